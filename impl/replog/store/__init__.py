@@ -1,0 +1,1 @@
+"""Real files: segments, record batches, checkpoints, recovery."""
