@@ -39,7 +39,7 @@ class InvalidRecordError(StoreError):
 
 
 class StorageOfflineError(StoreError):
-    """The directory failed (write error, full disk, fsync error): nothing is promised until it is re-opened."""
+    """The directory failed (write error, full disk, fsync error): nothing is promised until re-opened."""
 
     code = 56
 

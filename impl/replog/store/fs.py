@@ -1,16 +1,16 @@
 """The file system as the store sees it: the protocol `Fs`, and `OsFs`, the real one.
 
-Everything the store knows about durability is said with these dozen calls, so a simulated disk that implements
-them (`replog.sim.disk.SimFs`) can lose exactly what a real one may lose:
+Everything the store knows about durability is said with these dozen calls, so a simulated disk that has them
+(`replog.sim.disk.SimFs`) can lose exactly what a real one may lose:
 
     what                                  is durable after
     bytes written to a file               File.fsync
     a file created, renamed, unlinked     Fs.fsync_dir of its directory
-    (before that: any prefix of the unsynced changes may survive a power loss, the last one possibly torn)
+    (before that, a power loss may keep any prefix of the unsynced changes, the last one possibly torn)
 
-Paths are absolute or relative strings with `/`. Failures are `OSError`s with their usual errno (ENOENT, ENOSPC,
-EIO); `Fs.lock` alone raises `BlockingIOError` when the lock is taken. After a failed `fsync` the kernel may have
-dropped the dirty pages: a later fsync that succeeds proves nothing (so the store never retries one).
+Paths are absolute or relative strings with `/`. Failures are `OSError`s with their usual errno (ENOENT,
+ENOSPC, EIO); `Fs.lock` alone raises `BlockingIOError` when the lock is taken. After a failed `fsync` the kernel
+may have dropped the dirty pages: a later fsync that succeeds proves nothing (so the store never retries one).
 
 Not here: buffering (the store hands over whole batches), threads, and any policy about when to sync.
 """
