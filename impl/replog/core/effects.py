@@ -1,0 +1,132 @@
+"""Events in, effects out: the whole interface of the core.
+
+A runner (the simulator, a broker process) delivers one event at a time with the local clock's reading, and performs the
+returned effects *in order*.  It may die between any two of them: the core puts them in the order in which that is safe
+(an epoch entry before the records of that epoch, records before the reply that promises them).
+
+Timers are one-shot and never cancelled: a fired timer whose `token` is no longer current is ignored by its owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from replog.core.messages import Message
+from replog.core.types import Batch
+
+
+class Timer(Enum):
+    """Every reason why the core wants to be woken."""
+
+    SEND_FETCH = "send-fetch"
+    FETCH_TIMEOUT = "fetch-timeout"
+    FETCH_WAIT = "fetch-wait"
+    PRODUCE_TIMEOUT = "produce-timeout"
+    ISR_CHECK = "isr-check"
+    ALTER_RETRY = "alter-retry"
+    HW_CHECKPOINT = "hw-checkpoint"
+    HEARTBEAT = "heartbeat"
+    SESSION_CHECK = "session-check"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Event: a message arrived from the peer at `source`."""
+
+    source: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """Event: a timer set earlier is due."""
+
+    timer: Timer
+    token: int = 0
+
+
+Event = Received | Fired
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Effect: hand a message to the network, which may lose, delay, duplicate or reorder it."""
+
+    to: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Effect: deliver `Fired(timer, token)` after `delay_ms`."""
+
+    timer: Timer
+    delay_ms: int
+    token: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Effect: write these batches at the end of the log, to the page cache (no fsync: I5)."""
+
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Effect: fsync the log; what follows must not happen before it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Effect: drop every batch with a record at or after `offset`."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Effect: drop the whole log; the next record is at `offset`."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceStart:
+    """Effect: records before `offset` may be deleted."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEpochs:
+    """Effect: replace the leader-epoch checkpoint with these (epoch, start offset) entries, durably (I22)."""
+
+    entries: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHighWatermark:
+    """Effect: replace this partition's entry in the replication-offset checkpoint."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDown:
+    """Effect: a controlled shutdown was granted; flush, write the checkpoints and the clean marker, and stop."""
+
+
+Effect = (
+    Send
+    | SetTimer
+    | Append
+    | Flush
+    | Truncate
+    | Reset
+    | AdvanceStart
+    | StoreEpochs
+    | StoreHighWatermark
+    | ShutDown
+)

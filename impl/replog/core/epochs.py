@@ -1,0 +1,95 @@
+"""The leader-epoch cache: which epoch wrote which range of the log.
+
+    entries (1, 20) (2, 80) (3, 120), LEO 150:   epoch 1 wrote 20..79, epoch 2 wrote 80..119, epoch 3 wrote 120..149
+
+Theory: KIP-101, KIP-279, KAFKA-7415; rules A18, A20, A21 of the project's Kafka reference.  Kept in the file
+`leader-epoch-checkpoint`, of which the core knows only that it must be replaced whenever `entries` changed.
+
+Invariants: both columns strictly increase; the record at an entry's start offset has the entry's epoch, unless the
+start is the LEO (P21).  Not here: the log, whose LEO is a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replog.core.protocol import Truncation
+from replog.core.types import NO_EPOCH, UNDEFINED, EpochEnd
+
+_OFFSET_ONLY = frozenset({Truncation.KIP101})
+_KNOWS_BEFORE_FIRST = frozenset({Truncation.KAFKA7415, Truncation.FETCH, Truncation.NONE, Truncation.HW})
+
+
+class EpochCache:
+    """A mutable list of (epoch, start offset) entries; `copy` is cheap, equality is by entries."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        self.entries: list[tuple[int, int]] = list(entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EpochCache) and self.entries == other.entries
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        return f"EpochCache({self.entries})"
+
+    def copy(self) -> EpochCache:
+        """Return an independent copy."""
+        return EpochCache(self.entries)
+
+    @property
+    def latest(self) -> int:
+        """Return the last epoch known, -1 if none is."""
+        return self.entries[-1][0] if self.entries else NO_EPOCH
+
+    def assign(self, epoch: int, start: int) -> bool:
+        """Note that `epoch` begins at `start`, dropping entries this contradicts; tell whether anything changed."""
+        entries = self.entries
+        if entries and entries[-1][0] == epoch and start >= entries[-1][1]:
+            return False
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start):
+            entries.pop()
+        entries.append((epoch, start))
+        return True
+
+    def end_offset_for(self, epoch: int, leo: int, rules: Truncation = Truncation.FETCH) -> EpochEnd:
+        """Return the largest known epoch <= `epoch` and its end, or `UNDEFINED` (A20); `rules` picks the history.
+
+        With the cache above: 1 -> (1, 80); 3 -> (3, 150); 0 -> (0, 20) today, undefined up to 2.0; 4 -> undefined.
+        """
+        if epoch == NO_EPOCH or not self.entries:
+            return UNDEFINED
+        if epoch == self.latest:
+            return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else epoch, leo)
+        lower = NO_EPOCH
+        for known, start in self.entries:
+            if known > epoch:
+                return self._end_at(epoch, lower, start, rules)
+            lower = known
+        return UNDEFINED
+
+    def _end_at(self, asked: int, lower: int, start: int, rules: Truncation) -> EpochEnd:
+        """Return the answer when `start` begins the first later epoch and `lower` is the last not later one."""
+        if lower == NO_EPOCH:
+            return EpochEnd(asked, start) if rules in _KNOWS_BEFORE_FIRST else UNDEFINED
+        return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else lower, start)
+
+    def truncate_from_end(self, offset: int) -> bool:
+        """Drop entries that start at or after `offset`; tell whether there were any."""
+        before = len(self.entries)
+        while self.entries and self.entries[-1][1] >= offset:
+            self.entries.pop()
+        return len(self.entries) != before
+
+    def truncate_from_start(self, offset: int) -> bool:
+        """Drop what ends at or before `offset`; the epoch that covers it now begins there.  Tell if changed."""
+        kept = [entry for entry in self.entries if entry[1] > offset]
+        covering = [entry for entry in self.entries if entry[1] <= offset]
+        if covering:
+            kept.insert(0, (covering[-1][0], offset))
+        changed = kept != self.entries
+        self.entries = kept
+        return changed

@@ -1,0 +1,203 @@
+"""What goes over the wire, between clients, brokers and the controller.
+
+The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7, OffsetForLeaderEpoch
+v3, ListOffsets v5, AlterPartition v3, BrokerRegistration, BrokerHeartbeat).  `correlation` pairs a reply with its
+request; it is unique within one incarnation of the sender.  Fields are as a peer wrote them: nothing here is validated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replog.core.types import CONSUMER, NO_EPOCH, Batch, EpochEnd, Error, MetadataImage
+
+LATEST = -1
+"""ListOffsets: the end of the log (for a consumer: the high watermark)."""
+EARLIEST = -2
+"""ListOffsets: the first offset still kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest:
+    """Append `batch`; `acks` is 0, 1 or -1 (all of the ISR).  It carries no leader epoch: a zombie accepts it (A1)."""
+
+    correlation: int
+    batch: Batch
+    acks: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceReply:
+    """`base_offset` is where the batch is (also for a duplicate), -1 with an error that appended nothing."""
+
+    correlation: int
+    error: Error
+    base_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Ask for records from `fetch_offset`; from a follower it also *is* the acknowledgement of all before it (I15)."""
+
+    correlation: int
+    replica_id: int
+    leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int = NO_EPOCH
+    broker_epoch: int = -1
+    max_wait_ms: int = 0
+    max_bytes: int = 1 << 20
+
+    @property
+    def is_from_follower(self) -> bool:
+        """Tell a follower's fetch from a consumer's."""
+        return self.replica_id > CONSUMER
+
+
+@dataclass(frozen=True, slots=True)
+class FetchReply:
+    """Records and the sender's HW and log start; or, instead of records, where the follower's log diverges."""
+
+    correlation: int
+    error: Error
+    high_watermark: int = -1
+    log_start: int = -1
+    batches: tuple[Batch, ...] = ()
+    diverging: EpochEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndRequest:
+    """OffsetForLeaderEpoch: where does `epoch` end in the leader's log?"""
+
+    correlation: int
+    replica_id: int
+    leader_epoch: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndReply:
+    """The answer by the leader's epoch cache; `UNDEFINED` when it cannot tell."""
+
+    correlation: int
+    error: Error
+    end: EpochEnd
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest:
+    """Ask for one end of the log (`LATEST` or `EARLIEST`)."""
+
+    correlation: int
+    replica_id: int
+    leader_epoch: int
+    which: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsReply:
+    """The offset asked for, -1 with an error."""
+
+    correlation: int
+    error: Error
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionRequest:
+    """The leader proposes an ISR: members with the broker epoch it saw of each (-1: not known)."""
+
+    correlation: int
+    partition: str
+    broker_id: int
+    broker_epoch: int
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: tuple[tuple[int, int], ...]
+    is_recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReply:
+    """The state of the partition after the request; meaningful only with `Error.NONE`."""
+
+    correlation: int
+    error: Error
+    leader_epoch: int = NO_EPOCH
+    partition_epoch: int = -1
+    isr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRequest:
+    """A broker process announces itself; `previous_broker_epoch` comes from its clean-shutdown marker, or is -1."""
+
+    broker_id: int
+    incarnation: int
+    previous_broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterReply:
+    """The broker epoch of this incarnation, -1 with an error."""
+
+    incarnation: int
+    error: Error
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatRequest:
+    """Keep the session; tell which metadata version is applied; ask to be let go."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_version: int
+    wants_shutdown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """The controller's view of the broker; `should_shut_down` grants a controlled shutdown."""
+
+    broker_epoch: int
+    error: Error
+    is_fenced: bool
+    should_shut_down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """Ask for every metadata version after `after_version`."""
+
+    broker_id: int
+    after_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataUpdate:
+    """Consecutive metadata versions, oldest first; a snapshot when `images` starts past what was asked."""
+
+    images: tuple[MetadataImage, ...]
+
+
+Message = (
+    ProduceRequest
+    | ProduceReply
+    | FetchRequest
+    | FetchReply
+    | EpochEndRequest
+    | EpochEndReply
+    | ListOffsetsRequest
+    | ListOffsetsReply
+    | AlterPartitionRequest
+    | AlterPartitionReply
+    | RegisterRequest
+    | RegisterReply
+    | HeartbeatRequest
+    | HeartbeatReply
+    | MetadataRequest
+    | MetadataUpdate
+)

@@ -1,0 +1,147 @@
+"""Every rule of the protocol that was different once, as one frozen value: `Protocol()` is today's Kafka.
+
+Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each switch names the
+flaw it brings back.  A preset is a point in history, or today's rules with one rule taken back; the presets exist so
+that a demonstration can say `--protocol hw-truncation` and the code keeps one place that knows what this means.
+
+Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class Truncation(Enum):
+    """How a new follower finds where its log stops agreeing with the leader's."""
+
+    NONE = "none"
+    HW = "hw"
+    """Cut at the own high watermark, at once (up to 0.10.2): loses (B1) and diverges (B2)."""
+    KIP101 = "kip101"
+    """Ask the leader for the end of the own last epoch (0.11): diverges after fast failovers (B3)."""
+    KIP279 = "kip279"
+    """The answer names the epoch it is for, and the follower intersects (2.0): may still fall back to HW (B4)."""
+    KAFKA7415 = "kafka7415"
+    """As KIP-279; an epoch before the first known one also has an answer (2.1)."""
+    FETCH = "fetch"
+    """The fetch carries the last epoch, the reply a diverging epoch (2.8 and later)."""
+
+
+class TruncateWhen(Enum):
+    """Which metadata changes make a follower look for divergence."""
+
+    LEADER_ID_CHANGE = "leader-id-change"
+    EVERY_EPOCH = "every-epoch"
+
+
+class EpochEntry(Enum):
+    """When a leader notes its own epoch in its cache."""
+
+    ON_FIRST_WRITE = "on-first-write"
+    ON_BECOME_LEADER = "on-become-leader"
+
+
+class MaximalIsr(Enum):
+    """Which replicas must have a record before HW passes it, while an ISR change is in flight."""
+
+    EAGER_EXPAND = "eager-expand"
+    NONE = "none"
+    EAGER_SHRINK = "eager-shrink"
+
+
+class CaughtUpRule(Enum):
+    """What refreshes a follower's lastCaughtUp time (I10)."""
+
+    TWO_BRANCHES = "two-branches"
+    """Now, if it fetches the leader's LEO; else the previous fetch's time, if it fetches the LEO of back then."""
+    REACHED_LEO = "reached-leo"
+    """Only when it fetches the leader's LEO (0.9 to 0.10.1, and the seeds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The rules in force; every default is today's."""
+
+    truncation: Truncation = Truncation.FETCH
+    truncate_when: TruncateWhen = TruncateWhen.EVERY_EPOCH
+    epoch_entry: EpochEntry = EpochEntry.ON_BECOME_LEADER
+    maximal_isr: MaximalIsr = MaximalIsr.EAGER_EXPAND
+    caught_up: CaughtUpRule = CaughtUpRule.TWO_BRANCHES
+    fences_fetch: bool = True
+    """A fetch of another leader epoch is refused (KIP-320, B8)."""
+    fences_truncation: bool = True
+    """An end-of-epoch question of another leader epoch is refused (KIP-320, B7)."""
+    checks_response: bool = True
+    """A fetch reply is applied only if it answers the request in flight (KAFKA-13207, B10)."""
+    truncates_cache_always: bool = True
+    """Epoch entries past the truncation point go even if no record goes (KAFKA-10706, B23)."""
+    updates_on_diverge: bool = False
+    """A diverging fetch counts as an acknowledgement (KAFKA-13141, B9)."""
+    hw_on_diverge: bool = False
+    """A follower takes the HW of a diverging reply before it truncates (KAFKA-14704, B12)."""
+    hw_under_min_isr: bool = False
+    """HW moves although the ISR is below the minimum (before KAFKA-15583, B15)."""
+    hw_on_alter_ok: bool = True
+    """HW is looked at again when an ISR change succeeds (KAFKA-13091, B23)."""
+    waits_for_caught_up: bool = True
+    """HW also waits for eligible replicas that are caught up but not in the ISR yet (KAFKA-4485, I3)."""
+    expand_needs_hw: bool = True
+    """A replica joins the ISR only at or past HW (B30)."""
+    expand_needs_leso: bool = True
+    """... and at or past the start of the leader's epoch (KAFKA-7128, B5)."""
+    keeps_remote_leo: bool = True
+    """A leader that is leader again in a later epoch keeps its followers' LEOs (A18), as Kafka does."""
+    checks_partition_epoch: bool = True
+    """The controller refuses an ISR change computed from old state (B19)."""
+    checks_broker_epoch: bool = True
+    """Acknowledgements and ISR proposals of an earlier incarnation do not count (KIP-903, B18)."""
+    checks_fenced: bool = True
+    """A fenced or shutting-down broker cannot join the ISR (KIP-841, B24)."""
+    restart_leaves_isr: bool = True
+    """A restart is noticed: the broker registers only after its old session ended, outside the ISR."""
+    unclean_election: bool = False
+    """Any live replica may lead when no ISR member is left (B16)."""
+    elr: bool = False
+    """Eligible leader replicas (KIP-966): no last replica standing (B11)."""
+
+
+CURRENT = Protocol()
+
+_ERA_0_10 = replace(
+    CURRENT,
+    truncation=Truncation.HW,
+    epoch_entry=EpochEntry.ON_FIRST_WRITE,
+    fences_fetch=False,
+    fences_truncation=False,
+    hw_under_min_isr=True,
+    expand_needs_leso=False,
+    checks_broker_epoch=False,
+    checks_fenced=False,
+    restart_leaves_isr=False,
+    truncates_cache_always=False,
+)
+
+_PRESETS = {
+    "current": CURRENT,
+    "kip966": replace(CURRENT, elr=True),
+    "hw-truncation": _ERA_0_10,
+    "no-truncation": replace(CURRENT, truncation=Truncation.NONE),
+    "kip101": replace(_ERA_0_10, truncation=Truncation.KIP101, truncate_when=TruncateWhen.LEADER_ID_CHANGE),
+    "kip279": replace(_ERA_0_10, truncation=Truncation.KIP279, truncate_when=TruncateWhen.LEADER_ID_CHANGE),
+    "kip320": replace(CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False),
+    "unclean": replace(CURRENT, unclean_election=True),
+}
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names `preset` knows, in order of the documentation."""
+    return tuple(_PRESETS)
+
+
+def preset(name: str) -> Protocol:
+    """Return a named protocol; KeyError with the known names otherwise."""
+    if name not in _PRESETS:
+        raise KeyError(f"no protocol {name!r}; known: {', '.join(_PRESETS)}")
+    return _PRESETS[name]

@@ -1,0 +1,153 @@
+"""The nouns of the protocol: errors, batches, and what the controller says about partitions and brokers.
+
+Every value here is frozen: it may sit in two logs, a message and a snapshot at once.  Offsets are 0-based, every "end"
+is exclusive, and -1 means "none" exactly where Kafka's wire protocol uses -1.
+
+Not here: bytes.  `Batch.body` is opaque to the core; a runner may put the encoded records there, or a handle to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+NO_LEADER = -1
+"""The leader id of a partition that has none."""
+CONTROLLER = -1
+"""The address of the controller; brokers are addressed by their id (>= 0), clients by any other negative number."""
+CONSUMER = -1
+"""The replica id of a fetch that does not come from a follower."""
+NO_EPOCH = -1
+"""An epoch that is unknown or absent."""
+NO_PRODUCER = -1
+"""The producer id of a batch without idempotence."""
+BATCH_OVERHEAD_BYTES = 61
+"""The header of a v2 record batch: what a batch weighs beside its body."""
+
+
+class Error(IntEnum):
+    """Kafka's error codes, those this core can answer."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    MESSAGE_TOO_LARGE = 10
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_REPLICATION_FACTOR = 38
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
+    INVALID_RECORD = 87
+    INVALID_UPDATE_VERSION = 95
+    UNKNOWN_TOPIC_ID = 100
+    DUPLICATE_BROKER_REGISTRATION = 101
+    BROKER_ID_NOT_REGISTERED = 102
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+
+
+class Role(Enum):
+    """What a replica believes it is; `NONE` until the first metadata after a start, and when there is no leader."""
+
+    NONE = "none"
+    FOLLOWER = "follower"
+    LEADER = "leader"
+
+
+class BrokerState(Enum):
+    """The controller's view of a registered broker."""
+
+    FENCED = "fenced"
+    ACTIVE = "active"
+    SHUTTING_DOWN = "shutting-down"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """`count` records at consecutive offsets, written in one leader epoch.
+
+    A producer sends it with `base_offset` 0 and `epoch` -1; the leader stamps both and nobody changes them afterwards.
+    `producer_id` -1 means no idempotence; otherwise its records carry the sequence numbers first_seq, first_seq+1, ...
+    """
+
+    base_offset: int
+    epoch: int
+    count: int
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_EPOCH
+    first_seq: int = -1
+    body: bytes = b""
+
+    @property
+    def next_offset(self) -> int:
+        """Return the offset after the last record."""
+        return self.base_offset + self.count
+
+    @property
+    def size_bytes(self) -> int:
+        """Return what the batch costs of a fetch's byte budget."""
+        return BATCH_OVERHEAD_BYTES + len(self.body)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EpochEnd:
+    """An answer to "where does this epoch end?": the epoch answered for, and the offset after its last record."""
+
+    epoch: int
+    end_offset: int
+
+    @property
+    def is_undefined(self) -> bool:
+        """Tell whether the question had no answer."""
+        return self.end_offset < 0
+
+
+UNDEFINED = EpochEnd(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    """The controller's record of one partition; `partition_epoch` grows by one with every change of any field."""
+
+    replicas: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    is_recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    """One broker as every broker sees it: the epoch of its incarnation, and whether it may lead or join an ISR."""
+
+    broker_epoch: int
+    state: BrokerState
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """All metadata at one version of the controller's log; `partitions` and `brokers` are read, never changed."""
+
+    version: int
+    partitions: dict[str, PartitionImage]
+    brokers: dict[int, BrokerImage]
