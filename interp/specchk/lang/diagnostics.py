@@ -1,0 +1,129 @@
+"""What specchk says about a wrong spec: a value, rendered with the source line and a caret.
+
+A `Diagnostic` has a stable code from `lang.codes` (each with a page for `specchk explain`), a
+span, a message and, where there is something to suggest, a hint.  Rooms collect diagnostics in a
+`Report` and go on, so that one run shows every error; `SpecError` carries them to the caller when
+a phase cannot go on.  Nothing else is raised for a wrong spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from specchk.lang.source import Span
+
+MAX_SHOWN_LINE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: `code` is stable, `span` may be None only when no file could be read."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str | None = None
+    notes: tuple[tuple[Span, str], ...] = ()
+    path: str = ""
+
+    @property
+    def where(self) -> str:
+        """`file:line:col`, or the path alone when there is no text to point into."""
+        return self.span.where if self.span else self.path
+
+    def as_json(self) -> dict[str, object]:
+        """The diagnostic for `--json`: code, message, path, line, column, hint."""
+        line, column = self.span.source.position(self.span.start) if self.span else (None, None)
+        path = self.span.source.path if self.span else self.path
+        return {
+            "code": self.code,
+            "message": self.message,
+            "path": path,
+            "line": line,
+            "column": column,
+            "hint": self.hint,
+        }
+
+
+class SpecError(Exception):
+    """A spec, model or option was rejected; `diagnostics` say why, in source order."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("; ".join(d.message for d in self.diagnostics))
+
+
+@dataclass(slots=True)
+class Report:
+    """Diagnostics collected by one run of the front end."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def add(
+        self,
+        code: str,
+        span: Span | None,
+        message: str,
+        hint: str | None = None,
+        notes: Sequence[tuple[Span, str]] = (),
+    ) -> None:
+        """Record one finding; the same code at the same place is recorded once."""
+        if not any(d.code == code and d.span == span for d in self.found):
+            self.found.append(Diagnostic(code, message, span, hint, tuple(notes)))
+
+    def stop_if_any(self) -> None:
+        """Raise `SpecError` with everything found so far, in source order."""
+        if self.found:
+            raise SpecError(sorted(self.found, key=_order))
+
+
+def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
+    span = diagnostic.span
+    return (span.source.path, span.start, diagnostic.code) if span else ("", 0, diagnostic.code)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """A hint naming the known name closest to `name`, or None when nothing is close."""
+    found = get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return f"did you mean `{found[0]}`?" if found else None
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """The text of a diagnostic: place, code, message, source line with caret, notes, hint.
+
+    ```
+    spec/a.spec:3:9: error S201: no name `Ofset` is known here
+      3 | var x : Ofset = 0
+        |         ^^^^^
+      hint: did you mean `Offset`?
+    ```
+    """
+    lines = [f"{diagnostic.where}: error {diagnostic.code}: {diagnostic.message}"]
+    if diagnostic.span:
+        lines += excerpt(diagnostic.span)
+    for span, text in diagnostic.notes:
+        lines.append(f"  {span.where}: {text}")
+        lines += excerpt(span)
+    if diagnostic.hint:
+        lines.append(f"  hint: {diagnostic.hint}")
+    return "\n".join(lines)
+
+
+def excerpt(span: Span) -> list[str]:
+    """The source line of a span and a line of carets below it, cut to a readable width."""
+    number, column = span.source.position(span.start)
+    text = span.source.line(number).replace("\t", " ")
+    width = max(1, min(span.end - span.start, len(text) - column + 1))
+    if len(text) > MAX_SHOWN_LINE:
+        first = max(0, column - 1 - MAX_SHOWN_LINE // 2)
+        text = text[first : first + MAX_SHOWN_LINE]
+        column -= first
+        width = min(width, max(1, len(text) - column + 1))
+    printable = "".join(char if char.isprintable() else "?" for char in text)
+    gutter = len(str(number))
+    return [
+        f"  {number} | {printable}",
+        f"  {' ' * gutter} | {' ' * (column - 1)}{'^' * width}",
+    ]

@@ -1,0 +1,183 @@
+"""Lines and blocks: the tokens of the lexer become logical lines with indents and dedents.
+
+The rules, in the order they are asked at a line end (all outside of comments and blank lines):
+
+1. inside brackets the line goes on;
+2. after a binary operator, a comma, `=`, `then`, `else` or the colon of a quantifier it goes on
+   (`=` at the end of a `def` line opens a block instead);
+3. before a line that starts with a binary operator, `then`, `else` or `where` it goes on;
+4. otherwise the logical line ends, and the next line's indentation opens or closes blocks.
+
+A deeper indentation that nothing opened reaches the parser as `_INDENT` and is refused there.
+The lexer is contextual (words like `states` are reserved only where they mean something), so this
+module never reads a token ahead: rule 3 looks at the characters of the next line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lark import Token
+
+MAX_BRACKETS = 100
+
+_OPEN = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+_CLOSE = set(_OPEN.values())
+_QUANTIFIERS = {"FORALL", "EXISTS", "CHOOSE", "FILTER"}
+_GOES_ON_AFTER = {
+    "AND", "OR", "IMPLIES", "IFF", "LEADSTO", "NOT", "IF", "THEN", "ELSE", "IN", "IS", "UNION",
+    "INTERSECT", "COMPARE", "PLUS", "MINUS", "STAR", "PERCENT", "COMMA", "EQUAL", "VBAR", "WITH",
+    "__ANON_0", "REQUIRE", "ASSERT", "ALWAYS", "EVENTUALLY",
+}  # fmt: skip
+_OPERATOR_TEXTS = {"..", "++", "//", "->"}
+_GOES_ON_BEFORE = re.compile(
+    r"(?:(?:and|or|implies|iff|leadsto|union|intersect|subset|then|else|where|is|in)\b(?![ \t]*:)"
+    r"|not[ \t]+in\b|==|!=|<=|>=|<|>|\+|-|\*|//|%|\.\.|\|)"
+)
+_BLANK = re.compile(r"[ \t\f]*(?:#[^\n]*)?(?:\r?\n|\Z)")
+
+
+@dataclass(frozen=True)
+class LayoutError(Exception):
+    """The lines do not form blocks: `code` is a diagnostic code, offsets are into the chunk."""
+
+    code: str
+    start: int
+    end: int
+    message: str
+    hint: str | None = None
+
+
+class Layout:
+    """Lark's post-lexer: `process` rewrites the token stream of one declaration."""
+
+    always_accept = ("_NEWLINE",)
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """Yield the tokens with `_NEWLINE`, `_INDENT` and `_DEDENT` where the rules say so."""
+        line = _LogicalLine()
+        indents = [0]
+        last: Token | None = None
+        for token in stream:
+            if token.type == "_NEWLINE":
+                if not self._ends_line(token, line):
+                    continue
+                yield token
+                last = token
+                yield from self._blocks(token, indents)
+                line = _LogicalLine()
+                continue
+            line.see(token)
+            last = token
+            yield token
+        line.check_closed()
+        if last is not None and last.type != "_NEWLINE":
+            yield Token.new_borrow_pos("_NEWLINE", "\n", last)
+        if last is not None:
+            for _ in indents[1:]:
+                yield Token.new_borrow_pos("_DEDENT", "", last)
+
+    def _ends_line(self, newline: Token, line: _LogicalLine) -> bool:
+        after = _end(newline)
+        if _BLANK.match(self.text, after) or line.goes_on:
+            return False
+        return not _GOES_ON_BEFORE.match(self.text, after)
+
+    def _blocks(self, newline: Token, indents: list[int]) -> Iterator[Token]:
+        space = str(newline).rsplit("\n", 1)[1]
+        if "\t" in space:
+            raise LayoutError(
+                "S107", _end(newline) - len(space), _end(newline), "a tab indents this line",
+                "indent with spaces, 4 for each level",
+            )  # fmt: skip
+        width = len(space)
+        if width > indents[-1]:
+            indents.append(width)
+            yield Token.new_borrow_pos("_INDENT", space, newline)
+        while width < indents[-1]:
+            indents.pop()
+            yield Token.new_borrow_pos("_DEDENT", space, newline)
+        if width != indents[-1]:
+            raise LayoutError(
+                "S102", _end(newline) - width, _end(newline) + 1,
+                "this line's indentation fits no block above it",
+                f"indent it by {indents[-1]} spaces, or more to open a block",
+            )  # fmt: skip
+
+
+class _LogicalLine:
+    """What the rules need to know of the logical line read so far."""
+
+    def __init__(self) -> None:
+        self.brackets: list[Token] = []
+        self.pending_colons = 0
+        self.is_def = False
+        self.last: Token | None = None
+        self.colon_of_quantifier = False
+
+    @property
+    def goes_on(self) -> bool:
+        if self.brackets or self.last is None:
+            return True
+        if self.last.type == "EQUAL":
+            return not self.is_def
+        if self.last.type == "COLON":
+            return self.colon_of_quantifier
+        return self.last.type in _GOES_ON_AFTER or str(self.last) in _OPERATOR_TEXTS
+
+    def see(self, token: Token) -> None:
+        kind = token.type
+        if self.last is None:
+            self.is_def = kind == "DEF"
+        if kind in _OPEN:
+            self._open(token)
+        elif kind in _CLOSE:
+            self._close(token)
+        elif not self.brackets:
+            self._count_colon(kind)
+        self.last = token
+
+    def _open(self, token: Token) -> None:
+        self.brackets.append(token)
+        if len(self.brackets) > MAX_BRACKETS:
+            raise LayoutError(
+                "S104", _start(token), _end(token), f"more than {MAX_BRACKETS} brackets are open here",
+                "name parts of the expression with `def` or `let`",
+            )  # fmt: skip
+
+    def _close(self, token: Token) -> None:
+        opened = self.brackets.pop() if self.brackets else None
+        if opened is None or _OPEN[opened.type] != token.type:
+            hint = f"`{opened}` is open here" if opened else "no bracket is open here"
+            raise LayoutError("S103", _start(token), _end(token), f"`{token}` closes nothing", hint)
+
+    def _count_colon(self, kind: str) -> None:
+        starts_statement = self.last is None or self.last.type in ("SEMICOLON", "COLON")
+        if kind in _QUANTIFIERS or (kind == "LET" and not starts_statement):
+            self.pending_colons += 1
+        elif kind == "LET" and self.colon_of_quantifier:
+            self.pending_colons += 1
+        elif kind == "COLON":
+            self.colon_of_quantifier = self.pending_colons > 0
+            self.pending_colons -= self.colon_of_quantifier
+
+    def check_closed(self) -> None:
+        if self.brackets:
+            token = self.brackets[-1]
+            raise LayoutError(
+                "S103", _start(token), _end(token), f"`{token}` is never closed",
+                "lines of one declaration after its first are indented; a line in column 1 starts a new one",
+            )  # fmt: skip
+
+
+def _start(token: Token) -> int:
+    return token.start_pos if token.start_pos is not None else 0
+
+
+def _end(token: Token) -> int:
+    return token.end_pos if token.end_pos is not None else _start(token)

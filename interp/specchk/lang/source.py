@@ -1,0 +1,73 @@
+"""Source text and places in it.
+
+A `Source` is one file's text with its display path; a `Span` is a half-open range of character
+offsets in one source.  Lines and columns are 1-based and computed only when something is shown.
+
+Reading is bounded: a spec is text written by people, so a file over `MAX_BYTES`, a line over
+`MAX_LINE` or bytes that are not UTF-8 are refused before any parser sees them.  The errors are
+diagnostics like all others (`lang.load` reports them); this module only reads and measures.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+
+MAX_BYTES = 1 << 20
+MAX_LINE = 4_000
+
+
+@dataclass(frozen=True, slots=False)
+class Source:
+    """The text of one spec file; `path` is how it was named to us and how it is shown."""
+
+    path: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        """Offsets of the first character of every line."""
+        starts = [0]
+        starts.extend(i + 1 for i, char in enumerate(self.text) if char == "\n")
+        return tuple(starts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column, both from 1, of a character offset."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of line `number` (from 1) without its line end."""
+        start = self.line_starts[number - 1]
+        end = self.line_starts[number] - 1 if number < len(self.line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` up to but not including `end` of one source."""
+
+    source: Source = field(repr=False)
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The span from the start of this one to the end of `other` (same source)."""
+        return Span(self.source, self.start, max(self.end, other.end))
+
+    @property
+    def text(self) -> str:
+        """The characters of the span."""
+        return self.source.text[self.start : self.end]
+
+    @property
+    def line(self) -> int:
+        """The 1-based line on which the span starts."""
+        return self.source.position(self.start)[0]
+
+    @property
+    def where(self) -> str:
+        """`path:line:column`, as compilers print it."""
+        line, column = self.source.position(self.start)
+        return f"{self.source.path}:{line}:{column}"
