@@ -9,8 +9,9 @@ Everything the store knows about durability is said with these dozen calls, so a
     (before that, a power loss may keep any prefix of the unsynced changes, the last one possibly torn)
 
 Paths are absolute or relative strings with `/`. Failures are `OSError`s with their usual errno (ENOENT,
-ENOSPC, EIO); `Fs.lock` alone raises `BlockingIOError` when the lock is taken. After a failed `fsync` the kernel
-may have dropped the dirty pages: a later fsync that succeeds proves nothing (so the store never retries one).
+ENOSPC, EIO); `Fs.lock` alone raises `BlockingIOError` when the lock is taken. After a failed `fsync` the
+kernel may have dropped the dirty pages: a later fsync that succeeds proves nothing (so the store never
+retries one).
 
 Not here: buffering (the store hands over whole batches), threads, and any policy about when to sync.
 """

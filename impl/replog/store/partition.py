@@ -1,134 +1,347 @@
-"""One partition's log on disk: the signatures the world is written against (the bodies follow)."""
+"""One partition's log: append, read, truncate, flush, and the promises each makes.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+    log_start        flushed          log_end (LEO)
+        |---- durable ---|-- page cache --|            a power loss keeps a prefix that ends in the second
+        part
 
+Invariants: segments are contiguous and the last one is written to; `log_start <= log_end`, `flushed <=
+log_end`; batches are stored byte for byte; an epoch is in the epoch file before its first record is in the
+log, and out of it only after its records are. `truncate_to` is durable when it returns, so nothing
+truncated comes back, and the directory's recovery point is lowered first, so nothing written later is taken
+for synced.
+
+Errors: `StoreError` only. The first `OSError` takes the whole directory offline (`health.py`).
+
+Not here: the high watermark (the protocol's), the checkpoints of the directory (`directory.py`), any clock.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+from replog.store.batch import BatchHeader, Buffer, check_crc, check_produced, iterate_headers, stamp
+from replog.store.checkpoint import EpochEntry
+from replog.store.config import DEFAULT_CONFIG, LogConfig
+from replog.store.errors import BatchTooLargeError, InvalidRecordError, OffsetOutOfRangeError
 from replog.store.fs import Fs
+from replog.store.health import Health
+from replog.store.recovery import NOTHING_KNOWN, OpenPoint, Recovery, open_partition
+from replog.store.segment import Segment
 
 
-class BatchHeader(NamedTuple):
-    """The 61 bytes before the records of a v2 batch, in wire order."""
-
-    base_offset: int
-    length: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    count: int
+def ignore_lowering(_offset: int) -> None:
+    """Stand in for the directory when a log is used alone: there is no recovery point to lower."""
 
 
-class EpochEntry(NamedTuple):
-    """A leader epoch and the first offset written in it."""
+class PartitionLog:
+    """An open log. Made by `PartitionLog.open`; not thread-safe."""
 
-    epoch: int
-    start_offset: int
+    __slots__ = (
+        "_config", "_directory", "_epochs", "_flushed_at_ms", "_fs", "_health", "_lower_recovery_point",
+        "_names_synced", "_segments", "flushed", "log_end", "log_start", "recovery",
+    )  # fmt: skip
 
+    def __init__(self, fs: Fs, directory: str, config: LogConfig, point: OpenPoint, health: Health) -> None:
+        opened = open_partition(fs, directory, config, point)
+        self._fs = fs
+        self._directory = directory
+        self._config = config
+        self._health = health
+        self._lower_recovery_point: Callable[[int], None] = ignore_lowering
+        self._segments = opened.segments
+        self._epochs = opened.epochs
+        self._names_synced = True
+        self._flushed_at_ms = 0
+        self.recovery: Recovery = opened.recovery
+        self.log_start = opened.log_start
+        self.log_end = opened.segments[-1].next_offset
+        self.flushed = self.log_end
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
-    """Sizes and policies of one log; the defaults are Kafka's."""
+    @classmethod
+    def open(
+        cls,
+        fs: Fs,
+        directory: str,
+        config: LogConfig = DEFAULT_CONFIG,
+        point: OpenPoint = NOTHING_KNOWN,
+        health: Health | None = None,
+    ) -> "PartitionLog":
+        """Open a partition directory, repairing what a crash left (`recovery.py`; `recovery` has the report).
 
-    segment_bytes: int = 1 << 30
-    index_interval_bytes: int = 4096
-    max_batch_bytes: int = 1_048_588
-    flush_messages: int | None = None
-    flush_ms: int | None = None
-    flush_on_roll: bool = True
-    retention_bytes: int | None = None
-    retention_ms: int | None = None
+        Raises `CorruptFileError`, `ForeignVersionError`, or `StorageOfflineError` for an `OSError`.
+        """
+        health = health or Health()
+        health.check()
+        try:
+            return cls(fs, directory, config, point, health)
+        except OSError as error:
+            raise health.fail(f"opening {directory}", error) from error
 
+    def on_lowering(self, callback: Callable[[int], None]) -> None:
+        """Call `callback(offset)` before the recovery point falls to `offset`."""
+        self._lower_recovery_point = callback
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """What opening a log found and did."""
+    @property
+    def epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader epochs as they are on disk."""
+        return self._epochs.entries
 
-    clean: bool
-    scanned_bytes: int
-    cut_bytes: int
-    dropped_segments: int
-    rebuilt_indexes: int
-    notes: tuple[str, ...]
+    @property
+    def segment_bases(self) -> tuple[int, ...]:
+        """The base offsets of the segments."""
+        return tuple(segment.base_offset for segment in self._segments)
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches kept."""
+        return sum(segment.size for segment in self._segments)
 
-class PartitionLog(Protocol):
-    """A log of record batches (v2), stored verbatim. All failures are `StoreError`s."""
+    def append_as_leader(self, batch: Buffer, leader_epoch: int) -> BatchHeader:
+        """Check a producer's batch, stamp base offset and epoch in place, append it; return its header.
 
-    log_start: int  # first offset kept
-    log_end: int  # LEO: the next offset
-    flushed: int  # durable end (recovery point): a power loss keeps at least the records below it
-    epochs: tuple[EpochEntry, ...]  # both fields strictly increasing
-    recovery: Recovery
+        Raises `BatchTooLargeError`, `InvalidRecordError` or `CorruptBatchError` before anything is written.
+        """
+        self._health.check()
+        self._check_size(len(batch))
+        header = check_produced(batch)
+        if leader_epoch < max(self._epochs.latest, 0):
+            raise InvalidRecordError(f"epoch {leader_epoch} is older than the log's {self._epochs.latest}")
+        stamped = bytearray(batch)
+        stamp(stamped, self.log_end, leader_epoch)
+        header = header._replace(base_offset=self.log_end, leader_epoch=leader_epoch)
+        self._write([(stamped, header)])
+        return header
 
-    def append_as_leader(self, batch: bytes, leader_epoch: int) -> int:
-        """Check one client batch, stamp base offset and epoch in place, append; return the base offset."""
+    def append_as_follower(self, batches: Buffer) -> int:
+        """Append stamped batches verbatim; return the new log end.
 
-    def append_as_follower(self, batches: bytes) -> int:
-        """Append stamped batches verbatim (contiguous from `log_end`); return the new log end."""
+        All are checked before the first is written: they must follow the log and each other without a hole,
+        with epochs that never decrease (`InvalidRecordError`), and with right CRCs (`CorruptBatchError`).
+        """
+        self._health.check()
+        view = memoryview(batches)
+        writes: list[tuple[Buffer, BatchHeader]] = []
+        expected = self.log_end
+        epoch = 0
+        for position, header in iterate_headers(batches):
+            if header.base_offset != expected:
+                raise InvalidRecordError(
+                    f"a batch at offset {header.base_offset} where {expected} comes next"
+                )
+            if header.leader_epoch < epoch:
+                raise InvalidRecordError(f"epoch {header.leader_epoch} follows epoch {epoch}")
+            self._check_size(header.size_bytes)
+            check_crc(batches, header, position)
+            writes.append((view[position : position + header.size_bytes], header))
+            expected, epoch = header.next_offset, header.leader_epoch
+        if writes and writes[0][1].leader_epoch < self._last_record_epoch():
+            raise InvalidRecordError(f"epoch {writes[0][1].leader_epoch} is older than the last record's")
+        self._write(writes)
+        return self.log_end
+
+    def _check_size(self, size: int) -> None:
+        limit = min(self._config.max_batch_bytes, self._config.segment_bytes)
+        if size > limit:
+            raise BatchTooLargeError(f"a batch of {size} bytes is larger than {limit}")
+
+    def _last_record_epoch(self) -> int:
+        return next((s.last_epoch for s in reversed(self._segments) if s.size), -1)
+
+    def _write(self, writes: Iterable[tuple[Buffer, BatchHeader]]) -> None:
+        """Append checked batches, rolling as needed, then apply `flush_messages`."""
+        try:
+            for data, header in writes:
+                if header.leader_epoch != self._epochs.latest:
+                    self._epochs.assign(header.leader_epoch, header.base_offset)
+                segment = self._segments[-1]
+                if not segment.fits(header, self._config.segment_bytes):
+                    segment = self._roll()
+                segment.append(data, header)
+                self.log_end = header.next_offset
+        except OSError as error:
+            raise self._health.fail(f"appending to {self._directory}", error) from error
+        limit = self._config.flush_messages
+        if limit is not None and self.log_end - self.flushed >= limit:
+            self.flush()
+
+    def _roll(self) -> Segment:
+        """Seal the last segment and begin another at the log end."""
+        if self._config.flush_on_roll:
+            self.flush()
+        self._segments[-1].seal()
+        segment = Segment.create(self._fs, self._directory, self.log_end, self._config.index_interval_bytes)
+        self._segments.append(segment)
+        self._names_synced = False
+        return segment
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
-        """Return whole batches from the one holding `offset`, at least one if any, none reaching `end_offset`."""
+        """Return whole batches from the one holding `offset`, at least one, none reaching `end_offset`.
+
+        Empty between `end_offset` (default: the log end) and the log end; `OffsetOutOfRangeError` outside
+        `[log_start, log_end]`; `CorruptBatchError` where the file is damaged. Batches end with their segment.
+        """
+        self._health.check()
+        if not self.log_start <= offset <= self.log_end:
+            raise OffsetOutOfRangeError(f"offset {offset} is not in {self.log_start}..{self.log_end}")
+        end = self.log_end if end_offset is None else min(end_offset, self.log_end)
+        if offset >= end:
+            return b""
+        try:
+            return self._segment_of(offset).read(offset, max_bytes, end)
+        except OSError as error:
+            raise self._health.fail(f"reading {self._directory}", error) from error
+
+    def _segment_of(self, offset: int) -> Segment:
+        segments = self._segments
+        if offset >= segments[-1].base_offset:
+            return segments[-1]
+        return segments[bisect_right(segments, offset, key=_base_offset) - 1]
 
     def headers(self, start_offset: int = 0) -> Iterator[BatchHeader]:
-        """Walk the batch headers from the one holding `start_offset` (rebuilds producer state, digests)."""
+        """Walk the batch headers from the one holding `start_offset` (or the log start) to the end."""
+        offset = max(start_offset, self.log_start)
+        while offset < self.log_end:
+            segment = self._segment_of(offset)
+            yield from segment.headers(offset)
+            offset = segment.next_offset
+
+    def offset_for_time(self, timestamp_ms: int) -> BatchHeader | None:
+        """Return the first batch that holds a record at or after a time; None if all are older."""
+        self._health.check()
+        for segment in self._segments:
+            if (header := segment.batch_at_time(timestamp_ms)) is not None:
+                return header
+        return None
+
+    def store_epochs(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Replace the leader epochs, durably (the protocol keeps its own cache and says when it changed)."""
+        self._change_epochs(lambda: self._epochs.replace(entries))
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """Add an epoch entry (no-op unless newer than the latest), durably."""
+        """Note, durably, that `epoch` begins at `start_offset`."""
+        self._change_epochs(lambda: self._epochs.assign(epoch, start_offset))
 
-    def truncate_to(self, offset: int) -> int:
-        """Durably drop every batch reaching `offset` or beyond and epoch entries from there; return the log end."""
-
-    def truncate_fully(self, offset: int) -> None:
-        """Drop everything and start an empty log at `offset`."""
+    def _change_epochs(self, change: Callable[[], None]) -> None:
+        self._health.check()
+        try:
+            change()
+        except OSError as error:
+            raise self._health.fail(f"writing the epochs of {self._directory}", error) from error
 
     def flush(self) -> None:
-        """Make everything up to `log_end` durable; `flushed` becomes `log_end`."""
+        """Make everything up to the log end durable; `flushed` moves only after every sync succeeded."""
+        self._health.check()
+        end = self.log_end
+        try:
+            for segment in self._segments:
+                if segment.next_offset > self.flushed:
+                    segment.flush()
+            if not self._names_synced:
+                self._fs.fsync_dir(self._directory)
+                self._names_synced = True
+        except OSError as error:
+            raise self._health.fail(f"syncing {self._directory}", error) from error
+        self.flushed = end
 
     def flush_if_due(self, now_ms: int) -> None:
-        """Apply the flush policy's clock."""
+        """Flush if `flush_ms` passed since the last call that flushed."""
+        limit = self._config.flush_ms
+        if limit is not None and self.flushed < self.log_end and now_ms - self._flushed_at_ms >= limit:
+            self.flush()
+            self._flushed_at_ms = now_ms
 
-    def advance_log_start(self, offset: int) -> None:
-        """Raise `log_start` (DeleteRecords, or the leader's log start); whole dead segments are deleted."""
+    def truncate_to(self, offset: int) -> int:
+        """Durably drop every batch that reaches `offset`, and the epochs that start there or later.
+
+        Returns the log end: lower than `offset` if that lies inside a batch. Below the log start nothing is
+        left but an empty log at `offset`.
+        """
+        self._health.check()
+        if offset < self._segments[0].base_offset:
+            self.reset(offset)
+            return self.log_end
+        try:
+            if offset < self.log_end:
+                self._cut(offset)
+            self._epochs.truncate_from_end(offset)
+        except OSError as error:
+            raise self._health.fail(f"truncating {self._directory}", error) from error
+        return self.log_end
+
+    def _cut(self, offset: int) -> None:
+        """Lower the recovery point, then delete segments from the top, then cut the one holding `offset`."""
+        self._lower_recovery_point(min(offset, self.flushed))
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            self._segments[-1].delete()
+            self._segments.pop()
+        segment = self._segments[-1]
+        if offset < segment.next_offset:
+            segment.truncate(segment.locate(offset) if offset > segment.base_offset else 0)
+        self._fs.fsync_dir(self._directory)
+        self.log_end = segment.next_offset
+        self.log_start = min(self.log_start, self.log_end)
+        self.flushed = min(self.flushed, self.log_end)
+
+    def reset(self, offset: int) -> None:
+        """Durably drop everything and begin an empty log at `offset` (the leader starts later)."""
+        self._health.check()
+        try:
+            self._lower_recovery_point(min(offset, self.flushed))
+            while self._segments:
+                self._segments[-1].delete()
+                self._segments.pop()
+            segment = Segment.create(self._fs, self._directory, offset, self._config.index_interval_bytes)
+            self._segments.append(segment)
+            self._fs.fsync_dir(self._directory)
+            self._epochs.replace(())
+        except OSError as error:
+            raise self._health.fail(f"resetting {self._directory}", error) from error
+        self.log_start = self.log_end = self.flushed = offset
+
+    def advance_log_start(self, offset: int) -> int:
+        """Raise the log start; delete the segments that end there or before, and return how many."""
+        self._health.check()
+        if offset > self.log_end:
+            raise OffsetOutOfRangeError(f"log start {offset} is beyond the log end {self.log_end}")
+        if offset <= self.log_start:
+            return 0
+        dead = sum(1 for segment in self._segments[:-1] if segment.next_offset <= offset)
+        try:
+            self._epochs.truncate_from_start(offset)
+            for segment in self._segments[:dead]:
+                segment.delete()
+        except OSError as error:
+            raise self._health.fail(f"deleting from {self._directory}", error) from error
+        del self._segments[:dead]
+        self.log_start = offset
+        return dead
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> int:
-        """Delete old segments by size and time, never past the high watermark; return how many."""
+        """Delete old segments by size and age, never past the high watermark; return how many."""
+        start = self.log_start
+        excess = self.size_bytes - (self._config.retention_bytes or 0)
+        for segment in self._segments[:-1]:
+            is_over = self._config.retention_bytes is not None and excess >= segment.size
+            age_limit = self._config.retention_ms
+            is_old = age_limit is not None and now_ms - segment.max_timestamp > age_limit
+            if segment.next_offset > high_watermark or not (is_over or is_old):
+                break
+            start, excess = segment.next_offset, excess - segment.size
+        return self.advance_log_start(start)
 
-    def offset_for_time(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record at or after a time."""
+    def seal(self) -> None:
+        """Flush, and write the last segment's indexes: what a clean shutdown leaves."""
+        self.flush()
+        try:
+            self._segments[-1].seal()
+            self._fs.fsync_dir(self._directory)
+        except OSError as error:
+            raise self._health.fail(f"sealing {self._directory}", error) from error
 
     def close(self) -> None:
-        """Release the files; no flush."""
+        """Release the file handles without flushing; closing twice is harmless."""
+        for segment in self._segments:
+            segment.close()
 
 
-class LogDir(Protocol):
-    """A broker's directory: lock, markers, the per-directory checkpoints, and its partitions `topic-N`."""
-
-    logs: dict[tuple[str, int], PartitionLog]
-    high_watermarks: dict[tuple[str, int], int]  # as read at open
-    was_clean: bool
-    broker_epoch: int | None  # from the clean-shutdown marker
-
-    def log(self, topic: str, partition: int) -> PartitionLog:
-        """Return a partition's log, created empty at first use."""
-
-    def checkpoint(self, high_watermarks: dict[tuple[str, int], int]) -> None:
-        """Write the high watermark, recovery point and log start checkpoints."""
-
-    def shut_down(self, high_watermarks: dict[tuple[str, int], int], broker_epoch: int) -> None:
-        """Flush all, checkpoint, write the clean-shutdown marker, release the lock."""
-
-    def abandon(self) -> None:
-        """Release the handles and the lock as the death of the process would: no flush, no marker."""
-
-
-def open_log(fs: Fs, directory: str, config: LogConfig, recovery_point: int = 0) -> PartitionLog: ...
-
-
-def open_dir(fs: Fs, directory: str, config: LogConfig) -> LogDir: ...
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

@@ -1,0 +1,112 @@
+"""The sparse indexes of a segment: offset -> file position, and timestamp -> offset, in Kafka's formats.
+
+    NNN.index       8 bytes an entry:  last offset of a batch - base offset  i32, position of that batch
+    i32 NNN.timeindex  12 bytes an entry:  largest timestamp so far  i64, its batch's last offset - base
+    offset  i32
+
+An index is a hint, derivable from its log: it lives in memory while its segment is written, reaches the
+disk when the segment is sealed, and is rebuilt whenever the file is missing or does not fit the log.
+Entries strictly increase.
+
+Not here: when an entry is due and how one is verified against the log (`segment.py`).
+"""
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from struct import Struct
+
+OFFSET_ENTRY = Struct(">ii")
+TIME_ENTRY = Struct(">qi")
+
+
+class OffsetIndex:
+    """Relative last offsets and the positions of their batches, as two parallel lists."""
+
+    __slots__ = ("offsets", "positions")
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.positions: list[int] = []
+
+    def add(self, relative_offset: int, position: int) -> None:
+        """Append an entry; both fields must be larger than the last ones."""
+        self.offsets.append(relative_offset)
+        self.positions.append(position)
+
+    def lookup(self, relative_offset: int) -> int:
+        """Return the position of a batch at or before the one holding the offset (0 without an entry)."""
+        found = bisect_right(self.offsets, relative_offset)
+        return self.positions[found - 1] if found else 0
+
+    def truncate(self, position: int) -> None:
+        """Forget the batches at `position` and beyond."""
+        keep = bisect_left(self.positions, position)
+        del self.offsets[keep:], self.positions[keep:]
+
+    def encode(self) -> bytes:
+        """Return the file's content."""
+        return b"".join(map(OFFSET_ENTRY.pack, self.offsets, self.positions))
+
+    @classmethod
+    def decode(cls, data: bytes, log_bytes: int) -> "OffsetIndex | None":
+        """Read a file, or return None if it cannot be an index of a log of `log_bytes`.
+
+        Kafka's own preallocated indexes end in zeros; those are dropped.
+        """
+        if len(data) % OFFSET_ENTRY.size:
+            return None
+        index = cls()
+        for offset, position in OFFSET_ENTRY.iter_unpack(data):
+            if (offset, position) == (0, 0) and index.offsets:
+                break
+            index.add(offset, position)
+        if not _increasing(index.offsets) or not _increasing(index.positions):
+            return None
+        return index if not index.positions or index.positions[-1] < log_bytes else None
+
+
+class TimeIndex:
+    """Largest timestamps so far and the relative last offsets of their batches."""
+
+    __slots__ = ("offsets", "timestamps")
+
+    def __init__(self) -> None:
+        self.timestamps: list[int] = []
+        self.offsets: list[int] = []
+
+    def add(self, timestamp: int, relative_offset: int) -> None:
+        """Append an entry unless the timestamp is no larger than the last one."""
+        if not self.timestamps or timestamp > self.timestamps[-1]:
+            self.timestamps.append(timestamp)
+            self.offsets.append(relative_offset)
+
+    def lookup(self, timestamp: int) -> int:
+        """Return a relative offset before which all is older than `timestamp`, 0 if none is known."""
+        found = bisect_left(self.timestamps, timestamp)
+        return self.offsets[found - 1] + 1 if found else 0
+
+    def truncate(self, relative_offset: int) -> None:
+        """Forget the batches whose last offset is `relative_offset` or beyond."""
+        keep = bisect_left(self.offsets, relative_offset)
+        del self.timestamps[keep:], self.offsets[keep:]
+
+    def encode(self) -> bytes:
+        """Return the file's content."""
+        return b"".join(map(TIME_ENTRY.pack, self.timestamps, self.offsets))
+
+    @classmethod
+    def decode(cls, data: bytes) -> "TimeIndex | None":
+        """Read a file, or return None if its shape is not that of a time index."""
+        if len(data) % TIME_ENTRY.size:
+            return None
+        index = cls()
+        for timestamp, offset in TIME_ENTRY.iter_unpack(data):
+            if (timestamp, offset) == (0, 0) and index.offsets:
+                break
+            index.timestamps.append(timestamp)
+            index.offsets.append(offset)
+        return index if _increasing(index.timestamps) and _increasing(index.offsets) else None
+
+
+def _increasing(numbers: list[int]) -> bool:
+    return (not numbers or numbers[0] >= 0) and all(a < b for a, b in pairwise(numbers))
