@@ -183,6 +183,23 @@ class MetadataUpdate:
     images: tuple[MetadataImage, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ElectRequest:
+    """An operator asks for the preferred leader, or (`is_unclean`) for any live replica where no clean one is left."""
+
+    correlation: int
+    partition: str
+    is_unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ElectReply:
+    """The outcome of an `ElectRequest`."""
+
+    correlation: int
+    error: Error
+
+
 Message = (
     ProduceRequest
     | ProduceReply
@@ -200,4 +217,6 @@ Message = (
     | HeartbeatReply
     | MetadataRequest
     | MetadataUpdate
+    | ElectRequest
+    | ElectReply
 )

@@ -130,7 +130,9 @@ _PRESETS = {
     "no-truncation": replace(CURRENT, truncation=Truncation.NONE),
     "kip101": replace(_ERA_0_10, truncation=Truncation.KIP101, truncate_when=TruncateWhen.LEADER_ID_CHANGE),
     "kip279": replace(_ERA_0_10, truncation=Truncation.KIP279, truncate_when=TruncateWhen.LEADER_ID_CHANGE),
-    "kip320": replace(CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False),
+    "kip320": replace(
+        CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False
+    ),
     "unclean": replace(CURRENT, unclean_election=True),
 }
 

@@ -1,0 +1,88 @@
+"""Who is in the ISR after a change, and who leads: the controller's arithmetic, as functions of values.
+
+Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 of the project's Kafka reference.
+
+    clean      the current leader if it still may; else the first in assignment order that is active and in the ISR
+    ELR        (flag) with an empty ISR, the first active member of the ELR; it becomes the whole ISR
+    unclean    (flag) the first active replica; it becomes the whole ISR, and what it lacks is lost
+
+Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness B11); the
+partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
+
+Not here: when any of this is asked for (`controller`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from replog.core.protocol import Protocol
+from replog.core.types import NO_LEADER, PartitionImage
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an election depends on beside the partition: the protocol, min ISR, and who is active."""
+
+    protocol: Protocol
+    min_isr: int
+    active: Collection[int]
+
+
+def next_image(
+    old: PartitionImage, isr: tuple[int, ...], rules: Rules, gone: Collection[int] = ()
+) -> PartitionImage:
+    """Return the partition after its ISR is to become `isr`; `gone` leave the ELR too.  Unchanged means no change."""
+    target = isr if isr or rules.protocol.elr else old.isr
+    elr = next_elr(old, target, rules, gone)
+    new = elect(replace(old, isr=target, elr=elr), rules)
+    if new == old:
+        return old
+    bumped = replace(new, partition_epoch=old.partition_epoch + 1)
+    return bumped if new.leader == old.leader else replace(bumped, leader_epoch=old.leader_epoch + 1)
+
+
+def next_elr(
+    old: PartitionImage, isr: tuple[int, ...], rules: Rules, gone: Collection[int]
+) -> tuple[int, ...]:
+    """Return the eligible leader replicas: who left the ISR while it was, or became, smaller than the minimum (A17)."""
+    if not rules.protocol.elr or len(isr) >= min(rules.min_isr, len(old.replicas)):
+        return ()
+    kept = {*old.elr, *old.isr} - set(isr) - set(gone)
+    return tuple(sorted(kept))
+
+
+def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
+    """Return the image with the leader the rules give; epochs are the caller's."""
+    if image.leader in rules.active and image.leader in image.isr:
+        return image
+    for replica in image.replicas:
+        if replica in rules.active and replica in image.isr:
+            return replace(image, leader=replica)
+    if not image.isr:
+        for replica in image.replicas:
+            if replica in rules.active and replica in image.elr:
+                elr = tuple(member for member in image.elr if member != replica)
+                return replace(image, leader=replica, isr=(replica,), elr=elr)
+    if rules.protocol.unclean_election:
+        return elect_unclean(image, rules)
+    return replace(image, leader=NO_LEADER)
+
+
+def elect_unclean(image: PartitionImage, rules: Rules) -> PartitionImage:
+    """Return the image led by the first live replica, whatever it has (A16)."""
+    for replica in image.replicas:
+        if replica in rules.active:
+            return replace(image, leader=replica, isr=(replica,), elr=(), is_recovering=True)
+    return replace(image, leader=NO_LEADER)
+
+
+def prefer(image: PartitionImage, rules: Rules) -> PartitionImage:
+    """Return the image led by its first replica, if that one may lead; the old leader stays in the ISR (A15)."""
+    first = image.replicas[0]
+    if first == image.leader or first not in rules.active or first not in image.isr:
+        return image
+    return replace(
+        image, leader=first, leader_epoch=image.leader_epoch + 1, partition_epoch=image.partition_epoch + 1
+    )

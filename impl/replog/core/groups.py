@@ -1,0 +1,82 @@
+"""Consumer groups, as far as delivery guarantees need them: one owner, a generation, committed offsets.
+
+Theory: S59-S64, A31, A32 and example F6 of the project's Kafka reference.  A commit is itself a record of a replicated log
+(`__consumer_offsets`): `committed` is a function of the commit records in order, so a group moves to another coordinator
+by replaying them.
+
+    poll, commit, process, crash  -> restart after m, m never processed   (at most once)
+    poll, process, commit, crash  -> restart at m, m processed twice      (at least once)
+
+Not here: assignment of partitions to members, heartbeats of members, and the log the commits are written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from replog.core.types import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit record: the group will go on at `offset` in `partition`."""
+
+    group: str
+    partition: str
+    offset: int
+    leader_epoch: int = -1
+
+
+@dataclass(slots=True)
+class Group:
+    """A group's generation, its only member (-1: none), and the offset committed for each partition."""
+
+    generation: int = 0
+    member: int = -1
+    committed: dict[str, Commit] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Groups:
+    """All groups of one coordinator."""
+
+    groups: dict[str, Group] = field(default_factory=dict)
+
+    def copy(self) -> Groups:
+        """Return an independent copy."""
+        twins = {n: Group(g.generation, g.member, dict(g.committed)) for n, g in self.groups.items()}
+        return Groups(twins)
+
+    def join(self, name: str, member: int) -> int:
+        """Make `member` the owner; return the new generation, which fences every earlier owner."""
+        group = self.groups.setdefault(name, Group())
+        group.generation += 1
+        group.member = member
+        return group.generation
+
+    def commit(self, commit: Commit, member: int, generation: int) -> Error:
+        """Check a commit and take it; a former owner gets ILLEGAL_GENERATION, a stranger UNKNOWN_MEMBER_ID."""
+        group = self.groups.get(commit.group)
+        if group is None or member != group.member:
+            return Error.UNKNOWN_MEMBER_ID
+        if generation != group.generation:
+            return Error.ILLEGAL_GENERATION
+        if commit.offset < 0:
+            return Error.INVALID_REQUEST
+        group.committed[commit.partition] = commit
+        return Error.NONE
+
+    def position(self, name: str, partition: str) -> int | None:
+        """Return where the next owner starts, None if nothing was committed."""
+        group = self.groups.get(name)
+        found = None if group is None else group.committed.get(partition)
+        return None if found is None else found.offset
+
+    @classmethod
+    def replay(cls, commits: Iterable[Commit]) -> Groups:
+        """Return the committed offsets that a log of commits means; owners have to join again."""
+        rebuilt = cls()
+        for commit in commits:
+            rebuilt.groups.setdefault(commit.group, Group()).committed[commit.partition] = commit
+        return rebuilt

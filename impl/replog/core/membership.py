@@ -1,0 +1,94 @@
+"""One broker process as a member of the cluster: registration, heartbeats, and metadata in order.
+
+Theory: KIP-500/KIP-631 (broker registration, broker epochs, fencing), rules A23 and A29 of the project's Kafka reference.
+Metadata is a log: a running broker applies every version in order; one that has just started, or that is set to
+`coalesces`, may begin with, or jump to, the latest version (a snapshot).
+
+Not here: partitions.  `Broker` ties one membership and the replicas of one process together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from replog.core.effects import Effect, Send, SetTimer, ShutDown, Timer
+from replog.core.messages import (
+    HeartbeatReply,
+    HeartbeatRequest,
+    MetadataRequest,
+    MetadataUpdate,
+    RegisterReply,
+    RegisterRequest,
+)
+from replog.core.types import CONTROLLER, Error, MetadataImage
+
+HEARTBEAT_MS = 2_000
+
+
+@dataclass(slots=True)
+class Membership:
+    """What a broker process knows of its own standing; `metadata_version` is the last version applied."""
+
+    broker_id: int
+    incarnation: int
+    previous_broker_epoch: int = -1
+    coalesces: bool = False
+    broker_epoch: int = -1
+    metadata_version: int = -1
+    is_fenced: bool = True
+    wants_shutdown: bool = False
+
+    def copy(self) -> Membership:
+        """Return an independent copy."""
+        return replace(self)
+
+    def beat(self) -> list[Effect]:
+        """Register, or send a heartbeat, and set the timer for the next one."""
+        out: list[Effect] = []
+        if self.broker_epoch < 0:
+            message = RegisterRequest(self.broker_id, self.incarnation, self.previous_broker_epoch)
+            out.append(Send(CONTROLLER, message))
+        else:
+            out.append(Send(CONTROLLER, self._heartbeat()))
+        out.append(SetTimer(Timer.HEARTBEAT, HEARTBEAT_MS))
+        return out
+
+    def request_shutdown(self) -> list[Effect]:
+        """Ask the controller to be let go (A29); the heartbeats carry the wish until it is granted."""
+        self.wants_shutdown = True
+        return [Send(CONTROLLER, self._heartbeat())] if self.broker_epoch >= 0 else []
+
+    def registered(self, reply: RegisterReply) -> list[Effect]:
+        """Take the broker epoch of this incarnation and ask for metadata."""
+        if reply.incarnation != self.incarnation or reply.error is not Error.NONE or self.broker_epoch >= 0:
+            return []
+        self.broker_epoch = reply.broker_epoch
+        return [
+            Send(CONTROLLER, MetadataRequest(self.broker_id, self.metadata_version)),
+            Send(CONTROLLER, self._heartbeat()),
+        ]
+
+    def heard(self, reply: HeartbeatReply) -> list[Effect]:
+        """Take the controller's view of this broker; register again if it does not know this incarnation."""
+        if reply.broker_epoch != self.broker_epoch:
+            return []
+        if reply.error is not Error.NONE:
+            self.broker_epoch, self.is_fenced = -1, True
+            return []
+        self.is_fenced = reply.is_fenced
+        return [ShutDown()] if reply.should_shut_down and self.wants_shutdown else []
+
+    def next_images(self, update: MetadataUpdate) -> tuple[tuple[MetadataImage, ...], list[Effect]]:
+        """Return the images to apply now, in order, and a request for what is missing before the others."""
+        fresh = tuple(image for image in update.images if image.version > self.metadata_version)
+        if not fresh or self.broker_epoch < 0:
+            return (), []
+        if self.metadata_version < 0 or self.coalesces:
+            fresh = fresh[-1:]
+        elif fresh[0].version != self.metadata_version + 1:
+            return (), [Send(CONTROLLER, MetadataRequest(self.broker_id, self.metadata_version))]
+        self.metadata_version = fresh[-1].version
+        return fresh, []
+
+    def _heartbeat(self) -> HeartbeatRequest:
+        return HeartbeatRequest(self.broker_id, self.broker_epoch, self.metadata_version, self.wants_shutdown)
