@@ -280,3 +280,5 @@ class Module(Node):
     """One parsed file: its declarations in source order."""
 
     decls: tuple[Decl, ...]
+
+Named = Sort | Const | TypeDecl | Var | Def | Action | Property | Model | Scenario

@@ -1,0 +1,80 @@
+"""The front end in one call: file to checked spec, or every diagnostic it deserves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from specchk.lang import decls, tree
+from specchk.lang.check import Checker
+from specchk.lang.check_base import Context
+from specchk.lang.check_decls import Declarations
+from specchk.lang.check_models import Models, elements
+from specchk.lang.diagnostics import Report, SpecError
+from specchk.lang.levels import Levels
+from specchk.lang.load import load
+from specchk.lang.models import FixedModel, fixed
+from specchk.lang.parse import parse_expression
+from specchk.lang.source import Source, Span
+from specchk.lang.spec import Facts, Spec
+from specchk.lang.types import Type
+
+
+@dataclass(slots=True)
+class CheckedSpec:
+    """A spec without errors, and what is known of its tree."""
+
+    spec: Spec
+    facts: Facts
+
+
+def check(path: str, text: str | None = None) -> CheckedSpec:
+    """Load and check a spec file (or `text` in its place); raises `SpecError` with all findings."""
+    report = Report()
+    spec = load(path, report, text)
+    if spec is None:
+        raise SpecError(report.found)
+    facts = Facts()
+    checker, levels = Checker(facts, report), Levels(facts, report)
+    if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
+        Declarations(checker, levels).check(spec)
+        Models(checker, levels).check(spec)
+    report.stop_if_any()
+    return CheckedSpec(spec, facts)
+
+
+def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str, str]) -> FixedModel:
+    """The model to run with `--set` overrides applied and checked; raises `SpecError`."""
+    report = Report()
+    bindings = []
+    for target, text in overrides.items():
+        source = Source(f"--set {target}", text)
+        value = parse_expression(source, report)
+        if value is not None:
+            bindings.append(_binding(target, value, source))
+    report.stop_if_any()
+    model = fixed(checked.spec, name, report, bindings)
+    report.stop_if_any()
+    assert model is not None
+    checker = Checker(checked.facts, report)
+    Models(checker, Levels(checked.facts, report)).model(checked.spec, model)
+    report.stop_if_any()
+    return model
+
+
+def _binding(target: str, value: tree.Expr, source: Source) -> decls.Binding:
+    alias, _, text = target.rpartition(".")
+    span = Span(source, 0, 0)
+    return decls.Binding(value.span, tree.Name(span, text, alias or None), value)
+
+
+def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tuple[tree.Expr, Type]:
+    """A lone expression over a model's states (the REPL), checked; raises `SpecError`."""
+    report = Report()
+    node = parse_expression(Source("expression", text), report)
+    report.stop_if_any()
+    assert node is not None
+    context = Context(checked.spec, elements=elements(model), properties=True)
+    kind = Checker(checked.facts, report).settle(node, context)
+    report.stop_if_any()
+    return node, kind

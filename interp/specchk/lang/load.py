@@ -1,0 +1,235 @@
+"""Files to a `Spec`: reading, imports, `extends`, and one table of declared names.
+
+Every way in which a file cannot be read is a diagnostic, and reading is bounded (lang/source.py).
+A file met twice through `extends` counts once; a cycle of files is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from specchk.lang import decls, tree
+from specchk.lang.diagnostics import Report, nearest
+from specchk.lang.parse import parse
+from specchk.lang.source import MAX_BYTES, MAX_LINE, Source, Span
+from specchk.lang.spec import Spec
+
+RESERVED = frozenset(
+    "spec import extends sort const type var init def action invariant reachable liveness constraint model "
+    "scenario forall exists choose filter if then else let in not and or implies iff leadsto eventually "
+    "always true false none match with require any either when skip bool int nat set seq bag enum is "
+    "union intersect subset for".split()
+)
+
+
+@dataclass(slots=True)
+class _Loading:
+    """One run of the loader: its report and the files on the way down."""
+
+    report: Report
+    stack: list[Path] = field(default_factory=list)
+
+
+def load(path: str, report: Report, text: str | None = None) -> Spec | None:
+    """Load a spec file with all it extends and imports; `text` replaces the file's content."""
+    return _load(Path(path), path, _Loading(report), text)
+
+
+def _load(path: Path, shown: str, loading: _Loading, text: str | None = None) -> Spec | None:
+    source = Source(shown, text) if text is not None else read(path, shown, loading.report)
+    if source is None or not _fits(source, loading.report):
+        return None
+    loading.stack.append(path.resolve())
+    module = parse(source, loading.report)
+    name = next((d.name for d in module.decls if isinstance(d, decls.Header)), path.stem)
+    spec = Spec(name, source)
+    _include(spec, module, path, loading, set())
+    loading.stack.pop()
+    return spec
+
+
+def read(path: Path, shown: str, report: Report) -> Source | None:
+    """The text of a file, or None with a diagnostic that says why not."""
+    whole = Span(Source(shown, ""), 0, 0)
+    try:
+        if path.is_dir():
+            report.add("S001", whole, f"{shown} is a directory", "name a .spec file in it")
+            return None
+        if not path.is_file():
+            report.add("S001", whole, f"there is no file {shown}", _similar_file(path))
+            return None
+        if path.stat().st_size > MAX_BYTES:
+            report.add("S003", whole, f"{shown} is larger than {MAX_BYTES} bytes", "a spec is a small text")
+            return None
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        report.add("S001", whole, f"{shown} cannot be read: {reason}")
+        return None
+    return _decode(data, shown, report)
+
+
+def _similar_file(path: Path) -> str | None:
+    try:
+        return nearest(path.name, (p.name for p in path.parent.glob("*.spec")))
+    except OSError:
+        return None
+
+
+def _decode(data: bytes, shown: str, report: Report) -> Source | None:
+    try:
+        return Source(shown, data.decode("utf-8-sig").replace("\r\n", "\n"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        source = Source(shown, "\n" * (line - 1))
+        report.add(
+            "S002", Span(source, line - 1, line - 1), f"{shown} is not UTF-8 text (byte {error.start})",
+            "is this a spec file?",
+        )  # fmt: skip
+        return None
+
+
+def _fits(source: Source, report: Report) -> bool:
+    if len(source.text) > MAX_BYTES:
+        report.add("S003", Span(source, 0, 0), f"{source.path} is larger than {MAX_BYTES} bytes",
+                   "a spec is a small text")  # fmt: skip
+        return False
+    for number, start in enumerate(source.line_starts, 1):
+        if len(source.line(number)) > MAX_LINE:
+            report.add("S004", Span(source, start + MAX_LINE, start + MAX_LINE + 1),
+                       f"this line is longer than {MAX_LINE} characters", "break it up")  # fmt: skip
+            return False
+    return True
+
+
+def _include(
+    spec: Spec, module: decls.Module, path: Path, loading: _Loading, seen: set[Path]
+) -> None:
+    """Add a file's declarations to `spec`, those it extends first."""
+    seen.add(path.resolve())
+    own = module.span.source is spec.source
+    for decl in module.decls:
+        if isinstance(decl, decls.Extends):
+            _extend(spec, decl, path, loading, seen)
+    for decl in module.decls:
+        if isinstance(decl, decls.Import):
+            _import(spec, decl, path, loading)
+        elif own or not isinstance(decl, decls.Model | decls.Scenario):
+            _declare(spec, decl, loading.report)
+
+
+def _find(parts: tuple[str, ...], base: Path, span: Span, loading: _Loading) -> Path | None:
+    path = base.parent.joinpath(*parts[:-1], parts[-1] + ".spec")
+    if path.resolve() in loading.stack:
+        names = " -> ".join([*(p.name for p in loading.stack), path.name])
+        loading.report.add("S005", span, f"these files need each other: {names}",
+                           "move what both need into a third file")  # fmt: skip
+        return None
+    if not path.is_file():
+        hint = _similar_file(path)
+        loading.report.add("S006", span, f"there is no file {path} for `{'.'.join(parts)}`", hint)
+        return None
+    return path
+
+
+def _extend(spec: Spec, decl: decls.Extends, base: Path, loading: _Loading, seen: set[Path]) -> None:
+    path = _find(decl.path, base, decl.span, loading)
+    if path is None or path.resolve() in seen:
+        return
+    source = read(path, str(path), loading.report)
+    if source is None or not _fits(source, loading.report):
+        return
+    loading.stack.append(path.resolve())
+    _include(spec, parse(source, loading.report), path, loading, seen)
+    loading.stack.pop()
+
+
+def _import(spec: Spec, decl: decls.Import, base: Path, loading: _Loading) -> None:
+    path = _find(decl.path, base, decl.span, loading)
+    if path is None:
+        return
+    imported = _load(path, str(path), loading)
+    if imported is None or not _claim(spec, decl.alias, decl.span, loading.report):
+        return
+    for alias in imported.imports:
+        loading.report.add("S007", decl.span, f"{path} itself imports `{alias}`: names stay one level deep",
+                           "import both files here, or let one extend the other")  # fmt: skip
+    imported.prefix = f"{decl.alias}."
+    spec.imports[decl.alias] = imported
+
+
+def _claim(spec: Spec, name: str, span: Span, report: Report) -> bool:
+    if name in RESERVED:
+        report.add("S105", span, f"`{name}` is a word of the language", f"choose another name, e.g. `{name}_`")
+        return False
+    if name in spec.declared:
+        report.add("S202", span, f"`{name}` is declared twice",
+                   notes=[(spec.declared[name], "first declared here")])  # fmt: skip
+        return False
+    spec.declared[name] = span
+    return True
+
+
+def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
+    match decl:
+        case decls.Init():
+            spec.inits.append(decl)
+        case decls.DeadlockOk():
+            spec.deadlock.append(decl)
+        case decls.Fair():
+            spec.fair.append(decl)
+        case decls.Refines():
+            spec.refines.append(decl)
+        case decls.Header() | decls.Import() | decls.Extends():
+            pass
+        case _:
+            _declare_named(spec, decl, report)
+
+
+def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
+    table = cast("dict[str, decls.Named]", _table(spec, decl))
+    if isinstance(decl, decls.Model | decls.Scenario):  # named apart: `--model`, reports
+        if decl.name in table:
+            report.add("S202", decl.span, f"`{decl.name}` is declared twice",
+                       notes=[(table[decl.name].span, "first declared here")])  # fmt: skip
+            return
+    elif not _claim(spec, decl.name, decl.span, report):
+        return
+    table[decl.name] = decl
+    if isinstance(decl, decls.TypeDecl):
+        _declare_parts(spec, decl, report)
+
+
+def _table(spec: Spec, decl: decls.Named) -> object:
+    match decl:
+        case decls.Sort():
+            return spec.sorts
+        case decls.Const():
+            return spec.consts
+        case decls.TypeDecl():
+            return spec.types
+        case decls.Var():
+            return spec.variables
+        case decls.Def():
+            return spec.defs
+        case decls.Action():
+            return spec.actions
+        case decls.Property():
+            return spec.properties
+        case decls.Model():
+            return spec.models
+        case decls.Scenario():
+            return spec.scenarios
+
+
+def _declare_parts(spec: Spec, decl: decls.TypeDecl, report: Report) -> None:
+    if isinstance(decl.type, tree.EnumType):
+        for index, member in enumerate(decl.type.members):
+            if _claim(spec, member, decl.type.span, report):
+                spec.members[member] = (decl.name, index)
+    elif isinstance(decl.type, tree.UnionType):
+        for variant in decl.type.variants:
+            if _claim(spec, variant.name, variant.span, report):
+                spec.variants[variant.name] = decl.name
