@@ -20,7 +20,7 @@ Meant for logs of kilobytes: a segment of megabytes belongs on `OsFs`.
 """
 
 from dataclasses import dataclass, replace
-from errno import EBADF, EIO, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY
+from errno import EBADF, EEXIST, EIO, EISDIR, ENOENT, ENOSPC, ENOTEMPTY
 
 from replog.sim.images import Chooser, Directory, Inode, Naming, applied, written
 
@@ -214,15 +214,12 @@ class SimFs:
         return tuple(sorted(self._directory(path).names))
 
     def mkdir(self, path: str) -> None:
-        """Create a directory and its parents."""
-        node = self._nodes[ROOT]
-        for name in _split(path):
-            assert isinstance(node, Directory)
-            if name not in node.names:
-                self._change_names(node, ((name, self._add(Directory())),))
-            node = self._nodes[node.names[name]]
-        if not isinstance(node, Directory):
-            raise FileExistsError(ENOTDIR, "a file has this name", path)
+        """Create a directory."""
+        directory, name = self._parent(path)
+        if name not in directory.names:
+            self._change_names(directory, ((name, self._add(Directory())),))
+        elif not isinstance(self._nodes[directory.names[name]], Directory):
+            raise FileExistsError(EEXIST, "a file has this name", path)
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""
@@ -371,4 +368,4 @@ class SimLock:
 
 
 def _split(path: str) -> list[str]:
-    return [name for name in path.split("/") if name]
+    return [name for name in path.split("/") if name not in ("", ".")]

@@ -1,12 +1,13 @@
-"""What a simulated file and a simulated directory are: what is seen, what is durable, and the changes between.
+"""What a simulated file and directory are: what is seen, what is durable, and the changes between.
 
     Inode       cache b"abcdef"   durable b"abc"     pending [(3, b"d"), (4, b"ef")]
                 a power loss leaves abc, abcd, abcde (torn), abcdef, or one of these filled up with zeros
     Directory   names {log}       durable {log.tmp}  pending [log.tmp -> log]
                 a power loss leaves one or the other
 
-A pending change to a file is `(offset, data)` or, for a truncation, `(size, None)`; to a directory it is a tuple of
-names set or removed together. What is left is asked of a `Chooser`, never decided here (`disk.py` has the machine).
+A pending change to a file is `(offset, data)` or, for a truncation, `(size, None)`; to a directory it is a tuple
+of names set or removed together. What is left is asked of a `Chooser`, never decided here (`disk.py` has the
+machine).
 """
 
 from collections.abc import Callable, Iterable

@@ -34,7 +34,7 @@ from replog.store.checkpoint import (
 )
 from replog.store.config import DEFAULT_CONFIG, LogConfig
 from replog.store.errors import CorruptFileError, DirectoryInUseError, ForeignVersionError, StoreError
-from replog.store.fs import Fs, Lock
+from replog.store.fs import Fs, Lock, make_directory
 from replog.store.health import Health
 from replog.store.partition import PartitionLog
 from replog.store.recovery import OpenPoint
@@ -75,11 +75,13 @@ class LogDirectory:
         Raises `DirectoryInUseError`, `ForeignVersionError`, `CorruptFileError` or `StorageOfflineError`;
         the lock is released then.
         """
-        fs.mkdir(path)
         try:
+            make_directory(fs, path)
             lock = fs.lock(f"{path}/{LOCK_FILE}")
         except BlockingIOError as error:
             raise DirectoryInUseError(f"{path} is in use by another process (lock on {LOCK_FILE})") from error
+        except OSError as error:
+            raise Health().fail(f"opening {path}", error) from error
         directory = cls(fs, path, config, lock)
         try:
             directory._load()
@@ -121,7 +123,7 @@ class LogDirectory:
     def _open_log(self, key: TopicPartition) -> PartitionLog:
         point = OpenPoint(self._recovery_points.get(key, 0), self._log_starts.get(key, 0), self.was_clean)
         log = PartitionLog.open(self._fs, self.partition_path(key), self._config, point, self.health)
-        log.on_lowering(partial(self._lower_recovery_point, key))
+        log.on_lowering(partial(self._lower_checkpoints, key))
         self.notes += [f"{key[0]}-{key[1]}: {note}" for note in log.recovery.notes]
         self.logs[key] = log
         return log
@@ -137,12 +139,6 @@ class LogDirectory:
             return self.logs[key]
         if parse_partition_name(f"{topic}-{partition}") != key:
             raise CorruptFileError(f"{topic!r} partition {partition} cannot be a directory's name")
-        self.health.check()
-        try:
-            self._fs.mkdir(self.partition_path(key))
-            self._fs.fsync_dir(self._path)
-        except OSError as error:
-            raise self.health.fail(f"creating {self.partition_path(key)}", error) from error
         return self._open_log(key)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
@@ -166,10 +162,14 @@ class LogDirectory:
         self.high_watermarks.update(high_watermarks)
         self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
 
-    def _lower_recovery_point(self, key: TopicPartition, offset: int) -> None:
+    def _lower_checkpoints(self, key: TopicPartition, offset: int) -> None:
+        """Let no checkpoint say more than `offset` about a log that is about to be cut there."""
         if self._recovery_points.get(key, 0) > offset:
             self._recovery_points[key] = offset
             self._write(RECOVERY_POINT_FILE, self._recovery_points)
+        if self._log_starts.get(key, 0) > offset:
+            self._log_starts[key] = offset
+            self._write(LOG_START_FILE, self._log_starts)
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         try:

@@ -81,7 +81,7 @@ class Fs(Protocol):
         """Tell whether `path` is a directory."""
 
     def mkdir(self, path: str) -> None:
-        """Create a directory and its missing parents; an existing one is fine."""
+        """Create a directory in an existing one; one that exists already is fine."""
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""
@@ -100,6 +100,16 @@ def read_file(fs: Fs, path: str) -> bytes:
         return file.pread(file.size(), 0)
     finally:
         file.close()
+
+
+def make_directory(fs: Fs, path: str) -> None:
+    """Create a directory and its missing parents, each name durable in its parent; an existing one is fine."""
+    if fs.is_dir(path):
+        return
+    parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+    make_directory(fs, parent)
+    fs.mkdir(path)
+    fs.fsync_dir(parent)
 
 
 def replace_file(fs: Fs, directory: str, name: str, data: bytes) -> None:
@@ -205,8 +215,8 @@ class OsFs:
         return Path(path).is_dir()
 
     def mkdir(self, path: str) -> None:
-        """Create a directory with parents."""
-        Path(path).mkdir(parents=True, exist_ok=True)
+        """Create a directory."""
+        Path(path).mkdir(exist_ok=True)
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""

@@ -29,14 +29,14 @@ from replog.store.segment import Segment
 
 
 def ignore_lowering(_offset: int) -> None:
-    """Stand in for the directory when a log is used alone: there is no recovery point to lower."""
+    """Stand in for the directory when a log is used alone: no checkpoint promises anything."""
 
 
 class PartitionLog:
     """An open log. Made by `PartitionLog.open`; not thread-safe."""
 
     __slots__ = (
-        "_config", "_directory", "_epochs", "_flushed_at_ms", "_fs", "_health", "_lower_recovery_point",
+        "_config", "_directory", "_epochs", "_flushed_at_ms", "_fs", "_health", "_lower_checkpoints",
         "_names_synced", "_segments", "flushed", "log_end", "log_start", "recovery",
     )  # fmt: skip
 
@@ -46,7 +46,7 @@ class PartitionLog:
         self._directory = directory
         self._config = config
         self._health = health
-        self._lower_recovery_point: Callable[[int], None] = ignore_lowering
+        self._lower_checkpoints: Callable[[int], None] = ignore_lowering
         self._segments = opened.segments
         self._epochs = opened.epochs
         self._names_synced = True
@@ -77,8 +77,8 @@ class PartitionLog:
             raise health.fail(f"opening {directory}", error) from error
 
     def on_lowering(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(offset)` before the recovery point falls to `offset`."""
-        self._lower_recovery_point = callback
+        """Call `callback(offset)` before the log is cut at `offset`, so that no checkpoint speaks of more."""
+        self._lower_checkpoints = callback
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
@@ -268,24 +268,24 @@ class PartitionLog:
         return self.log_end
 
     def _cut(self, offset: int) -> None:
-        """Lower the recovery point, then delete segments from the top, then cut the one holding `offset`."""
-        self._lower_recovery_point(min(offset, self.flushed))
-        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+        """Lower the checkpoints, then delete segments from the top, then cut the one holding `offset`."""
+        holder = self._segment_of(offset)
+        position, end = holder.boundary(offset)
+        self._lower_checkpoints(end)
+        while self._segments[-1] is not holder:
             self._segments[-1].delete()
             self._segments.pop()
-        segment = self._segments[-1]
-        if offset < segment.next_offset:
-            segment.truncate(segment.locate(offset) if offset > segment.base_offset else 0)
+        holder.truncate(position)
         self._fs.fsync_dir(self._directory)
-        self.log_end = segment.next_offset
-        self.log_start = min(self.log_start, self.log_end)
-        self.flushed = min(self.flushed, self.log_end)
+        self.log_end = end
+        self.log_start = min(self.log_start, end)
+        self.flushed = min(self.flushed, end)
 
     def reset(self, offset: int) -> None:
         """Durably drop everything and begin an empty log at `offset` (the leader starts later)."""
         self._health.check()
         try:
-            self._lower_recovery_point(min(offset, self.flushed))
+            self._lower_checkpoints(offset)
             while self._segments:
                 self._segments[-1].delete()
                 self._segments.pop()

@@ -28,7 +28,7 @@ from replog.store.checkpoint import EpochEntry, read_epochs
 from replog.store.config import LogConfig
 from replog.store.epochs import EpochFile
 from replog.store.errors import CorruptBatchError, CorruptFileError, ForeignVersionError
-from replog.store.fs import Fs
+from replog.store.fs import Fs, make_directory
 from replog.store.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -80,7 +80,7 @@ def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) 
     Corrupt data is repaired or noted, not raised. Raises `CorruptFileError` for a name that is no segment's,
     `ForeignVersionError` for an epoch checkpoint of another version, and `OSError`.
     """
-    fs.mkdir(directory)
+    make_directory(fs, directory)
     loader = _Loader(fs, directory, config, point)
     loader.load_segments(_tidy(fs, directory))
     log_start = max(point.log_start, loader.segments[0].base_offset)
@@ -208,8 +208,8 @@ class _Loader:
         entries = self._read_epochs()
         file = EpochFile(self._fs, self._directory, entries or ())
         cache = EpochCache(file.entries)
-        cache.truncate_from_end(self.segments[-1].next_offset)
         cache.truncate_from_start(log_start)
+        cache.truncate_from_end(self.segments[-1].next_offset)
         if entries is None or not self._agrees(cache, log_start):
             if entries is not None:
                 self.notes.append("the leader epochs do not fit the log: rebuilt")
@@ -252,4 +252,5 @@ class _Loader:
             except CorruptBatchError:
                 continue
         cache.truncate_from_start(log_start)
+        cache.truncate_from_end(self.segments[-1].next_offset)
         return cache

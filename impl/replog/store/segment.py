@@ -231,6 +231,11 @@ class Segment:
                 return position
             position += size
 
+    def boundary(self, offset: int) -> tuple[int, int]:
+        """Return (position, base offset) of the batch that holds `offset`: where a truncation cuts."""
+        position = self.locate(offset)
+        return position, self._extent(position)[0]
+
     def _extent(self, position: int) -> tuple[int, int, int]:
         """Return (base offset, bytes, last offset) of the batch at `position`."""
         data = self._file.pread(EXTENT_BYTES, position)
