@@ -105,9 +105,16 @@ class Injector:
             return
         kinds = list(self.profile.weights)
         kind = self.random.choices(kinds, [self.profile.weights[kind] for kind in kinds])[0]
-        node = self.world.nodes[self.random.randrange(len(self.world.nodes))]
+        node = self.world.nodes[self._pick_node()]
         if self._inject(kind, node):
             self.faults[kind.value] += 1
+
+    def _pick_node(self) -> int:
+        """Draw a victim: the leader more often than others, because its failures teach more."""
+        leader = self.world.image.leader
+        if leader >= 0 and self.random.random() < 0.3:
+            return leader
+        return self.random.randrange(len(self.world.nodes))
 
     def _inject(self, kind: Fault, node: Node) -> bool:
         """Try to inject one fault at one node; tell whether it was possible."""

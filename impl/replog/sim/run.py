@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from replog.core.protocol import preset
+from replog.core.protocol import Protocol, preset
 from replog.core.types import Role
 from replog.sim.clients import Consumer, Producer
 from replog.sim.faults import FaultyNetwork, Injector
@@ -72,12 +72,14 @@ class Report:
 class Simulation:
     """One run in progress; `world` may be looked at between steps."""
 
-    def __init__(self, seed: int, weather: Profile, protocol: str = "") -> None:
+    def __init__(
+        self, seed: int, weather: Profile, protocol: str = "", rules: Protocol | None = None
+    ) -> None:
         self.seed = seed
         self.protocol = protocol or weather.protocol
         self.profile = weather
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
-        rules = preset(self.protocol)
+        rules = preset(self.protocol) if rules is None else rules
         self.oracles = Oracles(1 if rules.hw_under_min_isr else 2)
         self.network = FaultyNetwork(self.random, weather)
         options = WorldOptions(

@@ -1,0 +1,264 @@
+"""Bugs to plant: each is one rule of the protocol taken back or bent, most of them flaws Kafka once had.
+
+A bug is a set of switches (`Protocol`), of substituted functions, or both; no file is edited.  `seeds` is how many
+seeds of its profile the simulator gets to find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from replog.core import election, follower, isr, leader, producer, replica
+from replog.core.controller import Controller
+from replog.core.effects import Flush, Send
+from replog.core.epochs import EpochCache
+from replog.core.logview import LogView
+from replog.core.messages import ProduceReply
+from replog.core.protocol import CURRENT, EpochEntry, MaximalIsr, Protocol, TruncateWhen, Truncation
+from replog.core.types import EpochEnd, Error
+from replog.sim.storage import MemoryStorage
+
+Patch = tuple[object, str, Any]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One bug: what it mirrors, how to make it, where to look for it."""
+
+    name: str
+    mirrors: str
+    switches: Mapping[str, Any] = field(default_factory=dict)
+    patches: Callable[[], list[Patch]] = list
+    profile: str = "all"
+    seeds: int = 200
+
+    @property
+    def rules(self) -> Protocol:
+        return replace(CURRENT, **self.switches)
+
+
+@contextmanager
+def planted(bug: Planted) -> Iterator[Protocol]:
+    """Put a bug's functions in place of the right ones while the block runs."""
+    patches = bug.patches()
+    before = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
+    for owner, name, value in patches:
+        setattr(owner, name, value)
+    try:
+        yield bug.rules
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+def _follower_hw_unclamped() -> list[Patch]:
+    def update_hw(state, reply):
+        state.log.hw = max(reply.high_watermark, 0)
+
+    return [(follower, "update_hw", update_hw)]
+
+
+def _leader_hw_is_leo() -> list[Patch]:
+    return [(leader, "candidate_hw", lambda state, leading, now_ms: state.log.leo)]
+
+
+def _hw_is_max() -> list[Patch]:
+    def candidate(state, leading, now_ms):
+        members = isr.maximal_isr(state, leading)
+        others = [r.leo for f, r in leading.remotes.items() if f in members]
+        return max(others, default=state.log.leo)
+
+    return [(leader, "candidate_hw", candidate)]
+
+
+def _remote_leo_from_response() -> list[Patch]:
+    right = isr.note_fetch
+
+    def note_fetch(state, remote, fetch_offset, leader_leo, now_ms):
+        return right(state, remote, leader_leo, leader_leo, now_ms)
+
+    return [(isr, "note_fetch", note_fetch)]
+
+
+def _remote_leo_kept() -> list[Patch]:
+    right = leader._begin_epoch
+    memory: dict[int, dict[int, int]] = {}
+
+    def begin(state, old, image, now_ms, out):
+        leading = right(state, old, image, now_ms, out)
+        known = memory.get(id(state), {})
+        for f, remote in leading.remotes.items():
+            remote.leo = max(remote.leo, known.get(f, -1))
+        return leading
+
+    def resign(leading, out):
+        keep[0](leading, out)
+
+    keep = [leader.resign]
+    change = replica.Replica._change
+
+    def _change(self, image, now_ms, out):
+        if self.state.leading is not None:
+            memory[id(self.state)] = {f: r.leo for f, r in self.state.leading.remotes.items()}
+        change(self, image, now_ms, out)
+
+    return [(leader, "_begin_epoch", begin), (replica.Replica, "_change", _change)]
+
+
+def _ack_at_once() -> list[Patch]:
+    def finish(state, leading, source, request, base_offset, now_ms, out):
+        if request.acks != 0:
+            out.append(Send(source, ProduceReply(request.correlation, Error.NONE, base_offset)))
+
+    return [(leader, "finish_produce", finish)]
+
+
+def _consumer_reads_past_hw() -> list[Patch]:
+    right = LogView.read
+
+    def read(self, start, end, max_bytes):
+        return right(self, start, self.leo, max_bytes)
+
+    return [(LogView, "read", read)]
+
+
+def _window_of_four() -> list[Patch]:
+    return [(producer, "WINDOW", 1)]
+
+
+def _no_dedupe() -> list[Patch]:
+    return [
+        (producer, "find_duplicate", lambda entry, batch: None),
+        (producer, "check_sequence", lambda entry, batch: Error.NONE),
+    ]
+
+
+def _gap_accepted() -> list[Patch]:
+    return [(producer, "check_sequence", lambda entry, batch: Error.NONE)]
+
+
+def _no_epoch_bump() -> list[Patch]:
+    right = election.next_image
+
+    def next_image(old, members, rules, gone=()):
+        new = right(old, members, rules, gone)
+        return replace(new, leader_epoch=max(old.leader_epoch, 0))
+
+    return [(election, "next_image", next_image)]
+
+
+def _end_offset_off_by_one() -> list[Patch]:
+    right = EpochCache._end_at
+
+    def end_at(self, asked, lower, start, rules):
+        end = right(self, asked, lower, start, rules)
+        return EpochEnd(end.epoch, end.end_offset + 1)
+
+    return [(EpochCache, "_end_at", end_at)]
+
+
+def _cache_kept_on_truncation() -> list[Patch]:
+    return [(EpochCache, "truncate_from_end", lambda self, offset: False)]
+
+
+def _hw_kept_above_leo() -> list[Patch]:
+    right = LogView.truncate_to
+
+    def truncate_to(self, offset):
+        hw = self.hw
+        cut = right(self, offset)
+        self.hw = hw
+        return cut
+
+    return [(LogView, "truncate_to", truncate_to)]
+
+
+def _hw_falls() -> list[Patch]:
+    def raise_hw(self, offset):
+        moved = min(offset, self.leo) != self.hw
+        self.hw = max(min(offset, self.leo), 0)
+        return moved
+
+    return [(LogView, "raise_hw", raise_hw)]
+
+
+def _no_shrink() -> list[Patch]:
+    return [(isr, "lagging", lambda state, leading, now_ms: ())]
+
+
+def _min_isr_ignored() -> list[Patch]:
+    from replog.core.state import ReplicaState
+
+    return [(ReplicaState, "effective_min_isr", lambda self: 1)]
+
+
+def _flush_forgotten() -> list[Patch]:
+    right = MemoryStorage.perform
+
+    def perform(self, effect):
+        if not isinstance(effect, Flush):
+            right(self, effect)
+
+    return [(MemoryStorage, "perform", perform)]
+
+
+def _fence_keeps_isr() -> list[Patch]:
+    return [(Controller, "_drop", lambda self, broker_id, gone=(): None)]
+
+
+def _stale_incarnation_counts() -> list[Patch]:
+    return []
+
+
+BUGS = (
+    Planted("truncate-to-hw", "B1 KIP-101", {"truncation": Truncation.HW}),
+    Planted("no-truncation", "B31", {"truncation": Truncation.NONE}),
+    Planted("kip101", "B3 KAFKA-6361", {"truncation": Truncation.KIP101}),
+    Planted("kip279-hw-fallback", "B4 KAFKA-7415",
+            {"truncation": Truncation.KIP279, "epoch_entry": EpochEntry.ON_FIRST_WRITE}),
+    Planted("missed-epoch", "B6 KAFKA-7164",
+            {"truncation": Truncation.KAFKA7415, "truncate_when": TruncateWhen.LEADER_ID_CHANGE}),
+    Planted("unfenced-truncation", "B7 KIP-320",
+            {"truncation": Truncation.KAFKA7415, "fences_truncation": False}),
+    Planted("unfenced-fetch", "B8 KIP-320", {"fences_fetch": False}),
+    Planted("unfenced-fetch-old-truncation", "B8 KIP-320",
+            {"fences_fetch": False, "fences_truncation": False, "truncation": Truncation.KAFKA7415}),
+    Planted("update-on-diverge", "B9 KAFKA-13141", {"updates_on_diverge": True}),
+    Planted("stale-response", "B10 KAFKA-13207", {"checks_response": False}),
+    Planted("hw-on-diverge", "B12 KAFKA-14704", {"hw_on_diverge": True}),
+    Planted("isr-committed-only", "B14 KIP-497", {"maximal_isr": MaximalIsr.NONE}),
+    Planted("eager-shrink", "B14 KIP-497", {"maximal_isr": MaximalIsr.EAGER_SHRINK}),
+    Planted("hw-under-min-isr", "B15 KAFKA-15583", {"hw_under_min_isr": True}),
+    Planted("unclean-election", "B16", {"unclean_election": True}),
+    Planted("no-partition-epoch", "B19", {"checks_partition_epoch": False}),
+    Planted("no-broker-epoch", "B18 KIP-903", {"checks_broker_epoch": False}),
+    Planted("fenced-in-isr", "B24 KIP-841", {"checks_fenced": False}),
+    Planted("expand-without-leso", "B5 KAFKA-7128", {"expand_needs_leso": False}),
+    Planted("expand-without-hw", "B30", {"expand_needs_hw": False, "expand_needs_leso": False}),
+    Planted("cache-entry-kept", "B23 KAFKA-10706", {"truncates_cache_always": False}),
+    Planted("no-hw-on-alter", "B23 KAFKA-13091", {"hw_on_alter_ok": False}),
+    Planted("restart-unnoticed", "B17", {"restart_leaves_isr": False}),
+    Planted("follower-hw-unclamped", "I6", patches=_follower_hw_unclamped),
+    Planted("leader-hw-is-leo", "A7", patches=_leader_hw_is_leo),
+    Planted("hw-is-max", "A7", patches=_hw_is_max),
+    Planted("remote-leo-from-response", "S14", patches=_remote_leo_from_response),
+    Planted("remote-leo-kept", "A18", patches=_remote_leo_kept),
+    Planted("ack-at-once", "A4", patches=_ack_at_once),
+    Planted("reads-past-hw", "A30", patches=_consumer_reads_past_hw),
+    Planted("dedupe-window-of-one", "A2", patches=_window_of_four),
+    Planted("no-dedupe", "B13", patches=_no_dedupe),
+    Planted("sequence-gap", "A2", patches=_gap_accepted),
+    Planted("no-epoch-bump", "A15", patches=_no_epoch_bump),
+    Planted("end-offset-off-by-one", "A20", patches=_end_offset_off_by_one),
+    Planted("cache-kept-on-truncation", "KAFKA-10706", patches=_cache_kept_on_truncation),
+    Planted("hw-above-leo", "A21", patches=_hw_kept_above_leo),
+    Planted("hw-falls", "I2", patches=_hw_falls),
+    Planted("never-shrinks", "A10", patches=_no_shrink),
+    Planted("min-isr-ignored", "A1", {"hw_under_min_isr": True}, _min_isr_ignored),
+    Planted("flush-forgotten", "KAFKA-10101", patches=_flush_forgotten, profile="flush"),
+    Planted("dead-stay-in-isr", "A23", patches=_fence_keeps_isr),
+    Planted("coalesced-metadata", "A18", profile="coalesce", seeds=400),
+)  # fmt: skip
