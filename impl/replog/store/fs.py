@@ -103,7 +103,7 @@ def read_file(fs: Fs, path: str) -> bytes:
 
 
 def make_directory(fs: Fs, path: str) -> None:
-    """Create a directory and its missing parents, each name durable in its parent; an existing one is fine."""
+    """Create a directory and its missing parents, each durable in its parent; an existing one is fine."""
     if fs.is_dir(path):
         return
     parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")

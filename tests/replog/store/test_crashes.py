@@ -16,6 +16,8 @@ from replog.store.records import Record, decode_batch, encode_batch
 KEY = ("orders", 0)
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
 
+OPERATIONS = ("append", "flush", "truncate", "checkpoint", "advance_start", "restart_cleanly")
+
 
 @dataclass(slots=True)
 class Model:
@@ -31,7 +33,7 @@ class Model:
         return self.batches[-1][0] + len(self.batches[-1][2]) if self.batches else self.base
 
     def ends(self) -> list[int]:
-        """The offsets at which the log may end: batch boundaries."""
+        """List the offsets at which the log may end: batch boundaries."""
         return [self.base, *(base + len(values) for base, _, values in self.batches)]
 
     def cut(self, end: int) -> None:
@@ -167,7 +169,7 @@ class LogAgainstList(RuleBasedStateMachine):
         assert self.contents() == [b for b in self.model.batches if b[0] + len(b[2]) > self.log.log_start]
 
     def start_after_restart(self) -> int:
-        """A crash may undo an unsaved log start, but never raise it beyond what was asked."""
+        """Accept that a crash undoes an unsaved log start, not that it raises one."""
         assert self.log.log_start <= self.model.start
         return self.log.log_start
 

@@ -1,0 +1,278 @@
+"""What a log does when nothing goes wrong, and what it refuses."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replog.sim.disk import SimFs
+from replog.store.batch import iterate_headers, peek_header
+from replog.store.config import LogConfig
+from replog.store.errors import (
+    BatchTooLargeError,
+    CorruptBatchError,
+    InvalidRecordError,
+    OffsetOutOfRangeError,
+)
+from replog.store.index import OffsetIndex, TimeIndex
+from replog.store.partition import PartitionLog
+from replog.store.records import Record, decode_batch, encode_batch
+
+SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
+
+
+def batch(*values: bytes, time: int = 0) -> bytes:
+    return encode_batch([Record(value, timestamp=time) for value in values])
+
+
+def filled(count: int, config: LogConfig = SMALL, fs: SimFs | None = None) -> PartitionLog:
+    """Make a log of `count` batches of two records, batch i in epoch i // 10 at time 100 * i."""
+    log = PartitionLog.open(fs or SimFs(), "t-0", config)
+    for i in range(count):
+        log.append_as_leader(batch(b"%d" % i, b"x" * 20, time=100 * i), i // 10)
+    return log
+
+
+def bases(data: bytes) -> list[int]:
+    return [header.base_offset for _, header in iterate_headers(data)]
+
+
+def test_a_leader_stamps_offsets_and_epochs() -> None:
+    """Batches get consecutive base offsets, their epoch, and keep their bytes otherwise."""
+    log = PartitionLog.open(SimFs(), "t-0")
+    first = log.append_as_leader(batch(b"a", b"b"), 3)
+    second = log.append_as_leader(batch(b"c"), 5)
+    assert (first.base_offset, second.base_offset, log.log_end) == (0, 2, 3)
+    assert log.epochs == ((3, 0), (5, 2))
+    stored = log.read(2, 1000)
+    assert (stored[:8], stored[12:16]) == ((2).to_bytes(8, "big"), (5).to_bytes(4, "big"))
+    assert stored[16:] == batch(b"c")[16:]
+
+
+def test_a_follower_stores_what_it_was_sent_byte_for_byte() -> None:
+    """Copying a log by reading and appending gives equal bytes, epochs and end."""
+    leader, follower = filled(30), PartitionLog.open(SimFs(), "t-0", SMALL)
+    while follower.log_end < leader.log_end:
+        follower.append_as_follower(leader.read(follower.log_end, 700))
+    assert follower.epochs == leader.epochs
+    assert list(follower.headers()) == list(leader.headers())
+    assert follower.read(0, 10_000) == leader.read(0, 10_000)
+
+
+@given(st.integers(0, 59), st.integers(1, 900), st.integers(0, 60))
+def test_reads_return_whole_batches_inside_their_bounds(offset: int, max_bytes: int, end: int) -> None:
+    """From the batch holding the offset, within the bytes unless one batch exceeds them, below the end."""
+    log = filled(30)
+    data = log.read(offset, max_bytes, end)
+    headers = [header for _, header in iterate_headers(data)]
+    if not headers:
+        assert offset >= end or (offset | 1) >= end
+        return
+    assert headers[0].base_offset <= offset <= headers[0].last_offset
+    assert all(header.last_offset < end for header in headers)
+    assert [a.next_offset for a in headers[:-1]] == [b.base_offset for b in headers[1:]]
+    assert len(data) <= max_bytes or len(headers) == 1
+
+
+def test_reading_on_from_where_the_last_read_ended_sees_every_record_once() -> None:
+    """A consumer that follows the batches it gets reads the whole log across segments."""
+    log = filled(40)
+    seen, offset = [], 0
+    while data := log.read(offset, 333):
+        seen += bases(data)
+        offset = [header.next_offset for _, header in iterate_headers(data)][-1]
+    assert seen == list(range(0, 80, 2))
+    assert len(log.segment_bases) > 3
+
+
+@pytest.mark.parametrize("offset", [-1, 61, 10**12])
+def test_offsets_outside_the_log_are_out_of_range(offset: int) -> None:
+    """Below the start and beyond the end is error 1; the end itself is an empty read."""
+    log = filled(30)
+    with pytest.raises(OffsetOutOfRangeError) as caught:
+        log.read(offset, 100)
+    assert caught.value.code == 1
+    assert log.read(60, 100) == b""
+
+
+def test_bad_batches_are_refused_with_kafkas_codes_and_change_nothing() -> None:
+    """CRC 2, size 10, rules 87; after each the log is as before."""
+    log = filled(3)
+    good = batch(b"v")
+    bad = bytearray(good)
+    bad[-1] ^= 1
+    for data, error, code in (
+        (bytes(bad), CorruptBatchError, 2),
+        (good[:30], CorruptBatchError, 2),
+        (b"", CorruptBatchError, 2),
+        (batch(b"v" * 1000), BatchTooLargeError, 10),
+        (good + good, InvalidRecordError, 87),
+    ):
+        with pytest.raises(error) as caught:
+            log.append_as_leader(data, 0)
+        assert caught.value.code == code
+    with pytest.raises(InvalidRecordError, match="older"):
+        log.append_as_leader(good, -1)
+    assert (log.log_end, log.epochs) == (6, ((0, 0),))
+    assert log.append_as_leader(good, 0).base_offset == 6
+
+
+def test_a_follower_refuses_holes_overlaps_and_falling_epochs() -> None:
+    """Nothing of a fetch is written unless all of it follows the log."""
+    leader = filled(30)
+    log = PartitionLog.open(SimFs(), "t-0", SMALL)
+    first, second = leader.read(0, 1), leader.read(2, 1)
+    for data in (second, first + first, first + leader.read(4, 1), leader.read(40, 1)):
+        with pytest.raises(InvalidRecordError):
+            log.append_as_follower(data)
+    torn = bytearray(first + second)
+    torn[-1] ^= 1
+    with pytest.raises(CorruptBatchError):
+        log.append_as_follower(torn)
+    assert log.log_end == 0
+    late = bytearray(second)
+    late[12:16] = (9).to_bytes(4, "big")
+    log.append_as_follower(first + bytes(late))
+    with pytest.raises(InvalidRecordError, match="older"):
+        log.append_as_follower(leader.read(4, 1))
+
+
+def test_truncation_drops_records_and_epochs_from_there() -> None:
+    """The log ends at the batch boundary at or below the offset; epochs that start there are gone."""
+    log = filled(30)
+    assert log.truncate_to(40) == 40
+    assert log.epochs == ((0, 0), (1, 20))
+    assert log.truncate_to(39) == 38, "the batch that holds 39 goes whole"
+    assert log.append_as_leader(batch(b"new"), 7).base_offset == 38
+    assert log.epochs == ((0, 0), (1, 20), (7, 38))
+    assert log.segment_bases[-1] <= 38
+
+
+def test_truncating_at_the_end_still_cuts_the_epochs() -> None:
+    """An epoch that begins at the log end and wrote nothing goes (KAFKA-10706)."""
+    log = filled(3)
+    log.assign_epoch(4, 6)
+    assert log.truncate_to(6) == 6
+    assert log.epochs == ((0, 0),)
+
+
+def test_truncating_below_the_first_segment_leaves_an_empty_log_there() -> None:
+    """After retention removed the beginning, cutting before it starts anew at the offset."""
+    log = filled(30)
+    log.advance_log_start(40)
+    assert log.truncate_to(3) == 3
+    assert (log.log_start, log.log_end, log.epochs) == (3, 3, ())
+    assert log.append_as_leader(batch(b"v"), 8).base_offset == 3
+
+
+def test_reset_begins_an_empty_log_where_it_is_told() -> None:
+    """A follower whose leader starts later than its own end throws everything away."""
+    log = filled(30)
+    log.reset(1000)
+    assert (log.log_start, log.log_end, log.flushed, log.epochs) == (1000, 1000, 1000, ())
+    assert log.read(1000, 10) == b""
+
+
+def test_the_log_start_moves_by_record_and_deletes_by_segment() -> None:
+    """Records below are out of range at once; files go when their last record does; epochs are cut."""
+    log = filled(30)
+    bases_before = log.segment_bases
+    deleted = log.advance_log_start(25)
+    assert deleted == sum(1 for base in bases_before[1:] if base <= 25)
+    assert log.segment_bases == bases_before[deleted:]
+    assert log.epochs == ((1, 25), (2, 40))
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(24, 100)
+    assert bases(log.read(25, 1)) == [24]
+    assert log.advance_log_start(10) == 0
+    with pytest.raises(OffsetOutOfRangeError):
+        log.advance_log_start(61)
+
+
+def test_retention_by_size_keeps_at_least_the_size_and_the_last_segment() -> None:
+    """Old segments go while what remains is still as large as the limit."""
+    log = filled(40, LogConfig(segment_bytes=1000, retention_bytes=1500))
+    log.apply_retention(0, log.log_end)
+    assert 1500 <= log.size_bytes < 2500
+    tight = filled(40, LogConfig(segment_bytes=1000, retention_bytes=0))
+    tight.apply_retention(0, tight.log_end)
+    assert len(tight.segment_bases) == 1
+    assert tight.log_start == tight.segment_bases[0]
+
+
+def test_retention_by_time_goes_by_the_newest_record_of_a_segment() -> None:
+    """A segment goes once even its newest record is too old."""
+    log = filled(40, LogConfig(segment_bytes=1000, retention_ms=1000))
+    log.apply_retention(2900, log.log_end)
+    first = peek_header(log.read(log.log_start, 1))
+    assert log.log_start > 0
+    assert first.base_timestamp <= 1900 + 1000
+    newest_dropped = (log.log_start // 2 - 1) * 100
+    assert 2900 - newest_dropped > 1000
+
+
+def test_retention_never_passes_the_high_watermark() -> None:
+    """What is not committed is not deleted, however old or large."""
+    log = filled(40, LogConfig(segment_bytes=1000, retention_bytes=0, retention_ms=0))
+    log.apply_retention(10**9, high_watermark=30)
+    assert 0 < log.log_start <= 30
+
+
+@given(st.integers(-5, 3200))
+def test_a_time_finds_the_first_batch_that_is_not_older(time: int) -> None:
+    """Batch i has time 100 i: the first at or after the time, or none."""
+    log = filled(30)
+    found = log.offset_for_time(time)
+    expected = max(0, -(-time // 100))
+    assert (found.base_offset if found else None) == (2 * expected if expected < 30 else None)
+
+
+def test_flush_policies_say_when_records_are_durable() -> None:
+    """By count before the append returns; by time when told the time; on roll; or never."""
+    by_count = filled(3, LogConfig(flush_messages=4))
+    assert (by_count.log_end, by_count.flushed) == (6, 4)
+    by_time = filled(3, LogConfig(flush_ms=100))
+    assert by_time.flushed == 0
+    by_time.flush_if_due(99)
+    assert by_time.flushed == 0
+    by_time.flush_if_due(100)
+    assert by_time.flushed == 6
+    on_roll = filled(30)
+    assert on_roll.flushed == on_roll.segment_bases[-1]
+    assert filled(30, LogConfig(segment_bytes=1000, flush_on_roll=False)).flushed == 0
+
+
+@given(st.lists(st.integers(1, 50), max_size=30))
+def test_index_files_survive_the_round_trip(steps: list[int]) -> None:
+    """What is encoded is decoded; a lookup finds the last entry not after; trailing zeros are no entries."""
+    index, times = OffsetIndex(), TimeIndex()
+    total = 0
+    for step in steps:
+        total += step
+        index.add(total, total * 10)
+        times.add(total * 5, total)
+    again = OffsetIndex.decode(index.encode() + bytes(16) * bool(steps), total * 10 + 1)
+    assert again is not None
+    assert (again.offsets, again.positions) == (index.offsets, index.positions)
+    time_again = TimeIndex.decode(times.encode())
+    assert time_again is not None
+    assert (time_again.timestamps, time_again.offsets) == (times.timestamps, times.offsets)
+    for at, offset in enumerate(index.offsets):
+        assert index.lookup(offset) == index.positions[at]
+        assert index.lookup(offset - 1) == (index.positions[at - 1] if at and steps[at] >= 1 else 0)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\0" * 7, bytes([0, 0, 0, 5, 0, 0, 0, 5] * 2), b"\xff" * 8, bytes([0, 0, 0, 5, 0, 0, 1, 0])]
+)
+def test_an_impossible_offset_index_is_not_believed(data: bytes) -> None:
+    """Odd sizes, repeated or negative entries and positions beyond the log are refused."""
+    assert OffsetIndex.decode(data, 100) is None
+
+
+def test_records_read_back_are_the_records_produced() -> None:
+    """End to end: values, timestamps and absolute offsets."""
+    log = filled(2)
+    assert [(r.offset, r.timestamp, r.value) for r in decode_batch(log.read(2, 1))] == [
+        (2, 100, b"1"),
+        (3, 100, b"x" * 20),
+    ]

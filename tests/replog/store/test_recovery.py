@@ -1,0 +1,313 @@
+"""Opening what a crash, a fault or an intruder left behind."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replog.core.epochs import EpochCache
+from replog.sim.disk import SimFs
+from replog.store.config import LogConfig
+from replog.store.directory import LogDirectory
+from replog.store.errors import CorruptBatchError, CorruptFileError, ForeignVersionError, StoreError
+from replog.store.fs import read_file, replace_file
+from replog.store.records import Record, encode_batch
+
+KEY = ("t", 0)
+CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=200)
+EPOCHS = ((0, 0), (1, 20), (2, 40))
+
+
+def stopped(clean: bool = False, saved: bool = True) -> SimFs:
+    """Make a directory with 30 batches of two records, epoch i // 10, stopped cleanly or not."""
+    fs = SimFs()
+    directory = LogDirectory.open(fs, "data", CONFIG)
+    log = directory.log(*KEY)
+    for i in range(30):
+        log.append_as_leader(encode_batch([Record(b"%d" % i), Record(b"x" * 20)]), i // 10)
+    if saved:
+        directory.checkpoint({KEY: 50})
+    if clean:
+        directory.shut_down({KEY: 50}, 4)
+    else:
+        directory.abandon()
+        fs.process_crash()
+    return fs
+
+
+def reopened(fs: SimFs) -> LogDirectory:
+    return LogDirectory.open(fs, "data", CONFIG)
+
+
+def names(fs: SimFs, suffix: str) -> list[str]:
+    return [f"data/t-0/{name}" for name in fs.listdir("data/t-0") if name.endswith(suffix)]
+
+
+def edit(fs: SimFs, path: str, change: Callable[[bytearray], object]) -> None:
+    content = bytearray(read_file(fs, path))
+    change(content)
+    directory, _, name = path.rpartition("/")
+    replace_file(fs, directory, name, bytes(content))
+
+
+def batch_count(directory: LogDirectory) -> int:
+    return sum(1 for _ in directory.logs[KEY].headers())
+
+
+def test_a_clean_stop_is_believed_and_scans_nothing() -> None:
+    """The marker skips recovery, gives the broker epoch, and is gone once the directory is open."""
+    fs = stopped(clean=True)
+    directory = reopened(fs)
+    log = directory.logs[KEY]
+    assert (directory.was_clean, directory.broker_epoch, directory.notes) == (True, 4, [])
+    assert (log.log_end, log.recovery.scanned_bytes, log.epochs) == (60, 0, EPOCHS)
+    assert directory.high_watermarks == {KEY: 50}
+    assert ".kafka_cleanshutdown" not in fs.listdir("data")
+
+
+def test_the_marker_is_removed_durably_before_anything_is_written() -> None:
+    """A power loss right after a start is an unclean stop."""
+    for seed in range(20):
+        fs = stopped(clean=True)
+        reopened(fs)
+        fs.power_loss(Random(seed).randrange)
+        assert not reopened(fs).was_clean
+
+
+def test_an_unclean_stop_scans_from_the_recovery_point_only() -> None:
+    """Synced segments are not read again; the rest is, whole."""
+    saved = reopened(stopped()).logs[KEY].recovery
+    unsaved = reopened(stopped(saved=False)).logs[KEY].recovery
+    assert 0 < saved.scanned_bytes < 1000 < unsaved.scanned_bytes
+    assert saved.cut_bytes == unsaved.cut_bytes == 0
+
+
+@given(st.integers(1, 400))
+@settings(max_examples=40)
+def test_a_torn_tail_is_cut_at_the_last_whole_batch(lost: int) -> None:
+    """Losing the last bytes of the last segment loses the batches they belong to, and no other."""
+    fs = stopped()
+    last = names(fs, ".log")[-1]
+    size = len(read_file(fs, last))
+    lost = min(lost, size)
+    edit(fs, last, lambda content: content.__delitem__(slice(size - lost, None)))
+    directory = reopened(fs)
+    log = directory.logs[KEY]
+    whole = [h for h in reopened(stopped()).logs[KEY].headers() if h.base_offset >= log.segment_bases[-1]]
+    kept = sum(1 for i in range(len(whole)) if sum(h.size_bytes for h in whole[: i + 1]) <= size - lost)
+    assert log.log_end == (whole[kept - 1].next_offset if kept else log.segment_bases[-1])
+    assert log.epochs == tuple(e for e in EPOCHS if e[1] < log.log_end)
+
+
+def test_a_bad_crc_cuts_there_and_drops_later_segments() -> None:
+    """Without a recovery point everything is scanned: the log ends before the damaged batch."""
+    fs = stopped(saved=False)
+    second = names(fs, ".log")[1]
+    edit(fs, second, lambda content: content.__setitem__(40, content[40] ^ 1))
+    directory = reopened(fs)
+    log = directory.logs[KEY]
+    assert log.log_end == int(second.split("/")[-1][:20])
+    assert log.recovery.dropped_segments > 0
+    assert any("CRC" in note for note in directory.notes)
+    assert log.append_as_leader(encode_batch([Record(b"v")]), 2).base_offset == log.log_end - 1
+
+
+def test_a_zeroed_tail_is_no_batch() -> None:
+    """A length that survived without its data is cut (an all-zero header is no header)."""
+    fs = stopped(saved=False)
+    edit(fs, names(fs, ".log")[-1], lambda content: content.extend(bytes(300)))
+    log = reopened(fs).logs[KEY]
+    assert (log.log_end, log.recovery.cut_bytes) == (60, 300)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("clean", [True, False])
+def test_missing_and_stale_indexes_are_rebuilt(suffix: str, clean: bool) -> None:
+    """Deleted, emptied, foreign or swapped index files change nothing that is read."""
+    expected = reopened(stopped(clean)).logs[KEY].read(7, 700)
+    damages: tuple[Callable[[SimFs, list[str]], object], ...] = (
+        lambda fs, paths: [fs.unlink(path) for path in paths],
+        lambda fs, paths: [edit(fs, path, bytearray.clear) for path in paths],
+        lambda fs, paths: [edit(fs, path, lambda c: c.extend(b"\7" * 5)) for path in paths],
+        lambda fs, paths: fs.rename(paths[0], paths[1]),
+    )
+    for damage in damages:
+        fs = stopped(clean)
+        damage(fs, names(fs, suffix))
+        log = reopened(fs).logs[KEY]
+        assert log.log_end == 60
+        assert log.read(7, 700) == expected
+        assert [h.base_offset for h in log.headers()] == list(range(0, 60, 2))
+
+
+def test_a_recovery_point_beyond_the_log_is_noted_and_ignored() -> None:
+    """A checkpoint that promises more than there is does not hide what is there."""
+    fs = stopped()
+    replace_file(fs, "data", "recovery-point-offset-checkpoint", b"0\n1\nt 0 9999\n")
+    directory = reopened(fs)
+    assert directory.logs[KEY].log_end == directory.logs[KEY].flushed == 60
+    assert any("recovery point 9999 is beyond" in note for note in directory.notes)
+
+
+def test_a_log_start_beyond_the_log_begins_anew_there() -> None:
+    """Everything below the log start counts as deleted."""
+    fs = stopped()
+    replace_file(fs, "data", "log-start-offset-checkpoint", b"0\n1\nt 0 100\n")
+    log = reopened(fs).logs[KEY]
+    assert (log.log_start, log.log_end, log.epochs) == (100, 100, ())
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"0\n1\n0 0\n", b"0\n9\n", b"noise", b"0\n3\n0 0\n1 22\n2 40\n"]
+)
+def test_epochs_that_are_lost_or_wrong_are_rebuilt_from_the_records(content: bytes | None) -> None:
+    """The epochs of the records are the truth; the file is a copy."""
+    fs = stopped(saved=False)
+    if content is None:
+        fs.unlink("data/t-0/leader-epoch-checkpoint")
+    else:
+        replace_file(fs, "data/t-0", "leader-epoch-checkpoint", content)
+    assert reopened(fs).logs[KEY].epochs == EPOCHS
+    assert read_file(fs, "data/t-0/leader-epoch-checkpoint") == b"0\n3\n0 0\n1 20\n2 40\n"
+
+
+def test_epochs_beyond_the_log_end_are_cut() -> None:
+    """An epoch entry whose records were lost is no longer believed."""
+    fs = stopped()
+    replace_file(fs, "data/t-0", "leader-epoch-checkpoint", b"0\n4\n0 0\n1 20\n2 40\n7 60\n")
+    assert reopened(fs).logs[KEY].epochs == EPOCHS
+
+
+def test_broken_directory_checkpoints_are_noted_and_take_their_safe_default() -> None:
+    """Unreadable high watermarks are 0, an unreadable recovery point scans all, nothing is lost."""
+    fs = stopped()
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint", ".kafka_cleanshutdown"):
+        replace_file(fs, "data", name, b"0\n7\nbroken")
+    directory = reopened(fs)
+    assert (directory.high_watermarks, directory.was_clean) == ({}, False)
+    assert len(directory.notes) == 3
+    assert directory.logs[KEY].log_end == 60
+    assert directory.logs[KEY].recovery.scanned_bytes > 1000
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["replication-offset-checkpoint", "recovery-point-offset-checkpoint", "t-0/leader-epoch-checkpoint"],
+)
+def test_files_of_another_version_stop_the_opening_and_stay_as_they_are(path: str) -> None:
+    """What newer software wrote is neither guessed at nor overwritten."""
+    fs = stopped()
+    directory, _, name = f"data/{path}".rpartition("/")
+    replace_file(fs, directory, name, b"1\n0\n")
+    with pytest.raises(ForeignVersionError, match="version 1"):
+        reopened(fs)
+    assert read_file(fs, f"data/{path}") == b"1\n0\n"
+    fs.unlink(f"data/{path}")
+    assert reopened(fs).logs[KEY].log_end == 60
+
+
+def test_a_file_that_only_looks_like_a_segment_stops_the_opening() -> None:
+    """A name with the suffix of a segment but not its form may be data: it is not ignored."""
+    fs = stopped()
+    replace_file(fs, "data/t-0", "backup.log", b"")
+    with pytest.raises(CorruptFileError, match=r"backup\.log"):
+        reopened(fs)
+
+
+def test_leftovers_are_removed_and_strangers_left_alone() -> None:
+    """Temporary and deleted files and lone indexes go; other names are not ours."""
+    fs = stopped()
+    for name in ("x.tmp", f"{7:020d}.index", f"{9:020d}.log.deleted", "README"):
+        replace_file(fs, "data/t-0", name, b"left")
+    reopened(fs)
+    left = fs.listdir("data/t-0")
+    assert "README" in left
+    assert not {"x.tmp", f"{7:020d}.index", f"{9:020d}.log.deleted"} & set(left)
+
+
+def test_a_synced_segment_that_is_gone_is_a_hole_and_not_the_end() -> None:
+    """Below the recovery point nothing is cut: reads in the hole are corrupt, the rest is there."""
+    fs = stopped()
+    paths = names(fs, ".log")
+    fs.unlink(paths[1])
+    directory = reopened(fs)
+    log = directory.logs[KEY]
+    hole = int(paths[1].split("/")[-1][:20])
+    assert log.log_end == 60
+    assert log.read(hole - 2, 10)
+    with pytest.raises(CorruptBatchError):
+        log.read(hole, 10)
+    assert log.read(int(paths[2].split("/")[-1][:20]), 10)
+    assert any("no records" in note for note in directory.notes)
+
+
+def test_an_unsynced_segment_after_a_gap_is_dropped() -> None:
+    """Above the recovery point a missing segment ends the log."""
+    fs = stopped(saved=False)
+    paths = names(fs, ".log")
+    fs.unlink(paths[2])
+    log = reopened(fs).logs[KEY]
+    assert log.log_end == int(paths[2].split("/")[-1][:20])
+    assert log.recovery.dropped_segments == len(paths) - 3
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_no_damage_to_any_file_raises_anything_undocumented(
+    seed: int, blows: int, clean: bool, saved: bool
+) -> None:
+    """Flip, cut, extend, empty or delete files: opening, reading and writing work or raise `StoreError`."""
+    random = Random(seed)
+    fs = stopped(clean, saved)
+    files = [f"data/{n}" for n in fs.listdir("data") if not fs.is_dir(f"data/{n}")]
+    files += [f"data/t-0/{n}" for n in fs.listdir("data/t-0")]
+    for path in random.sample(files, min(blows, len(files))):
+        blow = random.randrange(5)
+        if blow == 0:
+            fs.unlink(path)
+        elif blow == 1:
+            edit(fs, path, bytearray.clear)
+        else:
+            edit(fs, path, lambda content: strike(content, random))
+    with suppress(StoreError):
+        use(reopened(fs), random)
+        fs.process_crash()
+        use(reopened(fs), random)
+
+
+def strike(content: bytearray, random: Random) -> None:
+    at = random.randrange(len(content) + 1)
+    kind = random.randrange(3)
+    if kind == 0:
+        del content[at:]
+    elif kind == 1 or at == len(content):
+        content[at:at] = random.randbytes(random.randrange(1, 40))
+    else:
+        content[at] ^= 1 << random.randrange(8)
+
+
+def use(directory: LogDirectory, random: Random) -> None:
+    log = directory.log(*KEY)
+    assert log.log_start <= log.log_end
+    for offset in range(log.log_start, min(log.log_end, log.log_start + 100)):
+        try:
+            log.read(offset, 200)
+        except StoreError:
+            continue
+    log.append_as_leader(encode_batch([Record(b"after")]), max(log.epochs[-1].epoch if log.epochs else 0, 5))
+    log.truncate_to(random.randint(log.log_start, log.log_end))
+    directory.checkpoint({KEY: log.log_start})
+
+
+def test_rebuilt_epochs_are_those_the_batches_carry() -> None:
+    """The rebuilt file equals a cache fed with every batch in order."""
+    fs = stopped()
+    fs.unlink("data/t-0/leader-epoch-checkpoint")
+    log = reopened(fs).logs[KEY]
+    cache = EpochCache()
+    for header in log.headers():
+        cache.assign(header.leader_epoch, header.base_offset)
+    assert list(log.epochs) == cache.entries
