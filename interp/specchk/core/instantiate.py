@@ -1,0 +1,71 @@
+"""A checked spec and a model to a program that engines can run.
+
+This is where `ir.lower` gets the meaning of constant expressions from: it passes in
+`evaluate_constant`, built on `core.evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from specchk.core.evaluate import Evaluator
+from specchk.core.undefined import BeyondHorizon, Undefined
+from specchk.core.values import Values
+from specchk.ir.lower import Lowering, lower
+from specchk.ir.nodes import Expr, Value
+from specchk.ir.program import Program
+from specchk.ir.verify import verify
+from specchk.lang.diagnostics import Diagnostic, SpecError, nearest
+from specchk.lang.frontend import CheckedSpec, choose_model
+from specchk.lang.models import FixedModel
+from specchk.lang.source import Source, Span
+from specchk.lang import tree
+
+MAX_CONSTANT_LOCALS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A program with what is needed to look at it: its model and its lowering."""
+
+    program: Program
+    model: FixedModel
+    lowering: Lowering
+
+
+def evaluate_constant(expr: Expr) -> Value:
+    """The value of a constant expression; a `SpecError` where it has none."""
+    try:
+        return Evaluator(0).compile(expr)([0] * MAX_CONSTANT_LOCALS)
+    except Undefined as undefined:
+        raise SpecError([Diagnostic("S511", f"this constant has no value: {undefined.reason}", undefined.span)]) from None
+    except BeyondHorizon:
+        raise SpecError([Diagnostic("S503", "this value is above its horizon", expr.span)]) from None
+
+
+def instantiate(
+    checked: CheckedSpec, model: str | None = None, overrides: Mapping[str, str] | None = None,
+    properties: Sequence[str] = (),
+) -> Instance:  # fmt: skip
+    """The program of a model (the first by default) with `--set` and `--property` applied."""
+    fixed = choose_model(checked, model, overrides or {})
+    if properties:
+        _select(checked, fixed, properties)
+    program, lowering = lower(checked, fixed, evaluate_constant, Values())
+    verify(program)
+    return Instance(program, fixed, lowering)
+
+
+def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:
+    known = checked.spec.properties
+    unknown = [name for name in properties if name not in known]
+    if unknown:
+        raise SpecError(
+            [Diagnostic("S201", f"there is no property `{name}`", hint=nearest(name, known), path="--property")
+             for name in unknown]
+        )  # fmt: skip
+    span = Span(Source("--property", ""), 0, 0)
+    fixed.properties = tuple(tree.Name(span, name) for name in properties)
+
+

@@ -1,0 +1,18 @@
+"""The two ways in which an expression has no value."""
+
+from __future__ import annotations
+
+from specchk.lang.source import Span
+
+
+class Undefined(Exception):
+    """The expression at `span` has no value; `reason` says why. Reported as a violation."""
+
+    def __init__(self, span: Span, reason: str) -> None:
+        self.span = span
+        self.reason = reason
+        super().__init__(reason)
+
+
+class BeyondHorizon(Exception):  # noqa: N818 - not an error: the step is not taken
+    """A stored number is above its `nat upto` horizon."""

@@ -1,0 +1,312 @@
+"""The typed core: a closed set of expression and statement nodes.
+
+Every engine consumes these nodes and nothing else of the language.  Expressions carry their type
+and the span of the source they come from.  `and`, `or`, `implies`, `if`, quantifiers and `Case`
+are nodes of their own because they do not evaluate all of their parts; every `Op` is strict.
+Definitions are inlined, constants are values, names are slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from specchk.ir.types import Type
+from specchk.lang.source import Span
+
+Value = int | tuple["Value", ...]  # a bool is an int; see core.values for the encoding
+
+
+class Op(Enum):
+    """The strict operators; `data` in `Apply` is a field or variant index where one is needed."""
+
+    EQ = auto()
+    NE = auto()
+    LT = auto()
+    LE = auto()
+    NOT = auto()
+    NEG = auto()
+    ADD = auto()
+    SUB = auto()
+    MUL = auto()
+    DIV = auto()  # floor; undefined by 0
+    MOD = auto()  # sign of the divisor; undefined by 0
+    MIN = auto()  # of two
+    MAX = auto()
+    RECORD = auto()  # fields in order
+    FIELD = auto()  # data: field
+    WITH_FIELD = auto()  # record, value; data: field
+    VARIANT = auto()  # record; data: variant
+    IS_VARIANT = auto()  # data: variant
+    SOME = auto()
+    GET = auto()  # undefined on none
+    GET_OR = auto()
+    MAP = auto()  # values in key order
+    MAP_GET = auto()  # map, key; undefined outside the key type
+    MAP_SET = auto()  # map, key, value
+    SET = auto()  # items in any order
+    RANGE = auto()  # the set low..high
+    IN_SET = auto()  # item, set
+    SUBSET = auto()
+    UNION = auto()
+    INTERSECT = auto()
+    DIFFERENCE = auto()
+    CARD = auto()
+    SUBSETS = auto()
+    SET_MIN = auto()  # undefined on {}
+    SET_MAX = auto()
+    SET_SUM = auto()
+    SEQ = auto()
+    SEQ_GET = auto()  # undefined outside 0..len-1
+    SEQ_SET = auto()
+    LEN = auto()
+    HEAD = auto()
+    LAST = auto()
+    TAIL = auto()
+    APPEND = auto()
+    CONCAT = auto()
+    PREFIX = auto()  # seq, n; undefined outside 0..len
+    SUFFIX = auto()
+    IN_SEQ = auto()
+    SEQ_ITEMS = auto()
+    BAG = auto()
+    BAG_ADD = auto()
+    BAG_REMOVE = auto()  # undefined when absent
+    BAG_COUNT = auto()
+    BAG_UNION = auto()
+    IN_BAG = auto()
+    BAG_CARD = auto()
+    BAG_ITEMS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An expression of the core: its type and the source it comes from."""
+
+    type: Type
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Node):
+    """A value of the type."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Var(Node):
+    """A state variable, by position, before the step or (`primed`) after it."""
+
+    slot: int
+    primed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Node):
+    """A bound name; slots are unique within one action or property."""
+
+    slot: int
+    name: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """A strict operator applied to its arguments, evaluated left to right."""
+
+    op: Op
+    args: tuple[Expr, ...]
+    data: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class And(Node):
+    """True iff all parts are; stops at the first false one."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Node):
+    """True iff some part is; stops at the first true one."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Implies(Node):
+    """`right` is evaluated only where `left` is true."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class If(Node):
+    """One branch is evaluated."""
+
+    condition: Expr
+    then: Expr
+    orelse: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Quantifier(Node):
+    """`forall` (`every`) or `exists` over the items of a set, ascending, stopping early."""
+
+    every: bool
+    local: Local
+    domain: Expr
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Node):
+    """The least item of the set for which the body holds; undefined if there is none."""
+
+    local: Local
+    domain: Expr
+    body: Expr
+
+
+class Gather(Enum):
+    """What `Collect` makes of its items."""
+
+    SET = auto()
+    SUM = auto()
+    MIN = auto()  # undefined when there are none
+    MAX = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Collect(Node):
+    """`{ body for x in S, y in T if condition }` and the folds of the same form."""
+
+    gather: Gather
+    binders: tuple[tuple[Local, Expr], ...]
+    condition: Expr | None
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(Node):
+    """`{ k: body for k in K }`: the total map over the key type."""
+
+    local: Local
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Node):
+    """`value` is evaluated once, then the body."""
+
+    local: Local
+    value: Expr
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """A match: the arm of the scrutinee's variant (options: 0 none, 1 some), else the default."""
+
+    scrutinee: Expr
+    arms: tuple[tuple[int, Local | None, Expr], ...]
+    default: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow(Node):
+    """The body as a value of `type`: undefined outside its ranges and limits, except that above a
+    horizon the step is not taken (where there is a step) - the body has the same shape."""
+
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cover(Node):
+    """The body; evaluating it is counted at a coverage point."""
+
+    point: int
+    body: Expr
+
+
+Expr = (
+    Const | Var | Local | Apply | And | Or | Implies | If | Quantifier | Choose | Collect | MapOf | Let
+    | Case | Narrow | Cover
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The rest of the block runs only where the condition holds."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """`let x = e` for the rest of the block."""
+
+    local: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unwrap:
+    """`let x = e else skip`: the rest runs only where the option is some."""
+
+    local: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One accessor of an assignment's path: a record field, or a key of a map or sequence."""
+
+    field: int | None
+    key: Expr | None
+    container: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`x'path = value`; other parts of the variable stay."""
+
+    slot: int
+    path: tuple[Step, ...]
+    value: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`any x in S:` - the block runs once for each item, ascending, then the rest after it."""
+
+    local: Local
+    domain: Expr
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Each branch is a possibility of its own; `points` are their coverage points."""
+
+    branches: tuple[Block, ...]
+    points: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The then block or the else block, by the condition; `points` as in `Either`."""
+
+    condition: Expr
+    then: Block
+    orelse: Block
+    points: tuple[int, int]
+
+
+Stmt = Guard | Bind | Unwrap | Assign | Choice | Either | When
+Block = tuple[Stmt, ...]

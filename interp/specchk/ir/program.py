@@ -1,0 +1,98 @@
+"""A program of the core: a spec with one model's constants put in.
+
+This is what engines check.  All collections are tuples in declaration order; positions are
+identities: `Var.slot` is a position in `variables`, `Cover.point` one in `points`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specchk.ir.nodes import Block, Expr, Local, Value
+from specchk.ir.types import Sort, Type
+from specchk.lang.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A state variable."""
+
+    name: str
+    type: Type
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a variable starts: with `value`, with any of `choices`, or (neither) as `init` says."""
+
+    value: Expr | None
+    choices: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Parameters range over all values of their types; then the block."""
+
+    name: str
+    params: tuple[Local, ...]
+    body: Block
+    locals: int  # slots in use
+    point: int
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A named predicate: `invariant`, `step invariant`, `reachable` or `constraint`."""
+
+    kind: str
+    name: str
+    body: Expr
+    locals: int
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place whose execution is counted: an action, a branch, or an implication of a property.
+
+    `kind` is `action`, `branch` or `implication`; `owner` the first action or property it stands in.
+    """
+
+    kind: str
+    owner: str
+    label: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant and the value that the model gives it."""
+
+    name: str
+    type: Type
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A spec under one model."""
+
+    spec: str
+    path: str
+    model: str
+    sorts: tuple[Sort, ...]
+    constants: tuple[Constant, ...]
+    variables: tuple[Variable, ...]
+    starts: tuple[Start, ...]
+    inits: tuple[Property, ...]
+    actions: tuple[Action, ...]
+    invariants: tuple[Property, ...]
+    step_invariants: tuple[Property, ...]
+    witnesses: tuple[Property, ...]
+    constraints: tuple[Property, ...]
+    deadlock_ok: Property | None
+    points: tuple[Point, ...]
+    horizons: tuple[str, ...]  # "MaxOffset=3", for the verdict line
+    left_out: tuple[str, ...]  # properties the model does not select

@@ -1,0 +1,77 @@
+"""Storing: where a value becomes a variable's, its ranges are checked.
+
+`stored(expr, kind)` is `expr` as a value of `kind`: unchanged where the intervals already show
+that it fits, otherwise with `Narrow` nodes as deep inside as the expression's form allows, so that
+a violation points at the field or branch that went out of range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, If, Let, MapOf, Narrow, Op
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Type, Union, fits
+
+
+def stored(expr: Expr, kind: Type) -> Expr:
+    """`expr`, checked to be a value of `kind`; the two have one shape."""
+    if fits(expr.type, kind):
+        return expr
+    match expr:
+        case If():
+            then, orelse = stored(expr.then, kind), stored(expr.orelse, kind)
+            return If(kind, expr.span, expr.condition, then, orelse)
+        case Let():
+            return Let(kind, expr.span, expr.local, expr.value, stored(expr.body, kind))
+        case Cover():
+            return Cover(kind, expr.span, expr.point, stored(expr.body, kind))
+        case Case():
+            arms = tuple((tag, local, stored(body, kind)) for tag, local, body in expr.arms)
+            default = stored(expr.default, kind) if expr.default is not None else None
+            return Case(kind, expr.span, expr.scrutinee, arms, default)
+        case MapOf() if isinstance(kind, Map):
+            return MapOf(kind, expr.span, expr.local, stored(expr.body, kind.value))
+        case Collect() if isinstance(kind, Set):
+            return replace(expr, type=kind, body=stored(expr.body, kind.item))
+        case Apply():
+            return _stored_literal(expr, kind)
+    return Narrow(kind, expr.span, expr)
+
+
+def _stored_literal(expr: Apply, kind: Type) -> Expr:
+    parts: list[Type] | None = None
+    match expr.op, kind:
+        case Op.RECORD, Record():
+            parts = [item for _, item in kind.fields]
+        case Op.VARIANT, Union():
+            parts = [kind.variants[expr.data][1]]
+        case Op.SOME, Option():
+            parts = [kind.item]
+        case Op.MAP, Map():
+            parts = [kind.value] * len(expr.args)
+        case Op.SET, Set():
+            parts = [kind.item] * len(expr.args)
+        case Op.SEQ, Seq() if len(expr.args) <= kind.limit:
+            parts = [kind.item] * len(expr.args)
+        case Op.BAG, Bag() if len(expr.args) <= kind.limit:
+            parts = [kind.item] * len(expr.args)
+        case Op.MAP_SET, Map():
+            base, key, value = expr.args
+            if fits(base.type, kind):
+                return replace(expr, type=kind, args=(base, key, stored(value, kind.value)))
+        case Op.WITH_FIELD, Record():
+            base, value = expr.args
+            if fits(base.type, _with(kind, expr.data, base.type)):
+                return replace(expr, type=kind, args=(base, stored(value, kind.fields[expr.data][1])))
+    if parts is None:
+        return Narrow(kind, expr.span, expr)
+    args = tuple(stored(arg, part) for arg, part in zip(expr.args, parts, strict=True))
+    return replace(expr, type=kind, args=args)
+
+
+def _with(kind: Record, index: int, base: Type) -> Record:
+    """`kind` with the replaced field as wide as it was before."""
+    assert isinstance(base, Record)
+    fields = list(kind.fields)
+    fields[index] = base.fields[index]
+    return Record(tuple(fields))

@@ -1,0 +1,245 @@
+"""Types of the core: every bound is a number, every type is finite.
+
+Integers carry the interval that their values can be shown to lie in, computed bottom-up by
+`ir.typing`; a declared range is such an interval too.  `horizon` marks integers that come from a
+`nat upto N`: their upper end is a limit of enumeration, not of the protocol, and the symbolic
+engine ignores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    """False, True."""
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    """Integers from `low` to `high`, both included."""
+
+    low: int
+    high: int
+    horizon: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """Values are indexes into `members`."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Values are indexes into `members`, which are interchangeable."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`()` or `(x,)`."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A tuple in the order of `fields`, which are sorted by name."""
+
+    fields: tuple[tuple[str, Type], ...]
+
+    def index(self, name: str) -> int:
+        """The position of a field."""
+        return [field for field, _ in self.fields].index(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A pair of the variant's index and its record."""
+
+    name: str
+    variants: tuple[tuple[str, Record], ...]
+
+    def index(self, tag: str) -> int:
+        """The position of a variant."""
+        return [name for name, _ in self.variants].index(tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A tuple with one value for each key, in the order of the key type's values."""
+
+    key: Type
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A strictly ascending tuple."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """A tuple of at most `limit` items."""
+
+    item: Type
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """An ascending tuple of at most `limit` items, equal ones repeated."""
+
+    item: Type
+    limit: int
+
+
+Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag
+
+BOOL = Bool()
+
+
+def cardinality(kind: Type) -> int:
+    """How many values a type has."""
+    match kind:
+        case Bool():
+            return 2
+        case Int():
+            return max(0, kind.high - kind.low + 1)
+        case Enum() | Sort():
+            return len(kind.members)
+        case Option():
+            return 1 + cardinality(kind.item)
+        case Record():
+            total = 1
+            for _, item in kind.fields:
+                total *= cardinality(item)
+            return total
+        case Union():
+            return sum(cardinality(record) for _, record in kind.variants)
+        case Map():
+            return _power(cardinality(kind.value), cardinality(kind.key))
+        case Set():
+            return _power(2, cardinality(kind.item))
+        case Seq():
+            size = cardinality(kind.item)
+            return sum(_power(size, n) for n in range(min(kind.limit, 64) + 1))
+        case Bag():
+            size = cardinality(kind.item)
+            return comb(min(size, 1 << 20) + min(kind.limit, 64), min(kind.limit, 64))
+
+
+def _power(base: int, exponent: int) -> int:
+    """`base ** exponent`, without ever building a number that no memory holds."""
+    result: int = base ** min(exponent, 4096)
+    return result
+
+
+def fits(found: Type, wanted: Type) -> bool:
+    """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
+    match found, wanted:
+        case Int(), Int():
+            return wanted.low <= found.low and found.high <= wanted.high
+        case Option(), Option():
+            return fits(found.item, wanted.item)
+        case Set(), Set():
+            return fits(found.item, wanted.item)
+        case Seq(), Seq():
+            return found.limit <= wanted.limit and (found.limit == 0 or fits(found.item, wanted.item))
+        case Bag(), Bag():
+            return found.limit <= wanted.limit and (found.limit == 0 or fits(found.item, wanted.item))
+        case Map(), Map():
+            return cardinality(found.key) == cardinality(wanted.key) and fits(found.value, wanted.value)
+        case Record(), Record():
+            return all(fits(a, b) for (_, a), (_, b) in zip(found.fields, wanted.fields, strict=True))
+        case Union(), Union():
+            return all(fits(a, b) for (_, a), (_, b) in zip(found.variants, wanted.variants, strict=True))
+    return found == wanted
+
+
+def hull(a: Type, b: Type) -> Type:
+    """The smallest type of the common shape that holds the values of both."""
+    match a, b:
+        case Int(), Int():
+            return Int(min(a.low, b.low), max(a.high, b.high), a.horizon or b.horizon)
+        case Option(), Option():
+            return Option(hull(a.item, b.item))
+        case Set(), Set():
+            return Set(hull(a.item, b.item))
+        case Seq(), Seq():
+            return Seq(hull(a.item, b.item), max(a.limit, b.limit))
+        case Bag(), Bag():
+            return Bag(hull(a.item, b.item), max(a.limit, b.limit))
+        case Map(), Map():
+            return Map(a.key, hull(a.value, b.value))
+        case Record(), Record():
+            pairs = zip(a.fields, b.fields, strict=True)
+            return Record(tuple((name, hull(x, y)) for (name, x), (_, y) in pairs))
+        case Union(), Union():
+            pairs_ = zip(a.variants, b.variants, strict=True)
+            return Union(a.name, tuple((tag, _record(hull(x, y))) for (tag, x), (_, y) in pairs_))
+    return a
+
+
+def _record(kind: Type) -> Record:
+    assert isinstance(kind, Record)
+    return kind
+
+
+def same_shape(a: Type, b: Type) -> bool:
+    """Whether two types differ at most in intervals and limits."""
+    match a, b:
+        case Int(), Int():
+            return True
+        case Option(), Option():
+            return same_shape(a.item, b.item)
+        case Set(), Set():
+            return same_shape(a.item, b.item)
+        case Seq(), Seq():
+            return same_shape(a.item, b.item)
+        case Bag(), Bag():
+            return same_shape(a.item, b.item)
+        case Map(), Map():
+            return same_shape(a.key, b.key) and same_shape(a.value, b.value)
+        case Record(), Record():
+            return _same_parts(a.fields, b.fields)
+        case Union(), Union():
+            return a.name == b.name and _same_parts(a.variants, b.variants)
+    return a == b
+
+
+def _same_parts(a: Sequence[tuple[str, Type]], b: Sequence[tuple[str, Type]]) -> bool:
+    return len(a) == len(b) and all(x == y and same_shape(s, t) for (x, s), (y, t) in zip(a, b, strict=True))
+
+
+def show(kind: Type) -> str:
+    """The type as a spec would write it."""
+    match kind:
+        case Bool():
+            return "bool"
+        case Int():
+            return f"nat upto {kind.high}" if kind.horizon and kind.low == 0 else f"{kind.low}..{kind.high}"
+        case Enum() | Sort() | Union():
+            return kind.name
+        case Option():
+            return f"{show(kind.item)}?"
+        case Record():
+            return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
+        case Map():
+            return f"{show(kind.key)} -> {show(kind.value)}"
+        case Set():
+            return f"set[{show(kind.item)}]"
+        case Seq():
+            return f"seq[{show(kind.item)}] upto {kind.limit}"
+        case Bag():
+            return f"bag[{show(kind.item)}] upto {kind.limit}"

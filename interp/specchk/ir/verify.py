@@ -1,0 +1,171 @@
+"""The legality check: run after every pass, so that a wrong rewrite stops where it was made.
+
+A legal program has types that agree (a part has the shape that its node needs, and no wider range
+where a store was checked), locals that are bound where they are used, primed variables in step
+invariants only, and coverage points that exist.  A failure is a bug of specchk (`IllegalProgram`),
+never of a spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specchk.ir.nodes import (
+    And, Apply, Assign, Bind, Block, Case, Choice, Choose, Collect, Cover, Either, Expr, Guard, If, Implies, Let,
+    Local, MapOf, Narrow, Or, Quantifier, Unwrap, Var, When,
+)  # fmt: skip
+from specchk.ir.program import Program, Property
+from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
+from specchk.ir.typing import LITERALS, result_type
+
+
+class IllegalProgram(Exception):  # noqa: N818 - says what is wrong, as an adjective
+    """A pass produced a program that breaks the rules of the core."""
+
+
+def verify(program: Program) -> None:
+    """Raise `IllegalProgram` unless every action and property is legal."""
+    check = _Check(program)
+    for start, variable in zip(program.starts, program.variables, strict=True):
+        if start.value is not None:
+            check.stored(start.value, variable.type, frozenset())
+    for action in program.actions:
+        check.block(action.body, frozenset(param.slot for param in action.params))
+    for prop in properties(program):
+        check.primes = prop.kind == "step invariant"
+        check.expr(prop.body, frozenset())
+        check.demand(prop.body.type == BOOL, f"{prop.name} is not a truth value")
+    check.primes = False
+
+
+def properties(program: Program) -> Iterator[Property]:
+    """Every predicate of a program."""
+    yield from program.inits
+    yield from program.invariants
+    yield from program.step_invariants
+    yield from program.witnesses
+    yield from program.constraints
+    if program.deadlock_ok is not None:
+        yield program.deadlock_ok
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, in evaluation order."""
+    match expr:
+        case Apply():
+            return expr.args
+        case And() | Or():
+            return expr.parts
+        case Implies():
+            return (expr.left, expr.right)
+        case If():
+            return (expr.condition, expr.then, expr.orelse)
+        case Quantifier() | Choose():
+            return (expr.domain, expr.body)
+        case Collect():
+            condition = () if expr.condition is None else (expr.condition,)
+            return (*(domain for _, domain in expr.binders), *condition, expr.body)
+        case MapOf() | Narrow() | Cover():
+            return (expr.body,)
+        case Let():
+            return (expr.value, expr.body)
+        case Case():
+            default = () if expr.default is None else (expr.default,)
+            return (expr.scrutinee, *(body for _, _, body in expr.arms), *default)
+    return ()
+
+
+def bound(expr: Expr) -> tuple[Local, ...]:
+    """The locals that a node binds inside itself."""
+    match expr:
+        case Quantifier() | Choose() | MapOf() | Let():
+            return (expr.local,)
+        case Collect():
+            return tuple(local for local, _ in expr.binders)
+        case Case():
+            return tuple(local for _, local, _ in expr.arms if local is not None)
+    return ()
+
+
+class _Check:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.primes = False
+
+    def demand(self, condition: bool, message: str) -> None:  # noqa: FBT001 - an assertion
+        if not condition:
+            raise IllegalProgram(message)
+
+    def expr(self, expr: Expr, scope: frozenset[int]) -> None:
+        """Check an expression with the locals in scope."""
+        match expr:
+            case Var():
+                known = expr.slot < len(self.program.variables)
+                self.demand(known and (self.primes or not expr.primed), f"variable {expr.slot} out of place")
+                self.demand(expr.type == self.program.variables[expr.slot].type, "a variable's type changed")
+            case Local():
+                self.demand(expr.slot in scope, f"local {expr.name} is not bound here: {expr.span.where}")
+            case Apply():
+                self._apply(expr)
+            case Cover():
+                self.demand(expr.point < len(self.program.points), "no such coverage point")
+            case Narrow():
+                self.demand(same_shape(expr.type, expr.body.type), f"cannot narrow {show(expr.body.type)}")
+            case Quantifier() | Choose():
+                self.demand(isinstance(expr.domain.type, Set), "a domain is a set")
+            case And() | Or() | Implies():
+                self.demand(all(part.type == BOOL for part in parts(expr)), "logic is of truth values")
+        inner = scope | {local.slot for local in bound(expr)}
+        for part in parts(expr):
+            self.expr(part, inner)
+
+    def _apply(self, expr: Apply) -> None:
+        if expr.op in LITERALS:
+            return
+        found = result_type(expr.op, expr.args, expr.data)
+        self.demand(same_shape(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}")
+
+    def stored(self, expr: Expr, kind: Type, scope: frozenset[int]) -> None:
+        """Check an expression whose value becomes a variable's."""
+        self.expr(expr, scope)
+        self.demand(fits(expr.type, kind), f"{show(expr.type)} stored as {show(kind)}: {expr.span.where}")
+
+    def block(self, body: Block, scope: frozenset[int]) -> None:
+        """Check statements; a binding reaches to the end of its block."""
+        for stmt in body:
+            match stmt:
+                case Guard():
+                    self.expr(stmt.condition, scope)
+                case Bind() | Unwrap():
+                    self.expr(stmt.value, scope)
+                    scope |= {stmt.local.slot}
+                case Assign():
+                    self._assign(stmt, scope)
+                case Choice():
+                    self.expr(stmt.domain, scope)
+                    self.block(stmt.body, scope | {stmt.local.slot})
+                case Either():
+                    for branch in stmt.branches:
+                        self.block(branch, scope)
+                case When():
+                    self.expr(stmt.condition, scope)
+                    self.block(stmt.then, scope)
+                    self.block(stmt.orelse, scope)
+
+    def _assign(self, stmt: Assign, scope: frozenset[int]) -> None:
+        kind: Type = self.program.variables[stmt.slot].type
+        for step in stmt.path:
+            self.demand(step.container == kind, "a path leaves its variable")
+            if step.key is not None:
+                self.expr(step.key, scope)
+            kind = _inside(kind, step.field)
+        self.stored(stmt.value, kind, scope)
+
+
+def _inside(kind: Type, field: int | None) -> Type:
+    from_field = getattr(kind, "fields", None)
+    if field is not None and from_field is not None:
+        inner: Type = from_field[field][1]
+        return inner
+    found: Type = kind.value if hasattr(kind, "value") else getattr(kind, "item", kind)
+    return found
