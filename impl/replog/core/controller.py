@@ -147,8 +147,8 @@ class Controller:
         epoch = self.state.version + 1
         self.state.is_dirty = True
         self.state.brokers[request.broker_id] = Registration(request.incarnation, epoch, state, now_ms)
-        is_clean = old is not None and request.previous_broker_epoch == old.broker_epoch
-        if not is_clean and self.state.protocol.elr:
+        is_unclean = old is not None and request.previous_broker_epoch != old.broker_epoch
+        if is_unclean and self.state.protocol.elr:
             self._drop(request.broker_id, {request.broker_id})
         return RegisterReply(request.incarnation, Error.NONE, epoch)
 

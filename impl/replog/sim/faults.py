@@ -16,11 +16,14 @@ from replog.core.messages import ElectRequest, Message
 from replog.core.types import CONTROLLER, BrokerState
 from replog.sim.oracles import Oracles
 from replog.sim.profiles import Fault, PowerRule, Profile
+from replog.sim.storage import StorageError
 from replog.sim.world import PARTITION, Call, Network, Node, World
 
 OPERATOR = -99
 """The address of whoever asks for preferred elections."""
 HEALTHY_SESSION_MS = 2_500
+UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
+"""Faults after which a process cannot show that it lost nothing: they cost it its place in the ELR."""
 
 
 @dataclass(slots=True)
@@ -118,6 +121,8 @@ class Injector:
 
     def _inject(self, kind: Fault, node: Node) -> bool:
         """Try to inject one fault at one node; tell whether it was possible."""
+        if self.profile.power is PowerRule.KEEPS_ONE_COPY and kind in UNCLEAN and not self._leaves_one(node):
+            return False
         if kind is Fault.PREFERRED_ELECTION:
             request = Received(OPERATOR, ElectRequest(0, PARTITION))
             self.world._perform_outside(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
@@ -144,11 +149,19 @@ class Injector:
             self.world.shut_down(node.broker_id)
             self._restart_later(node.broker_id)
         elif kind is Fault.BACKGROUND_FLUSH:
-            node.storage.flush()
+            self._flush(node)
         else:
             node.storage.arm(self.random.randrange(6), self.random.randrange(3))
             self._restart_later(node.broker_id)
         return True
+
+    def _flush(self, node: Node) -> None:
+        try:
+            node.storage.flush()
+        except StorageError:
+            self.world.counters.disk_failures += 1
+            self.world.crash(node.broker_id)
+            self._restart_later(node.broker_id)
 
     def _some_time(self) -> int:
         return int(self.random.expovariate(1 / 3_000)) + 100
@@ -187,16 +200,15 @@ class Injector:
         """Cut a node's power if the profile's rule allows what that may lose."""
         rule, lossy = self.profile.power, self.oracles.lossy
         me = node.broker_id
-        may_lose = rule is PowerRule.ANY
-        if rule is PowerRule.KEEPS_ONE_COPY:
-            image = self.world.image
-            may_lose = bool({*image.isr, *image.elr} - {me} - lossy)
-        elif rule is PowerRule.ONE_AT_A_TIME:
+        may_lose = rule in (PowerRule.ANY, PowerRule.KEEPS_ONE_COPY)
+        if rule is PowerRule.ONE_AT_A_TIME:
             may_lose = node.broker is not None and self._others_are_healthy(me)
         if not may_lose:
             return False
         before = node.storage.end()
+        kept = self.oracles.durable(node)
         self.world.lose_power(me, self.random.randrange)
+        self.oracles.check_kept(node, kept)
         self._restart_later(me)
         if node.storage.end() < before and rule is not PowerRule.ANY:
             self.faults["records-lost"] += before - node.storage.end()
@@ -204,6 +216,17 @@ class Injector:
             if rule is PowerRule.ONE_AT_A_TIME:
                 self._be_quiet(me)
         return True
+
+    def _leaves_one(self, node: Node) -> bool:
+        """Tell whether another member of ISR or ELR lives, and is not about to die uncleanly (KIP-966)."""
+        image, nodes = self.world.image, self.world.nodes
+        others = {*image.isr, *image.elr} - {node.broker_id} - self.oracles.lossy
+        return any(
+            self.oracles.is_current(self.world, member)
+            and nodes[member].effects_left < 0
+            and not nodes[member].storage.is_armed()
+            for member in others
+        )
 
     def _others_are_healthy(self, me: int) -> bool:
         """Tell whether the ISR without this node is there, and all of it in the best of health."""

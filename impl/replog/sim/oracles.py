@@ -11,6 +11,7 @@
     ack-after-commit     an acknowledged (acks=all) record is in the committed prefix          (P11)
     reads-committed      a consumer reads only the committed prefix, the same each time        (P9)
     no-duplicate         an idempotent producer's record is in the log once, in order          (P15, P16)
+    flushed-survives     a power loss takes nothing that was flushed
     disk-is-log          what a process has in memory is what its disk would give back
 
 The committed prefix is a ghost: the longest prefix any leader ever had below its HW.  A broken oracle raises
@@ -116,7 +117,7 @@ class Oracles(Observer):
             return
         self.partition_epoch = image.partition_epoch
         self.figures.isr_changes += 1
-        self.lossy -= {member for member in image.isr if self._is_current(world, member)}
+        self.lossy -= {member for member in image.isr if self.is_current(world, member)}
         if image.leader != NO_LEADER:
             known = self.leaders.setdefault(image.leader_epoch, image.leader)
             if known != image.leader:
@@ -168,7 +169,7 @@ class Oracles(Observer):
     def _check_isr(self, world: World) -> None:
         """Check that whoever may be elected next, and lives, has everything."""
         for member in world.image.isr:
-            if not self._is_current(world, member):
+            if not self.is_current(world, member):
                 continue
             broker = world.nodes[member].broker
             assert broker is not None
@@ -179,7 +180,7 @@ class Oracles(Observer):
                     f"ISR member {member} has LEO {log.leo}, {len(self.committed)} records are committed",
                 )
 
-    def _is_current(self, world: World, member: int) -> bool:
+    def is_current(self, world: World, member: int) -> bool:
         """Tell whether a member runs, as the incarnation the controller means."""
         broker = world.nodes[member].broker
         known = world.controller.state.brokers.get(member)
@@ -240,6 +241,21 @@ class Oracles(Observer):
             epochs = [entry for entry in log.epochs.entries if entry[1] < log.leo]  # A28: a start drops the rest
             if found.epochs.entries != epochs:
                 raise ViolationError("disk-is-log", f"broker {node.broker_id}: {epochs}, disk {found.epochs}")
+
+    def durable(self, node: Node) -> list[Cell]:
+        """Return the records that a power loss now must not take: those a running process has flushed."""
+        if node.broker is None:
+            return []
+        log = node.broker.replica.state.log
+        return cells(log, 0, min(node.storage.flushed(), log.leo))
+
+    def check_kept(self, node: Node, kept: list[Cell]) -> None:
+        """Check that a disk, re-opened after a power loss, begins with what was flushed."""
+        found = node.storage.copy().recover().log
+        if cells(found, 0, len(kept)) != kept:
+            raise ViolationError(
+                "flushed-survives", f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {found.leo}"
+            )
 
     def check_producers(self, log: LogView) -> None:
         """Check that idempotent batches (body b"...-<number>") are in the committed log once, in order."""

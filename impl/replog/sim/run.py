@@ -19,7 +19,8 @@ from replog.sim.clients import Consumer, Producer
 from replog.sim.faults import FaultyNetwork, Injector
 from replog.sim.oracles import Figures, Oracles, ViolationError, converged
 from replog.sim.profiles import Profile, profile
-from replog.sim.storage import MemoryStorage
+from replog.sim.storage import MemoryStorage, Storage
+from replog.sim.stored import StoreStorage
 from replog.sim.world import START_MS, World, WorldOptions
 
 LOOK_EVERY_STEPS = 256
@@ -216,9 +217,9 @@ class Simulation:
         )
 
 
-def storage_factory(weather: Profile) -> Callable[[], MemoryStorage]:
+def storage_factory(weather: Profile) -> Callable[[], Storage]:
     """Return what makes a node's disk under a profile."""
-    return MemoryStorage
+    return StoreStorage if weather.uses_store else MemoryStorage
 
 
 def simulate(seed: int, profile_name: str = "all", protocol: str = "") -> Report:

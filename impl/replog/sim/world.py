@@ -247,8 +247,8 @@ class World:
         self.counters.steps += 1
         self.counters.deliveries += is_message
         effects = node.broker.handle(_event(item), self.now_ms + node.clock_offset_ms)
-        self._perform(node, effects)
         self.observer.changed(self, node)
+        self._perform(node, effects)
 
     def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
         """Deliver to the controller or to a client."""
@@ -330,8 +330,8 @@ class World:
         )
         node.broker = Broker(member, Replica(state))
         self.counters.restarts += 1
-        self._perform(node, node.broker.start())
         self.observer.changed(self, node)
+        self._perform(node, node.broker.start())
 
     def crash(self, broker_id: int) -> None:
         """Kill a process; its memory is gone, its disk keeps the page cache."""
