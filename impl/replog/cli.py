@@ -1,0 +1,86 @@
+"""The `replog` command: `demo`, `sim` and `dump`, each in a module imported when it is called.
+
+    0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
+    2 usage                        130 interrupted        141 the reader of a pipe went away
+
+The only place that exits or turns an exception into a message.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "demo": ("replog.demo", "Watch a three-broker cluster lose its leader."),
+    "dump": ("replog.dump", "Show what is in a log directory."),
+    "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
+}
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are the attribute `command` of modules imported on demand."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """Return the names in the table."""
+        return list(COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        """Import the module behind a name."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[name][0]).command
+        return command
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List names and texts from the table, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="specchk", prog_name="replog")
+def cli() -> None:
+    """Run a replicated log that follows Kafka's protocol, look into its files, and torture it."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; prints messages instead of raising."""
+    try:
+        with cli.make_context("replog", list(arguments)) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as ending:
+        return _flushed(ending.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _close_pipe()
+    return 0
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _close_pipe()
+    return code
+
+
+def _close_pipe() -> int:
+    """Let what is still buffered go nowhere, so that the interpreter's last flush is silent too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED_PIPE
+
+
+def main() -> None:
+    """Run the process's command line and exit."""
+    sys.exit(run(sys.argv[1:]))
