@@ -31,6 +31,16 @@ Successor = tuple[int, tuple[Any, ...], State]  # action's position, arguments, 
 Path = tuple[Any, ...]
 
 
+class Faulty(Exception):  # noqa: N818 - a step, not an error of ours
+    """An action instance has no meaning in a state: some expression of it is undefined."""
+
+    def __init__(self, action: int, args: tuple[Any, ...], undefined: Undefined) -> None:
+        self.action = action
+        self.args_ = args
+        self.undefined = undefined
+        super().__init__(undefined.reason)
+
+
 class Stepper:
     """The next-state relation of a program.
 
@@ -59,9 +69,18 @@ class Stepper:
         out = self._out
         out.clear()
         env = self.environment(state)
-        for run in self._actions:
-            run(env)
+        index = 0
+        try:
+            for index, run in enumerate(self._actions):
+                run(env)
+        except Undefined as undefined:
+            out.clear()  # a state in which a step is undefined has no successors
+            raise Faulty(index, self._arguments(env, index), undefined) from None
         return out
+
+    def _arguments(self, env: list[Any], index: int) -> tuple[Any, ...]:
+        first = self.evaluator.first_local
+        return tuple(env[first : first + len(self.program.actions[index].params)])
 
     def of_action(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
         """The successors by one action with given arguments."""

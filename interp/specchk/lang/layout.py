@@ -57,6 +57,7 @@ class Layout:
 
     def __init__(self) -> None:
         self.text = ""
+        self.ends_line = True  # a declaration does, a lone expression does not
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """Yield the tokens with `_NEWLINE`, `_INDENT` and `_DEDENT` where the rules say so."""
@@ -76,7 +77,7 @@ class Layout:
             last = token
             yield token
         line.check_closed()
-        if last is not None and last.type != "_NEWLINE":
+        if self.ends_line and last is not None and last.type != "_NEWLINE":
             yield Token.new_borrow_pos("_NEWLINE", "\n", last)
         if last is not None:
             for _ in indents[1:]:

@@ -53,6 +53,7 @@ class Parser:
         """Parse characters `start..end` of a source as `decl` or `expr`."""
         text = source.text[start:end]
         self.layout.text = text
+        self.layout.ends_line = rule == "decl"
         self.builder.begin(source, start)
         return self.builder.transform(self.lark.parse(text, start=rule))
 

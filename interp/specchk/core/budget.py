@@ -1,0 +1,62 @@
+"""Budgets: what a search may use before it has to say that it found nothing yet."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of a run; None is no limit. Memory is the process's resident set, in bytes."""
+
+    max_states: int | None = None
+    max_seconds: float | None = None
+    max_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a search is; `frontier` are states found but not expanded."""
+
+    states: int
+    generated: int
+    depth: int
+    frontier: int
+    seconds: float
+    memory_bytes: int
+
+
+class Meter:
+    """Measures one run against its budget; asked now and then, not for every state."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self.started
+
+    def exceeded(self, states: int) -> str | None:
+        """Which limit is reached, in the words of the verdict, or None."""
+        budget = self.budget
+        if budget.max_states is not None and states >= budget.max_states:
+            return f"the limit of {budget.max_states} states (--max-states) was reached"
+        if budget.max_seconds is not None and self.seconds >= budget.max_seconds:
+            return f"the limit of {budget.max_seconds:g} s (--max-seconds) was reached"
+        if budget.max_memory_bytes is not None and resident_bytes() >= budget.max_memory_bytes:
+            return f"the limit of {budget.max_memory_bytes} bytes of memory (--max-memory) was reached"
+        return None
+
+
+def resident_bytes() -> int:
+    """The process's resident memory; its peak where the system does not tell the present."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return getrusage(RUSAGE_SELF).ru_maxrss * 1024
+    return pages * 4096

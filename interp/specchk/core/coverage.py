@@ -1,0 +1,46 @@
+"""What was never exercised: actions that never ran, branches never taken, implications never asked.
+
+A property that holds because its antecedent never does is no evidence, and an action that is never
+enabled is probably a mistake.  Both are warnings, and violations of kind `vacuous` under `--strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specchk.core.verdict import Violation
+from specchk.ir.program import Point, Program
+
+
+def never(program: Program, counts: Sequence[int]) -> list[Point]:
+    """The points that were never reached, in source order of the program."""
+    return [point for point, count in zip(program.points, counts, strict=True) if count == 0]
+
+
+def describe(point: Point) -> str:
+    """One warning."""
+    text = " ".join(point.span.text.split())
+    text = text if len(text) <= 60 else text[:57] + "..."
+    match point.kind:
+        case "action":
+            return f"{point.span.where}: action `{point.owner}` is never enabled"
+        case "branch":
+            return f"{point.span.where}: in `{point.owner}` the branch `{point.label}` is never taken: {text}"
+    return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
+
+
+def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
+    """The warnings of a run: vacuity when all was searched, and what was left out."""
+    found = [f"not checked (the model leaves it out): {name}" for name in program.left_out]
+    if complete:
+        idle = {point.owner for point in never(program, counts) if point.kind == "action"}
+        for point in never(program, counts):
+            if point.kind == "action" or point.owner not in idle:
+                found.append(describe(point))
+    return tuple(found)
+
+
+def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
+    """What `--strict` fails for: actions never enabled, implications never triggered."""
+    points = [point for point in never(program, counts) if point.kind != "branch"]
+    return [Violation("vacuous", describe(point), None) for point in points]

@@ -1,0 +1,60 @@
+"""Traces by real steps: from a path of states to the actions that take it.
+
+Whatever engine found a path, the reference stepper takes it here, step by step, from an initial
+state; a path that cannot be taken is a bug of that engine (`ReplayFailed`).  Under symmetry a path
+is of representatives, and a concrete behaviour through their classes is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from specchk.core.initial import initial_states
+from specchk.core.step import Stepper
+from specchk.core.symmetry import Symmetry
+from specchk.core.values import State, show
+from specchk.core.verdict import Step, Trace
+from specchk.ir.program import Program
+
+
+class ReplayFailed(Exception):  # noqa: N818
+    """An engine reported a path that the meaning of the spec does not allow."""
+
+
+def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry: Symmetry | None) -> Trace:
+    """The trace along a path of states (representatives under symmetry), actions filled in.
+
+    The counts of the stepper are left as they were: replaying is not coverage.
+    """
+    counts, cuts = list(stepper.counts), stepper.horizon_cuts
+    current = _initial(program, path[0], symmetry)
+    initial = current
+    steps: list[Step] = []
+    for wanted in path[1:]:
+        step = next(step_to(program, stepper, current, wanted, symmetry), None)
+        if step is None:
+            raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the trace to the next")
+        steps.append(step)
+        current = step.state
+    stepper.counts[:] = counts
+    stepper.horizon_cuts = cuts
+    return Trace(initial, tuple(steps))
+
+
+def _initial(program: Program, wanted: State, symmetry: Symmetry | None) -> State:
+    for state in initial_states(program):
+        if state == wanted or (symmetry is not None and symmetry.canonical(state) == wanted):
+            return state
+    raise ReplayFailed("the trace does not start in an initial state")
+
+
+def step_to(
+    program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
+) -> Iterator[Step]:  # fmt: skip
+    """The steps from a state to `wanted` or, under symmetry, into its class."""
+    goal = wanted if symmetry is None else symmetry.canonical(wanted)
+    for index, args, after in list(stepper.successors(state)):
+        if (after if symmetry is None else symmetry.canonical(after)) == goal:
+            action = program.actions[index]
+            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
+            yield Step(action.name, shown, after)

@@ -1,0 +1,52 @@
+"""Walking programs: every expression, in evaluation order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, Unwrap, When
+from specchk.ir.program import Program
+from specchk.ir.verify import parts, properties
+
+
+def expressions(program: Program) -> Iterator[Expr]:
+    """Every expression node of a program's initial values, actions and properties."""
+    for start in program.starts:
+        for root in (start.value, start.choices):
+            if root is not None:
+                yield from inside(root)
+    for action in program.actions:
+        for root in roots(action.body):
+            yield from inside(root)
+    for prop in properties(program):
+        yield from inside(prop.body)
+
+
+def inside(expr: Expr) -> Iterator[Expr]:
+    """A node and everything below it."""
+    yield expr
+    for part in parts(expr):
+        yield from inside(part)
+
+
+def roots(body: Block) -> Iterator[Expr]:
+    """The outermost expressions of a block's statements."""
+    for stmt in body:
+        match stmt:
+            case Guard():
+                yield stmt.condition
+            case Bind() | Unwrap():
+                yield stmt.value
+            case Assign():
+                yield from (step.key for step in stmt.path if step.key is not None)
+                yield stmt.value
+            case Choice():
+                yield stmt.domain
+                yield from roots(stmt.body)
+            case Either():
+                for branch in stmt.branches:
+                    yield from roots(branch)
+            case When():
+                yield stmt.condition
+                yield from roots(stmt.then)
+                yield from roots(stmt.orelse)
