@@ -159,19 +159,25 @@ def update_hw(state: ReplicaState, reply: FetchReply) -> None:
 
 
 def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -> bool:
-    """Append batches as given; False, and nothing appended, if they do not continue the log."""
+    """Append batches as given; False, and nothing appended, if they do not continue the log.
+
+    On disk each epoch's entry comes right before its first record, never ahead of an earlier epoch's records.
+    """
     expected = state.log.leo
     for batch in batches:
         if batch.base_offset != expected or batch.count <= 0 or batch.epoch < 0:
             return False
         expected = batch.next_offset
-    if not batches:
-        return True
-    opened = [state.log.append(batch) for batch in batches]
-    if any(opened):
-        out.append(StoreEpochs(tuple(state.log.epochs.entries)))
-    out.append(Append(batches))
-    flush_by_policy(state, out)
+    written = 0
+    for number, batch in enumerate(batches):
+        if state.log.append(batch):
+            if number > written:
+                out.append(Append(batches[written:number]))
+            out.append(StoreEpochs(tuple(state.log.epochs.entries)))
+            written = number
+    if batches:
+        out.append(Append(batches[written:]))
+        flush_by_policy(state, out)
     return True
 
 
