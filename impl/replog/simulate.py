@@ -1,0 +1,121 @@
+"""`replog sim`: run clusters from seeds until one breaks a promise, and say how to see it again.
+
+    replog sim --seed 7 --profile all       one run, its verdict and figures
+    replog sim --seeds 0..999               many, one summary; stops at the first failure
+
+The same seed, profile and protocol are the same run. Exit code 0 if every oracle held, 1 at the first that did
+not.
+
+Not here: the runs themselves (`replog.sim.run`) and the clock they live by, which is simulated; only the steps
+per second of the summary are measured on a real one.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import click
+
+from replog.core.protocol import preset_names
+from replog.sim.profiles import profile_names
+from replog.sim.run import Report, simulate
+
+SHOW_EVERY_S = 0.5
+MAX_SEED = (1 << 63) - 1
+
+
+def parse_seeds(_context: click.Context, _parameter: click.Parameter, text: str | None) -> range | None:
+    """Turn `A..B`, both included, into a range; `BadParameter` says what was expected."""
+    if text is None:
+        return None
+    first, dots, last = text.partition("..")
+    if not (dots and first.isdecimal() and last.isdecimal()):
+        raise click.BadParameter(f"{text!r} is not two numbers like 0..999")
+    if not int(first) <= int(last) <= MAX_SEED:
+        raise click.BadParameter(f"{text!r} is empty or too large")
+    return range(int(first), int(last) + 1)
+
+
+@dataclass(slots=True)
+class Summary:
+    """The sums over runs."""
+
+    runs: int = 0
+    steps: int = 0
+    crashes: int = 0
+    elections: int = 0
+    acknowledged: int = 0
+    consumed: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def add(self, report: Report) -> None:
+        """Count one run in."""
+        self.runs += 1
+        self.steps += report.steps
+        self.crashes += report.crashes
+        self.elections += report.figures.elections
+        self.acknowledged += report.figures.acknowledged
+        self.consumed += report.figures.consumed
+        self.faults.update(report.faults)
+
+    def lines(self, seconds: float) -> Iterable[str]:
+        """Yield the summary as text."""
+        rate = self.steps / max(seconds, 1e-9)
+        yield f"  {self.steps} steps, {rate:,.0f} a second"
+        yield f"  {self.crashes} crashes, {self.elections} elections"
+        yield f"  {self.acknowledged} records acknowledged (acks=all), {self.consumed} consumed"
+        yield "  faults injected:"
+        width = max((len(name) for name in self.faults), default=0)
+        for name, count in sorted(self.faults.items()):
+            yield f"    {name:{width}} {count:>10}"
+
+
+@click.command(short_help="Run simulated clusters from seeds, all faults on.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="Run one seed.")
+@click.option("--seeds", callback=parse_seeds, metavar="A..B", help="Run all seeds from A to B.")
+@click.option("--profile", type=click.Choice(profile_names()), default="all", show_default=True)
+@click.option("--protocol", type=click.Choice(preset_names()), help="Rules; default: the profile's.")
+@click.pass_context
+def command(
+    context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None
+) -> None:
+    """Run a cluster of three brokers with producers, consumers and faults, every decision taken from a seed.
+
+    Exit code 1 if a promise was broken; the last line repeats that run.
+    """
+    if (seed is None) == (seeds is None):
+        raise click.UsageError("give either --seed N or --seeds A..B")
+    if seed is not None:
+        report = simulate(seed, profile, protocol or "")
+        click.echo(report.text())
+        context.exit(int(report.is_failure))
+    assert seeds is not None
+    context.exit(run_all(seeds, profile, protocol or ""))
+
+
+def run_all(seeds: range, profile: str, protocol: str) -> int:
+    """Run seeds until one fails; print the summary and return the exit code."""
+    summary = Summary()
+    start = shown = time.perf_counter()
+    failure: Report | None = None
+    for seed in seeds:
+        report = simulate(seed, profile, protocol)
+        summary.add(report)
+        now = time.perf_counter()
+        if sys.stderr.isatty() and now - shown > SHOW_EVERY_S:
+            click.echo(f"\r{summary.runs} of {len(seeds)} seeds", nl=False, err=True)
+            shown = now
+        if report.is_failure:
+            failure = report
+            break
+    if shown > start:
+        click.echo("\r\033[K", nl=False, err=True)
+    verdict = "all oracles hold" if failure is None else f"seed {failure.seed} broke a promise"
+    click.echo(f"{summary.runs} of {len(seeds)} seeds, profile {profile}: {verdict}")
+    for line in summary.lines(time.perf_counter() - start):
+        click.echo(line)
+    if failure is not None:
+        click.echo(failure.text())
+    return int(failure is not None)
