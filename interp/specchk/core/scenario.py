@@ -1,0 +1,141 @@
+"""Scenarios: walk-throughs that are executed, line by line.
+
+A step must be enabled, `refused` must not be; where an action leaves a choice open, `where` picks,
+and without it all outcomes are followed at once: an assertion then has to hold in each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.core.evaluate import Evaluator
+from specchk.core.explain import blame
+from specchk.core.initial import initial_states
+from specchk.core.instantiate import Instance, evaluate_constant
+from specchk.core.step import Faulty, Stepper
+from specchk.core.undefined import Undefined
+from specchk.core.values import State, show
+from specchk.core.verdict import Blame, Step, Trace
+from specchk.ir.lower_expr import Scope
+from specchk.ir.program import Property
+from specchk.lang import decls, tree
+from specchk.lang.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFailure:
+    """The line that did not go as written, and why; the trace is one way to get there."""
+
+    span: Span
+    message: str
+    blame: Blame | None
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioResult:
+    """A scenario that was run; `failure` is None when every line went as written."""
+
+    name: str
+    model: str
+    lines: int
+    failure: ScenarioFailure | None
+
+
+class _Failed(Exception):
+    def __init__(self, failure: ScenarioFailure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+def run_scenario(instance: Instance, scenario: decls.Scenario) -> ScenarioResult:
+    """Run a scenario on an instance of its model."""
+    runner = _Runner(instance)
+    failure = None
+    try:
+        for line in scenario.steps:
+            runner.line(line)
+    except _Failed as failed:
+        failure = failed.failure
+    return ScenarioResult(scenario.name, instance.program.model, len(scenario.steps), failure)
+
+
+class _Runner:
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.program = instance.program
+        self.stepper = Stepper(self.program)
+        self.evaluator = Evaluator(len(self.program.variables))
+        self.traces = [Trace(state, ()) for state in initial_states(self.program)]
+
+    def line(self, line: decls.TakeStep | decls.Assert) -> None:
+        """Run one line; raises `_Failed`."""
+        if isinstance(line, decls.Assert):
+            for trace in self.traces:
+                self._assert(line.condition, trace, line.span)
+        elif line.refused:
+            self._refused(line)
+        else:
+            self._take(line)
+
+    def _assert(self, condition: tree.Expr, trace: Trace, span: Span) -> None:
+        prop, env = self._predicate(condition, trace.states[-1])
+        try:
+            holds = self.evaluator.compile(prop.body)(env)
+        except Undefined as undefined:
+            raise self._failed(span, f"undefined: {undefined.reason}", trace) from None
+        if not holds:
+            why = blame(prop, self.evaluator, env)
+            raise self._failed(span, "the assertion is false", trace, why)
+
+    def _predicate(self, node: tree.Expr, state: State) -> tuple[Property, list[Any]]:
+        body, locals_ = self.instance.lowering.expression(node)
+        prop = Property("assert", "assert", body, locals_, node.span)
+        return prop, [*state, *state, *([0] * (locals_ + 1))]
+
+    def _failed(self, span: Span, message: str, trace: Trace, why: Blame | None = None) -> _Failed:
+        return _Failed(ScenarioFailure(span, message, why, trace))
+
+    def _outcomes(self, line: decls.TakeStep, trace: Trace) -> list[Trace]:
+        """The trace extended by every outcome of the line's action."""
+        action, args = self._instance_of(line.call)
+        try:
+            found = self.stepper.of_action(trace.states[-1], action, args)
+        except Faulty as fault:
+            raise self._failed(line.span, f"undefined: {fault.undefined.reason}", trace) from None
+        params = self.program.actions[action].params
+        shown = tuple(show(arg, param.type) for arg, param in zip(args, params, strict=True))
+        name = self.program.actions[action].name
+        states = dict.fromkeys(after for _, _, after in found)
+        return [Trace(trace.initial, (*trace.steps, Step(name, shown, after))) for after in states]
+
+    def _instance_of(self, call: tree.Call) -> tuple[int, tuple[Any, ...]]:
+        names = [action.name for action in self.program.actions]
+        scope = Scope(self.instance.lowering.spec)
+        args = tuple(evaluate_constant(self.instance.lowering.lower(arg.value, scope)) for arg in call.args)
+        return names.index(call.callee.text), args
+
+    def _take(self, line: decls.TakeStep) -> None:
+        outcomes = [outcome for trace in self.traces for outcome in self._outcomes(line, trace)]
+        if not outcomes:
+            raise self._failed(line.span, f"`{line.call.span.text}` is not enabled here", self.traces[0])
+        if line.where is not None:
+            kept = [trace for trace in outcomes if self._true(line.where, trace)]
+            if not kept:
+                raise self._failed(line.span, "no outcome of the step satisfies `where`", outcomes[0])
+            outcomes = kept
+        unique = {trace.states[-1]: trace for trace in reversed(outcomes)}
+        self.traces = list(unique.values())[::-1]
+
+    def _true(self, node: tree.Expr, trace: Trace) -> bool:
+        prop, env = self._predicate(node, trace.states[-1])
+        try:
+            return bool(self.evaluator.compile(prop.body)(env))
+        except Undefined as undefined:
+            raise self._failed(node.span, f"undefined: {undefined.reason}", trace) from None
+
+    def _refused(self, line: decls.TakeStep) -> None:
+        for trace in self.traces:
+            for outcome in self._outcomes(line, trace):
+                raise self._failed(line.span, f"`{line.call.span.text}` should be refused, but is enabled", outcome)
