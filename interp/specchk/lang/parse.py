@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from lark import Lark, Token
+from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from specchk.lang import decls, tree
@@ -23,6 +23,7 @@ from specchk.lang.build_decls import Builder
 from specchk.lang.diagnostics import Report, nearest
 from specchk.lang.layout import Layout, LayoutError
 from specchk.lang.source import Source, Span
+from specchk.lang.tables import load_parser
 
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
 _COMMENTS_ONLY = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?(?:\r?\n|\Z))*\Z")
@@ -40,14 +41,7 @@ class Parser:
         self.builder = Builder()
         self.layout = Layout()
         grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-        self.lark = Lark(
-            grammar,
-            parser="lalr",
-            start=["decl", "expr"],
-            maybe_placeholders=True,
-            propagate_positions=True,
-            postlex=self.layout,
-        )
+        self.lark = load_parser(grammar, self.layout)
 
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse characters `start..end` of a source as `decl` or `expr`."""
