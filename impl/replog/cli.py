@@ -14,7 +14,7 @@ from importlib import import_module
 import click
 
 COMMANDS = {
-    "demo": ("replog.demo", "Watch a three-broker cluster lose its leader."),
+    "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
     "dump": ("replog.dump", "Show what is in a log directory."),
     "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
 }

@@ -1,0 +1,133 @@
+"""A broker's disk for the demo: the real store on the operating system's files, one directory a broker.
+
+The counterpart of `replog.sim.stored`, which is the same store on a disk that can lose things. Here a
+"crash" leaves handles and lock as the death of a process would: released, nothing synced, no marker.
+"""
+
+from collections.abc import Iterator
+
+from replog.core.effects import (
+    AdvanceStart,
+    Append,
+    Effect,
+    Flush,
+    Reset,
+    StoreEpochs,
+    StoreHighWatermark,
+    Truncate,
+)
+from replog.core.epochs import EpochCache
+from replog.core.logview import LogView
+from replog.sim.storage import Chooser, Recovered, StorageError
+from replog.sim.stored import KEY, encode, read_batches
+from replog.store.config import LogConfig
+from replog.store.directory import LogDirectory
+from replog.store.errors import StoreError
+from replog.store.fs import OsFs
+
+CONFIG = LogConfig(segment_bytes=16_384, index_interval_bytes=1_024)
+
+
+class FileStorage:
+    """The log directory of one broker; open between `recover` and `close` or `crash`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._directory: LogDirectory | None = None
+        self._end = self._flushed = 0
+
+    def recover(self) -> Recovered:
+        """Open the directory as a starting broker does."""
+        try:
+            self._directory = directory = LogDirectory.open(OsFs(), self.path, CONFIG)
+            log = directory.log(*KEY)
+            view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
+        except StoreError as error:
+            raise StorageError(str(error)) from error
+        view.epochs = EpochCache(log.epochs)
+        return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
+
+    def perform(self, effect: Effect) -> None:
+        """Do what a disk effect says."""
+        directory = self._open()
+        log = directory.log(*KEY)
+        try:
+            match effect:
+                case Append(batches):
+                    log.append_as_follower(b"".join(map(encode, batches)))
+                case StoreEpochs(entries):
+                    log.store_epochs(entries)
+                case StoreHighWatermark(offset):
+                    directory.checkpoint({KEY: offset})
+                case Truncate(offset):
+                    log.truncate_to(offset)
+                case Flush():
+                    log.flush()
+                case Reset(offset):
+                    log.reset(offset)
+                case AdvanceStart(offset):
+                    log.advance_log_start(offset)
+                case _:
+                    raise AssertionError(f"{effect} is no disk effect")
+        except StoreError as error:
+            raise StorageError(str(error)) from error
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut down cleanly."""
+        try:
+            self._open().shut_down({}, broker_epoch)
+        except StoreError as error:
+            raise StorageError(str(error)) from error
+        self._forget()
+
+    def crash(self) -> None:
+        """Let go of everything as a killed process does."""
+        if self._directory is not None:
+            self._directory.abandon()
+            self._forget()
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Refuse: real files cannot be made to lose power."""
+        raise NotImplementedError("power losses need the simulated disk")
+
+    def flush(self) -> None:
+        """Sync the log, if a process has it open."""
+        if self._directory is not None:
+            self.perform(Flush())
+
+    def flushed(self) -> int:
+        """Return the durable end."""
+        return self._flushed if self._directory is None else self._directory.log(*KEY).flushed
+
+    def end(self) -> int:
+        """Return the log end."""
+        return self._end if self._directory is None else self._directory.log(*KEY).log_end
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Refuse: real files fail when they like."""
+        raise NotImplementedError("disk faults need the simulated disk")
+
+    def is_armed(self) -> bool:
+        """Tell that no fault is planned."""
+        return False
+
+    def copy(self) -> "FileStorage":
+        """Refuse: two brokers cannot share files."""
+        raise NotImplementedError("real files cannot be copied as a value")
+
+    def _open(self) -> LogDirectory:
+        assert self._directory is not None, "the process runs"
+        return self._directory
+
+    def _forget(self) -> None:
+        if self._directory is not None:
+            self._end, self._flushed = self._directory.log(*KEY).log_end, self._directory.log(*KEY).flushed
+            self._directory = None
+
+
+def each_broker(path: str) -> Iterator[FileStorage]:
+    """Yield the storages of brokers 0, 1, 2, ... below `path`."""
+    number = 0
+    while True:
+        yield FileStorage(f"{path}/broker-{number}")
+        number += 1
