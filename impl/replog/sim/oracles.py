@@ -164,7 +164,9 @@ class Oracles(Observer):
             end = node.storage.end() if node.broker is None else node.broker.replica.state.log.leo
             holders += end >= len(self.committed) or node.broker_id in self.lossy
         if holders < self.min_isr:
-            raise ViolationError("committed-copies", f"{holders} of {self.min_isr} disks hold the committed prefix")
+            raise ViolationError(
+                "committed-copies", f"{holders} of {self.min_isr} disks hold the committed prefix"
+            )
 
     def _check_isr(self, world: World) -> None:
         """Check that whoever may be elected next, and lives, has everything."""
@@ -212,7 +214,8 @@ class Oracles(Observer):
             raise ViolationError("reads-committed", f"a consumer read offset {offset}, not committed")
         if self.committed[offset] != cell:
             raise ViolationError(
-                "reads-committed", f"a consumer read {cell} at {offset}, committed is {self.committed[offset]}"
+                "reads-committed",
+                f"a consumer read {cell} at {offset}, committed is {self.committed[offset]}",
             )
 
     # -- whole logs
@@ -237,8 +240,12 @@ class Oracles(Observer):
             disk.crash()
             found = disk.recover().log
             if cells(found, 0, found.leo) != cells(log, 0, log.leo):
-                raise ViolationError("disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {found.leo}")
-            epochs = [entry for entry in log.epochs.entries if entry[1] < log.leo]  # A28: a start drops the rest
+                raise ViolationError(
+                    "disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {found.leo}"
+                )
+            epochs = [
+                entry for entry in log.epochs.entries if entry[1] < log.leo
+            ]  # A28: a start drops the rest
             if found.epochs.entries != epochs:
                 raise ViolationError("disk-is-log", f"broker {node.broker_id}: {epochs}, disk {found.epochs}")
 
@@ -254,7 +261,8 @@ class Oracles(Observer):
         found = node.storage.copy().recover().log
         if cells(found, 0, len(kept)) != kept:
             raise ViolationError(
-                "flushed-survives", f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {found.leo}"
+                "flushed-survives",
+                f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {found.leo}",
             )
 
     def check_producers(self, log: LogView) -> None:

@@ -1,6 +1,6 @@
 """Many seeds, one set of figures: how much was run, what went wrong on purpose, and what broke.
 
-    python -m replog.sim.sweep 10000 all        # exit 1 and the commands that repeat the failures, if there are any
+python -m replog.sim.sweep 10000 all        # exit 1 and the commands that repeat the failures, if there are any
 """
 
 from __future__ import annotations

@@ -1,0 +1,97 @@
+"""Scenario files: a story of a cluster as text, each command followed by what it changed.
+
+    # prose
+    > cluster brokers=2 min-isr=1
+    > start
+    broker 0: leader of epoch 0, LEO 0, HW 0, ISR 0,1, remote 1=?
+
+A line that begins with `> ` is a command, the lines after it are its output.  `play` runs the commands and returns
+the file with the outputs they have now, so a test compares two texts and `--rewrite` is writing one of them.
+
+Nothing moves by itself: messages between brokers wait until a command delivers them, time passes by `wait`.
+
+    python -m replog.sim.scenario [--rewrite] FILE...      # compare, or write, what the files say
+
+Not here: the commands' meaning (`commands` for a cluster, `examples` for single formulas).
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from replog.sim.commands import COMMANDS, Story
+from replog.sim.examples import EXAMPLES
+
+PROMPT = "> "
+
+
+class ScenarioError(Exception):
+    """A command that does not exist or cannot be read, with its line."""
+
+
+def play(text: str) -> str:
+    """Run a scenario and return it with the outputs that its commands give now."""
+    story = Story()
+    lines: list[str] = []
+    is_output = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(PROMPT):
+            lines.append(line)
+            lines.extend(run_command(story, line.removeprefix(PROMPT), number))
+            is_output = True
+        elif not line or line.startswith("#"):
+            lines.append(line)
+            is_output = False
+        elif not is_output:
+            raise ScenarioError(f"line {number}: {line!r} is neither a command, a comment nor an output")
+    return "\n".join(lines) + "\n"
+
+
+def run_command(story: Story, command: str, number: int) -> list[str]:
+    """Run one command; ScenarioError with the line number if it makes no sense."""
+    name, *words = command.split()
+    plain = [word for word in words if "=" not in word]
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    action: Callable[[list[str], dict[str, str]], list[str]]
+    if name in EXAMPLES:
+        action = EXAMPLES[name]
+    elif name in COMMANDS:
+        action = COMMANDS[name].__get__(story)
+    else:
+        raise ScenarioError(f"line {number}: no command {name!r}")
+    try:
+        return action(plain, options)
+    except (KeyError, IndexError, ValueError) as error:
+        raise ScenarioError(f"line {number}: {command!r}: {error}") from error
+
+
+def difference(path: Path) -> str:
+    """Return a diff between what a scenario file says and what happens; "" if they agree."""
+    text = path.read_text(encoding="utf-8")
+    played = play(text)
+    lines = difflib.unified_diff(text.splitlines(), played.splitlines(), str(path), "now", lineterm="")
+    return "" if text == played else "\n".join(lines) + "\n"
+
+
+def rewrite(path: Path) -> None:
+    """Write what happens now into a scenario file."""
+    path.write_text(play(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Compare or rewrite scenario files; 1 if one differs."""
+    paths = [Path(argument) for argument in arguments if argument != "--rewrite"]
+    if "--rewrite" in arguments:
+        for path in paths:
+            rewrite(path)
+        return 0
+    found = "".join(difference(path) for path in paths)
+    sys.stdout.write(found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""The scenario files say what happens: worked examples F1-F9, the seeds' two failures, and what is excluded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replog.sim.scenario import ScenarioError, difference, play, rewrite
+
+FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
+
+
+def test_every_worked_example_and_both_failure_stories_have_a_scenario():
+    """F1-F9, S29 and S31 with the old rules and with today's, B11 and the skipped epoch are all told."""
+    names = {path.stem.split("_")[0] for path in FILES}
+    assert {f"f{n}" for n in range(1, 10)} | {"s29", "s31", "b11", "skipped"} <= names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_scenario_gives_the_output_its_file_has(path, request):
+    """Playing a scenario gives exactly its file; `--rewrite` writes what it gives instead."""
+    if request.config.getoption("--rewrite", default=False):
+        rewrite(path)
+    assert difference(path) == ""
+
+
+def outputs(name: str) -> str:
+    path = next(path for path in FILES if path.stem == name)
+    return play(path.read_text(encoding="utf-8"))
+
+
+def last_answer(name: str) -> str:
+    return [line for line in outputs(name).splitlines() if line.startswith("client:")][-1]
+
+
+def test_the_seeds_data_loss_happens_under_hw_truncation_and_not_today():
+    """S29: m1 was acknowledged and is in no log at the end; under today's rules it is in both."""
+    old, today = outputs("s29_loss"), outputs("s29_today")
+    assert "client: acknowledged at offset 1" in old
+    assert "client: acknowledged at offset 1" in today
+    assert "m1" not in old.splitlines()[-1] + old.splitlines()[-2]
+    assert "m1" in today.splitlines()[-2]
+
+
+def test_the_seeds_divergence_happens_under_hw_truncation_and_not_today():
+    """S31: two consumers read different records at offset 1; under today's rules the logs agree."""
+    reads = [line for line in outputs("s31_divergence").splitlines() if line.startswith("client: read")]
+    assert reads == ["client: read 0:m0 1:m9", "client: read 0:m0 1:m1"]
+    assert last_answer("s31_today") == "client: read 0:m0 1:m9"
+    assert "log [m0/0 m1/0], epochs (0,0) (2" not in outputs("s31_today")
+
+
+def test_the_last_replica_standing_loses_data_without_elr_and_not_with_it():
+    """B11: an acknowledged record is gone without ELR; with KIP-966 it is read back."""
+    assert last_answer("b11_last_replica") == "client: read nothing"
+    assert last_answer("b11_elr") == "client: read 0:m0"
+
+
+def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
+    """Kept remote LEOs and skipped metadata together acknowledge a record that only the leader has."""
+    told = outputs("skipped_epoch")
+    assert "client: acknowledged at offset 0" in told
+    assert last_answer("skipped_epoch") == "client: read nothing"
+
+
+@pytest.mark.parametrize("text", ["> no-such-command", "> fetch", "> produce x y", "stray output", "> fetch 7"])
+def test_a_scenario_that_makes_no_sense_is_refused_with_its_line(text):
+    """A wrong command names its line, and never surfaces as another exception."""
+    with pytest.raises(ScenarioError, match="line 1"):
+        play(text)
