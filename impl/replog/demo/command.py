@@ -70,7 +70,7 @@ def verdict_lines(verdict: Verdict, protocol: str) -> list[str]:
     if verdict.unread:
         lines.append(f"A consumer had read {len(verdict.unread)} records that are not there any more.")
     if verdict.diverged:
-        count, first = len(verdict.diverged), verdict.diverged[0]
-        lines.append(f"DIVERGED: {count} offsets from {first} on hold different records, for good.")
+        first, last = verdict.diverged[0], verdict.diverged[-1]
+        lines.append(f"DIVERGED: at offsets {first}..{last} the brokers hold different records, for good.")
     other = OUTCOMES[protocol == OUTCOMES[0]]
     return [*lines, f"next: replog demo --protocol {other}"]
