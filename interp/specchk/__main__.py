@@ -1,0 +1,5 @@
+"""`python -m specchk` is `specchk`."""
+
+from specchk.cli.main import main
+
+main()

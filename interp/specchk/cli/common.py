@@ -1,0 +1,143 @@
+"""What the commands share: loading with diagnostics, budgets, sizes, output."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from specchk.cli.exits import Exit
+from specchk.core.budget import Budget
+from specchk.core.instantiate import Instance, instantiate
+from specchk.lang.diagnostics import Diagnostic, SpecError, render
+from specchk.lang.frontend import CheckedSpec, check
+
+F = TypeVar("F", bound=Callable[..., Any])
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Size(click.ParamType):
+    """A number of bytes, with an optional K, M, G or T."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """`512M` to 536870912."""
+        text = str(value).strip().lower().removesuffix("b").removesuffix("i")
+        number, unit = (text[:-1], text[-1]) if text and text[-1] in _UNITS else (text, "")
+        try:
+            size = int(float(number) * _UNITS[unit])
+        except ValueError:
+            self.fail(f"{value!r} is not a size; write e.g. 512M or 4G", param, ctx)
+        if size <= 0:
+            self.fail("a size is more than 0", param, ctx)
+        return size
+
+
+def model_options(function: F) -> F:
+    """`FILE`, `--model`, `--set`, `--property`: which program a command is about."""
+    decorators = [
+        click.argument("file"),
+        click.option("--model", metavar="M", help="The model to use; the file's first by default."),
+        click.option("--set", "overrides", multiple=True, metavar="C=V",
+                     help="Give a constant (or a sort's size) another value; repeatable."),
+        click.option("--property", "properties", multiple=True, metavar="P",
+                     help="Check only this property; repeatable."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def budget_options(function: F) -> F:
+    """`--max-states`, `--max-seconds`, `--max-memory`."""
+    decorators = [
+        click.option("--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."),
+        click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
+                     help="Stop after S seconds."),
+        click.option("--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def budget(max_states: int | None, max_seconds: float | None, max_memory: int | None) -> Budget:
+    """The budget of the options above."""
+    return Budget(max_states, max_seconds, max_memory)
+
+
+def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
+    """`C=V` texts to a table; a malformed one is a usage error."""
+    found = {}
+    for text in overrides:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise click.BadParameter(f"{text!r} is not of the form CONSTANT=VALUE", param_hint="--set")
+        found[name.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def rejections(*, as_json: bool = False) -> Iterator[None]:
+    """Turn a rejected spec into diagnostics and exit code 30."""
+    try:
+        yield
+    except SpecError as error:
+        reject(error.diagnostics, as_json=as_json)
+
+
+def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
+    """Print diagnostics and leave."""
+    if as_json:
+        found = [diagnostic.as_json() for diagnostic in diagnostics]
+        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "diagnostics": found,
+                    "exit_code": int(Exit.REJECTED)})  # fmt: skip
+    else:
+        click.echo("\n".join(render(diagnostic) for diagnostic in diagnostics), err=True)
+        count = len(diagnostics)
+        code = diagnostics[0].code
+        click.echo(f"{count} error{'s' * (count > 1)}; `specchk explain {code}` says more", err=True)
+    sys.exit(Exit.REJECTED)
+
+
+def load(file: str) -> CheckedSpec:
+    """Load and check a spec; raises `SpecError`."""
+    return check(file)
+
+
+def load_instance(
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], *, as_json: bool
+) -> Instance:
+    """The program that a command is about, or diagnostics and exit 30."""
+    table = parse_overrides(overrides)
+    with rejections(as_json=as_json):
+        return instantiate(load(file), model, table, properties)
+
+
+def print_json(found: Any) -> None:
+    """One JSON object on standard output."""
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+def write_json(path: str, found: Any) -> None:
+    """A JSON file; `-` is standard output."""
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(path, hint=error.strerror or str(error)) from None
+
+
+def width() -> int:
+    """How wide to print: the terminal's width, 80 in a pipe."""
+    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80

@@ -1,0 +1,92 @@
+"""The `specchk` program: a table of commands, each loaded only when it is used.
+
+This is the one place that catches everything: a rejected spec ends with diagnostics (30), a closed
+pipe ends quietly, and what nobody expected is an internal error (70) with what to report.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from types import MappingProxyType
+
+import click
+
+# command -> (module, its line in --help)
+COMMANDS = MappingProxyType(
+    {
+        "run": ("specchk.cli.run", "Check one model of a spec."),
+        "test": ("specchk.cli.test", "Hold all models and scenarios to what they expect."),
+        "check": ("specchk.cli.check", "Find mistakes without exploring states."),
+        "simulate": ("specchk.cli.simulate", "Walk at random, with a seed."),
+        "repl": ("specchk.cli.repl", "Evaluate expressions and take steps by hand."),
+        "fmt": ("specchk.cli.fmt", "Format spec files."),
+        "explain": ("specchk.cli.explain", "Explain a diagnostic code."),
+    }
+)
+RECURSION_LIMIT = 20_000
+
+
+class Commands(click.Group):
+    """A group that imports a command's module when the command is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The commands' lines, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest command's name in the error."""
+        name = args[0] if args else ""
+        if name and name not in COMMANDS:
+            from difflib import get_close_matches  # noqa: PLC0415 - only on the way to an error
+
+            close = get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            ctx.fail(f"No such command '{name}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="specchk")
+def cli() -> None:
+    """Check a small TLA+-style spec of a replicated log, and hold the implementation to it."""
+
+
+def main() -> None:
+    """The program's entry point."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    try:
+        cli()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _quiet_stdout()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except Exception:
+        click.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
+        click.echo("Please report it with the command, the spec and these lines:\n", err=True)
+        traceback.print_exc()
+        sys.exit(70)
+
+
+def _quiet_stdout() -> None:
+    """Let the interpreter's last flush go nowhere: the reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,152 @@
+"""`specchk repl`: expressions and steps on a spec's states."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+
+from specchk.cli.common import load_instance, model_options, width
+from specchk.core.evaluate import Evaluator
+from specchk.core.initial import initial_states
+from specchk.core.instantiate import Instance
+from specchk.core.step import Faulty, Stepper
+from specchk.core.undefined import Undefined
+from specchk.core.values import show
+from specchk.core.verdict import Step, Trace
+from specchk.lang.diagnostics import SpecError, render
+from specchk.lang.frontend import check_expression
+from specchk.report.diff import changes, parts
+from specchk.report.text import trace_lines
+
+HELP = """\
+EXPRESSION          its value in the current state
+:steps              the enabled steps, numbered
+:take N             take step N, or ACTION(ARGS) as listed
+:undo               back to the state before
+:state              the current state
+:trace              all steps so far
+:start [N]          begin again, from initial state N
+:help, :quit"""
+
+
+@click.command("repl")
+@model_options
+def command(file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str]) -> None:
+    """Evaluate expressions and take steps on the states of the spec FILE; :help says how."""
+    instance = load_instance(file, model, overrides, properties, as_json=False)
+    session = Session(instance)
+    interactive = sys.stdin.isatty()
+    if interactive:
+        import readline  # noqa: F401, PLC0415 - line editing, only where there is a terminal
+
+        click.echo(f"{instance.program.spec}, model {instance.program.model}; :help for help")
+    while True:
+        try:
+            line = input("specchk> " if interactive else "")
+        except (EOFError, KeyboardInterrupt):
+            break
+        if line.strip() in (":quit", ":q"):
+            break
+        for text in session.answer(line.strip()):
+            click.echo(text)
+
+
+class Session:
+    """A walk through the state space, and what is asked on the way."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.program = instance.program
+        self.stepper = Stepper(self.program)
+        self.initial = initial_states(self.program)
+        self.trace = Trace(self.initial[0], ())
+
+    def answer(self, line: str) -> Iterator[str]:
+        """The lines to print for a line of input."""
+        word, _, rest = line.partition(" ")
+        commands = {":steps": self._steps, ":undo": self._undo, ":state": self._state, ":trace": self._trace}
+        if not line or line.startswith("#"):
+            return
+        if word in commands:
+            yield from commands[word]()
+        elif word == ":take":
+            yield from self._take(rest.strip())
+        elif word == ":start":
+            yield from self._start(rest.strip())
+        elif word == ":help":
+            yield HELP
+        elif word.startswith(":"):
+            yield f"there is no command {word}; :help lists them"
+        else:
+            yield from self._evaluate(line)
+
+    def _evaluate(self, text: str) -> Iterator[str]:
+        try:
+            node, _ = check_expression(self.instance.lowering.ground.checked, self.instance.model, text)
+            body, locals_ = self.instance.lowering.expression(node)
+        except SpecError as error:
+            yield "\n".join(render(diagnostic) for diagnostic in error.diagnostics)
+            return
+        state = self.trace.states[-1]
+        try:
+            value = Evaluator(len(state)).compile(body)([*state, *state, *([0] * (locals_ + 1))])
+        except Undefined as undefined:
+            yield f"undefined: {undefined.reason}"
+            return
+        yield show(value, body.type)
+
+    def _enabled(self) -> list[Step]:
+        found = {}
+        for index, args, after in list(self.stepper.successors(self.trace.states[-1])):
+            action = self.program.actions[index]
+            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
+            found[index, args, after] = Step(action.name, shown, after)
+        return list(found.values())
+
+    def _steps(self) -> Iterator[str]:
+        try:
+            enabled = self._enabled()
+        except Faulty as fault:
+            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
+            return
+        for number, step in enumerate(enabled, 1):
+            found = changes(self.program, self.trace.states[-1], step.state)
+            yield f"{number:3}  {step}" + "".join(f"\n       {c.path}: {c.before} -> {c.after}" for c in found)
+        if not enabled:
+            yield "no step is enabled"
+
+    def _take(self, wanted: str) -> Iterator[str]:
+        enabled = self._enabled()
+        by_number = {str(number): step for number, step in enumerate(enabled, 1)}
+        by_name = {str(step).replace(" ", ""): step for step in reversed(enabled)}
+        step = by_number.get(wanted) or by_name.get(wanted.replace(" ", ""))
+        if step is None:
+            yield f"no enabled step `{wanted}`; :steps lists them"
+            return
+        before = self.trace.states[-1]
+        self.trace = Trace(self.trace.initial, (*self.trace.steps, step))
+        for change in changes(self.program, before, step.state):
+            yield f"{change.path}: {change.before} -> {change.after}"
+
+    def _undo(self) -> Iterator[str]:
+        if not self.trace.steps:
+            yield "this is an initial state"
+            return
+        yield f"undone: {self.trace.steps[-1]}"
+        self.trace = Trace(self.trace.initial, self.trace.steps[:-1])
+
+    def _state(self) -> Iterator[str]:
+        yield from (f"{name} = {value}" for name, value in parts(self.program, self.trace.states[-1]))
+
+    def _trace(self) -> Iterator[str]:
+        yield from trace_lines(self.program, self.trace, width())
+
+    def _start(self, number: str) -> Iterator[str]:
+        index = int(number) - 1 if number.isdigit() else 0
+        if not 0 <= index < len(self.initial):
+            yield f"there are {len(self.initial)} initial states"
+            return
+        self.trace = Trace(self.initial[index], ())
+        yield from self._state()

@@ -1,0 +1,41 @@
+"""`specchk simulate`: random walks with a seed."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Sequence
+
+import click
+
+from specchk.cli.common import budget, budget_options, load_instance, model_options
+from specchk.cli.run import finish
+from specchk.core.simulate import Walks, simulate
+from specchk.report.progress import TerminalProgress
+
+
+@click.command("simulate")
+@model_options
+@click.option("--walks", type=click.IntRange(min=1), default=1000, show_default=True, help="How many walks.")
+@click.option("--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Most steps of a walk.")
+@click.option("--seed", type=int, metavar="N", help="The same seed walks the same; printed when chosen for you.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option("--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is standard output.")
+@budget_options
+def command(
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], walks: int, steps: int,
+    seed: int | None, as_json: bool, itf: str | None,
+    max_states: int | None, max_seconds: float | None, max_memory: int | None,
+) -> None:  # fmt: skip
+    """Walk at random through the states of the spec FILE, checking every property on the way.
+
+    Finding nothing proves nothing: the exit code is then 20, not 0.
+    """
+    instance = load_instance(file, model, overrides, properties, as_json=as_json)
+    chosen = seed if seed is not None else secrets.randbelow(1 << 31)
+    progress = TerminalProgress(sys.stderr) if sys.stderr.isatty() and not as_json else None
+    limits = budget(max_states, max_seconds, max_memory)
+    outcome = simulate(instance.program, Walks(chosen, walks, steps, limits), progress)
+    if progress is not None:
+        progress.clear()
+    finish(outcome, as_json=as_json, itf=itf, again="")

@@ -1,0 +1,126 @@
+"""`specchk test`: hold every model and scenario to what it expects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from specchk.cli.common import budget, budget_options, load, print_json, rejections, width
+from specchk.cli.engines import ENGINES, explore
+from specchk.cli.exits import Exit
+from specchk.cli.files import spec_files
+from specchk.core.expect import unmet, wants_counts
+from specchk.core.instantiate import instantiate
+from specchk.core.scenario import run_scenario
+from specchk.core.search import Options
+from specchk.core.verdict import Outcome, Violated, name_of
+from specchk.lang import decls
+from specchk.lang.frontend import CheckedSpec
+from specchk.report.json import run_json, scenario_json
+from specchk.report.text import headline, scenario_lines, violation_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One model or scenario that was tested."""
+
+    file: str
+    name: str
+    problems: tuple[str, ...]
+    summary: str
+    details: tuple[str, ...]
+    json: dict[str, Any]
+
+
+@click.command("test")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--model", "models", multiple=True, metavar="M", help="Only this model (and its scenarios); repeatable.")
+@click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@budget_options
+def command(
+    files: Sequence[str], models: Sequence[str], engine: str, as_json: bool,
+    max_states: int | None, max_seconds: float | None, max_memory: int | None,
+) -> None:  # fmt: skip
+    """Run all models and scenarios of spec FILES (or folders) and hold each to what it expects.
+
+    Exit 0 when all are as expected, 10 when not; a model that a budget stops is not as expected.
+    """
+    limits = budget(max_states, max_seconds, max_memory)
+    done: list[Line] = []
+    for file in spec_files(files):
+        for line in _file(file, models, engine, Options(limits), as_json=as_json):
+            done.append(line)
+            if not as_json:
+                _print(line)
+    bad = [line for line in done if line.problems]
+    code = Exit.VIOLATED if bad else Exit.OK
+    if as_json:
+        print_json({"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)})
+    else:
+        click.echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
+    if not done:
+        click.echo("nothing was tested: no model or scenario has that name", err=True)
+        sys.exit(Exit.USAGE)
+    sys.exit(code)
+
+
+def _print(line: Line) -> None:
+    mark = "FAILED" if line.problems else "ok"
+    click.echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
+    for problem in line.problems:
+        click.echo(f"       {problem}")
+    for detail in line.details:
+        click.echo(f"       {detail}")
+
+
+def _file(file: str, models: Sequence[str], engine: str, options: Options, *, as_json: bool) -> Iterator[Line]:
+    with rejections(as_json=as_json):
+        checked = load(file)
+        for name, model in checked.spec.models.items():
+            if not models or name in models:
+                yield _model(file, checked, model, engine, options, as_json=as_json)
+        for scenario in checked.spec.scenarios.values():
+            if not models or scenario.model.text in models:
+                yield _scenario(file, checked, scenario)
+
+
+def _model(
+    file: str, checked: CheckedSpec, model: decls.Model, engine: str, options: Options, *, as_json: bool
+) -> Line:  # fmt: skip
+    instance = instantiate(checked, model.name)
+    expects = instance.model.expects
+    violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
+    options = Options(options.budget, not wants_counts(expects), keep_going=len(violations) > 1)
+    outcome = explore(instance.program, options, engine=engine, quiet=as_json)
+    problems = tuple(unmet(outcome, expects))
+    details = tuple(_details(outcome)) if problems else ()
+    found = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
+    return Line(file, model.name, problems, _summary(outcome), details, found)
+
+
+def _summary(outcome: Outcome) -> str:
+    numbers = outcome.statistics
+    verdict = headline(outcome).rsplit(":", 1)[0] if isinstance(outcome.verdict, Violated) else name_of(outcome.verdict)
+    return f"{verdict}, {numbers.distinct} states, depth {numbers.depth}, {numbers.seconds:.2f} s"
+
+
+def _details(outcome: Outcome) -> Iterator[str]:
+    if isinstance(outcome.verdict, Violated):
+        for violation in outcome.verdict.violations:
+            yield from violation_lines(outcome.program, violation, width())
+
+
+def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario) -> Line:
+    names = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
+    instance = instantiate(checked, scenario.model.text, properties=names)
+    result = run_scenario(instance, scenario)
+    problems = (result.failure.message,) if result.failure else ()
+    details = tuple(scenario_lines(instance.program, result, width()))
+    name = f"scenario {scenario.name}"
+    found = {"file": file, **scenario_json(instance.program, result)}
+    return Line(file, name, problems, f"{result.lines} lines", details, found)

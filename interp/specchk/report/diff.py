@@ -1,0 +1,50 @@
+"""What a step changed, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from specchk.core.values import State, show, universe
+from specchk.ir.nodes import Value
+from specchk.ir.program import Program
+from specchk.ir.types import Map, Record, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One place of the state: `replica_state[r1].hw`, with its text before and after."""
+
+    variable: str
+    path: str
+    before: str
+    after: str
+
+
+def changes(program: Program, before: State, after: State) -> list[Change]:
+    """Every place that differs, variables in declaration order."""
+    found: list[Change] = []
+    for variable, old, new in zip(program.variables, before, after, strict=True):
+        for path, was, now in _inside(variable.type, old, new, variable.name):
+            found.append(Change(variable.name, path, was, now))
+    return found
+
+
+def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str, str, str]]:
+    if old == new:
+        return
+    match kind:
+        case Map() if isinstance(old, tuple) and isinstance(new, tuple):
+            for key, was, now in zip(sorted(universe(kind.key)), old, new, strict=True):
+                yield from _inside(kind.value, was, now, f"{path}[{show(key, kind.key)}]")
+        case Record() if isinstance(old, tuple) and isinstance(new, tuple):
+            for (name, item), was, now in zip(kind.fields, old, new, strict=True):
+                yield from _inside(item, was, now, f"{path}.{name}")
+        case _:
+            yield path, show(old, kind), show(new, kind)
+
+
+def parts(program: Program, state: State) -> list[tuple[str, str]]:
+    """A whole state, one line a variable."""
+    pairs = zip(program.variables, state, strict=True)
+    return [(variable.name, show(value, variable.type)) for variable, value in pairs]

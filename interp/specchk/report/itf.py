@@ -1,0 +1,75 @@
+"""Traces in the Informal Trace Format, so that other tools' viewers and harnesses read them.
+
+Format: Apalache's ADR 015 (https://apalache-mc.org/docs/adr/015adr-trace.html).  Integers are
+`#bigint` objects, sets and bags `#set` (a bag as a `#map` to counts), maps `#map`, sequences lists,
+options and unions `tag`/`value` objects.  Each state's `#meta` names the action and its arguments,
+and the trace's names the property.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specchk.core.values import State, int_of, universe
+from specchk.core.verdict import Trace, Violation
+from specchk.ir.nodes import Value
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.ir.types import show as show_type
+
+_UNIT: dict[str, Any] = {"#tup": []}
+
+
+def value_itf(value: Value, kind: Type) -> Any:
+    """A value in ITF."""
+    if isinstance(kind, Bool):
+        return bool(value)
+    if isinstance(kind, Int):
+        return {"#bigint": str(value)}
+    if isinstance(kind, Enum | Sort):
+        return kind.members[int_of(value)]
+    assert isinstance(value, tuple)
+    match kind:
+        case Option():
+            return {"tag": "some", "value": value_itf(value[0], kind.item)} if value else {"tag": "none", "value": _UNIT}
+        case Record():
+            return {name: value_itf(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
+        case Union():
+            name, record = kind.variants[int_of(value[0])]
+            return {"tag": name, "value": value_itf(value[1], record) if record.fields else _UNIT}
+        case Map():
+            keys = sorted(universe(kind.key))
+            pairs = zip(keys, value, strict=True)
+            return {"#map": [[value_itf(k, kind.key), value_itf(v, kind.value)] for k, v in pairs]}
+        case Set():
+            return {"#set": [value_itf(item, kind.item) for item in value]}
+        case Seq():
+            return [value_itf(item, kind.item) for item in value]
+        case Bag():
+            counts = {item: value.count(item) for item in value}
+            return {"#map": [[value_itf(k, kind.item), {"#bigint": str(n)}] for k, n in counts.items()]}
+
+
+def _state(program: Program, state: State, index: int, action: str | None, args: tuple[str, ...]) -> dict[str, Any]:
+    values = {v.name: value_itf(value, v.type) for v, value in zip(program.variables, state, strict=True)}
+    return {"#meta": {"index": index, "action": action, "args": list(args)}, **values}
+
+
+def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> dict[str, Any]:
+    """The ITF object of a trace; `violation` is what it shows, if anything."""
+    states = [_state(program, trace.initial, 0, None, ())]
+    states += [_state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)]
+    return {
+        "#meta": {
+            "format": "ITF",
+            "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html",
+            "source": program.path,
+            "description": f"{program.spec}, model {program.model}",
+            "property": violation.name if violation is not None else None,
+            "kind": violation.kind if violation is not None else None,
+            "varTypes": {v.name: show_type(v.type) for v in program.variables},
+        },
+        "params": [constant.name for constant in program.constants],
+        "vars": [variable.name for variable in program.variables],
+        "states": states,
+    }

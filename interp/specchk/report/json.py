@@ -1,0 +1,163 @@
+"""Reports for programs: one JSON object a run, complete and versioned.
+
+`schema` names the form; fields are only ever added to a version.  Values: numbers and booleans as
+they are, names as strings, `none` as null and `some(x)` as `{"some": x}`, records as objects,
+union values as `{"tag": ..., fields}`, maps as objects where keys are scalars (else as a list of
+pairs), sets, sequences and bags as lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from specchk.core.scenario import ScenarioResult
+from specchk.core.values import State, int_of, show, universe
+from specchk.core.verdict import Blame, HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation, name_of
+from specchk.ir.nodes import Value
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.report.diff import changes
+
+SCHEMA = "specchk.run/1"
+
+
+def value_json(value: Value, kind: Type) -> Any:
+    """A value in JSON."""
+    if isinstance(kind, Bool):
+        return bool(value)
+    if isinstance(kind, Int):
+        return value
+    if isinstance(kind, Enum | Sort):
+        return kind.members[int_of(value)]
+    assert isinstance(value, tuple)
+    match kind:
+        case Option():
+            return {"some": value_json(value[0], kind.item)} if value else None
+        case Record():
+            return {name: value_json(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
+        case Union():
+            name, record = kind.variants[int_of(value[0])]
+            return {"tag": name, **value_json(value[1], record)}
+        case Map():
+            return _map_json(value, kind)
+        case Set() | Seq() | Bag():
+            return [value_json(item, kind.item) for item in value]
+
+
+def _map_json(value: tuple[Value, ...], kind: Map) -> Any:
+    pairs = list(zip(sorted(universe(kind.key)), value, strict=True))
+    if isinstance(kind.key, Bool | Int | Enum | Sort):
+        return {show(key, kind.key): value_json(item, kind.value) for key, item in pairs}
+    return [[value_json(key, kind.key), value_json(item, kind.value)] for key, item in pairs]
+
+
+def state_json(program: Program, state: State) -> dict[str, Any]:
+    """A state as an object, one member a variable."""
+    return {v.name: value_json(value, v.type) for v, value in zip(program.variables, state, strict=True)}
+
+
+def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
+    """A trace: state 0 with no action, then each step with its whole state and what it changed."""
+    out: list[dict[str, Any]] = [
+        {"index": 0, "action": None, "args": [], "state": state_json(program, trace.initial), "changed": []}
+    ]
+    before = trace.initial
+    for index, step in enumerate(trace.steps, 1):
+        out.append(
+            {
+                "index": index,
+                "action": step.action,
+                "args": list(step.args),
+                "state": state_json(program, step.state),
+                "changed": [change.path for change in changes(program, before, step.state)],
+            }
+        )
+        before = step.state
+    return out
+
+
+def _place(blame: Blame) -> dict[str, Any]:
+    line, column = blame.span.source.position(blame.span.start)
+    return {
+        "text": blame.text,
+        "path": blame.span.source.path,
+        "line": line,
+        "column": column,
+        "bindings": dict(blame.bindings),
+        "values": dict(blame.values),
+    }
+
+
+def violation_json(program: Program, violation: Violation) -> dict[str, Any]:
+    """One violation with its trace and its blame."""
+    trace = violation.trace
+    return {
+        "kind": violation.kind,
+        "property": violation.name,
+        "steps": len(trace.steps) if trace is not None else None,
+        "trace": trace_json(program, trace) if trace is not None else None,
+        "because": _place(violation.blame) if violation.blame is not None else None,
+    }
+
+
+def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        {"kind": point.kind, "in": point.owner, "label": point.label, "at": point.span.where, "count": count}
+        for point, count in zip(outcome.program.points, outcome.coverage, strict=True)
+    ]
+
+
+def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
+    """The object that `specchk run --json` prints."""
+    program, verdict, numbers = outcome.program, outcome.verdict, outcome.statistics
+    violations = [violation_json(program, v) for v in verdict.violations] if isinstance(verdict, Violated) else []
+    first: Mapping[str, Any] = violations[0] if violations else {}
+    return {
+        "schema": SCHEMA,
+        "spec": program.path,
+        "model": program.model,
+        "constants": {c.name: value_json(c.value, c.type) for c in program.constants},
+        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+        "engine": outcome.engine,
+        "symmetry": numbers.symmetry,
+        "verdict": name_of(verdict),
+        "bounds": list(verdict.bound) if isinstance(verdict, HoldsWithin) else [],
+        "reason": verdict.reason if isinstance(verdict, Inconclusive) else None,
+        "property": first.get("property"),
+        "steps": first.get("steps"),
+        "trace": first.get("trace"),
+        "violations": violations,
+        "checked": {
+            "invariants": [p.name for p in program.invariants],
+            "step_invariants": [p.name for p in program.step_invariants],
+            "witnesses": [p.name for p in program.witnesses],
+            "deadlock": program.deadlock_ok is None,
+            "left_out": list(program.left_out),
+        },
+        "witnesses": {name: trace_json(program, trace) for name, trace in outcome.witnesses},
+        "states_distinct": numbers.distinct,
+        "states_generated": numbers.generated,
+        "depth": numbers.depth,
+        "levels": list(numbers.levels),
+        "horizon_cuts": numbers.horizon_cuts,
+        "seconds": round(numbers.seconds, 6),
+        "seed": outcome.seed,
+        "coverage": _coverage(outcome),
+        "warnings": list(outcome.warnings),
+        "exit_code": exit_code,
+    }
+
+
+def scenario_json(program: Program, result: ScenarioResult) -> dict[str, Any]:
+    """A scenario's result."""
+    failure = result.failure
+    return {
+        "scenario": result.name,
+        "model": result.model,
+        "passed": failure is None,
+        "message": failure.message if failure else None,
+        "at": failure.span.where if failure else None,
+        "because": _place(failure.blame) if failure and failure.blame else None,
+        "trace": trace_json(program, failure.trace) if failure else None,
+    }

@@ -1,0 +1,38 @@
+"""Progress of long work: one line on a terminal, rewritten in place; nothing in a pipe."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from specchk.core.budget import Progress
+
+
+def line(progress: Progress) -> str:
+    """States, rate, depth, frontier, memory, time."""
+    rate = progress.states / progress.seconds if progress.seconds > 0 else 0
+    return (
+        f"{progress.states} states ({rate:.0f}/s), depth {progress.depth}, frontier {progress.frontier}, "
+        f"{progress.memory_bytes / (1 << 20):.0f} MB, {progress.seconds:.0f} s"
+    )
+
+
+class TerminalProgress:
+    """Shows progress on a stream that is a terminal, and clears it again."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.width = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the search is."""
+        text = line(progress)
+        self.stream.write("\r" + text.ljust(self.width))
+        self.stream.flush()
+        self.width = len(text)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+            self.width = 0

@@ -1,0 +1,163 @@
+"""Reports for people: the verdict first, then why, then what to do next.
+
+The same run gives the same text, but for the seconds.  A trace shows the first state whole and
+then, for each step, its action and only the places it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from specchk.core.scenario import ScenarioResult
+from specchk.core.values import show
+from specchk.core.verdict import (
+    Blame, Holds, HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation,
+)  # fmt: skip
+from specchk.ir.program import Program
+from specchk.report.diff import changes, parts
+
+
+def headline(outcome: Outcome) -> str:
+    """The verdict in one line."""
+    name = f"{outcome.program.spec}, model {outcome.program.model}"
+    match outcome.verdict:
+        case Holds():
+            return f"holds: {name}"
+        case HoldsWithin():
+            return f"holds within {', '.join(outcome.verdict.bound)}: {name}"
+        case Inconclusive():
+            return f"inconclusive: {outcome.verdict.reason}: {name}"
+        case Violated():
+            first = outcome.verdict.violations[0]
+            return f"violated: {what(first)}: {name}"
+
+
+def what(violation: Violation) -> str:
+    """A violation in a few words: `invariant strong_isr in 9 steps`."""
+    steps = len(violation.trace.steps) if violation.trace is not None else None
+    place = "" if steps is None else " in the initial state" if steps == 0 else f" in {steps} step{'s' * (steps > 1)}"
+    match violation.kind:
+        case "deadlock":
+            return f"deadlock{place}"
+        case "undefined":
+            return f"undefined value in `{violation.name}`{place}"
+        case "unreachable":
+            return f"witness `{violation.name}` is reached by no state"
+        case "vacuous":
+            return violation.name
+    return f"{violation.kind} `{violation.name}`{place}"
+
+
+def statistics(outcome: Outcome) -> list[str]:
+    """The counts of a run and what limited it."""
+    numbers = outcome.statistics
+    rate = numbers.distinct / numbers.seconds if numbers.seconds > 0 else 0
+    lines = [
+        f"{numbers.distinct} states, {numbers.generated} transitions, depth {numbers.depth},"
+        f" {numbers.seconds:.2f} s ({rate:.0f} states/s)",
+        f"engine {outcome.engine}, symmetry {numbers.symmetry}"
+        + (f", seed {outcome.seed}" if outcome.seed is not None else ""),
+    ]
+    if numbers.horizon_cuts:
+        horizons = ", ".join(outcome.program.horizons)
+        lines.append(f"bounded: {numbers.horizon_cuts} steps past {horizons} were not taken")
+    return lines
+
+
+def checked(outcome: Outcome) -> list[str]:
+    """What was asked, by kind, and which witnesses were found."""
+    program = outcome.program
+    reached = {name for name, _ in outcome.witnesses}
+    asked = [
+        ("invariants", [prop.name for prop in program.invariants]),
+        ("step invariants", [prop.name for prop in program.step_invariants]),
+        ("witnesses reached", [prop.name for prop in program.witnesses if prop.name in reached]),
+        ("constraints", [prop.name for prop in program.constraints]),
+    ]
+    lines = [f"{kind}: {', '.join(names)}" for kind, names in asked if names]
+    deadlock = "not checked where `deadlock ok` says so" if program.deadlock_ok else "none allowed"
+    return [*lines, f"deadlock: {deadlock}"]
+
+
+def constants(program: Program) -> str:
+    """The constants and sort sizes of the run."""
+    from_sorts = [f"{sort.name} = {{{', '.join(sort.members)}}}" for sort in program.sorts]
+    return ", ".join(from_sorts + [f"{c.name} = {show(c.value, c.type)}" for c in program.constants])
+
+
+def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
+    """The whole report of a run; `command` is how to run it again, for the last line."""
+    lines = [headline(outcome)]
+    lines += _indented(statistics(outcome), width)
+    lines += _indented([f"constants: {constants(outcome.program) or '(none)'}", *checked(outcome)], width)
+    if isinstance(outcome.verdict, Violated):
+        for violation in outcome.verdict.violations:
+            lines += ["", *violation_lines(outcome.program, violation, width)]
+    if outcome.warnings:
+        lines += ["", *(f"warning: {warning}" for warning in outcome.warnings)]
+    if command:
+        lines += ["", f"next: {command}"]
+    return "\n".join(lines)
+
+
+def violation_lines(program: Program, violation: Violation, width: int) -> list[str]:
+    """One violation: its trace, then the part of the property that decided it."""
+    lines = [f"{what(violation)}:"]
+    if violation.trace is not None:
+        lines += trace_lines(program, violation.trace, width)
+    if violation.kind == "deadlock":
+        lines.append("  no action is enabled here; if this end is fine, say so: `deadlock ok when ...`")
+    if violation.kind == "unreachable":
+        lines.append("  every state was searched and none satisfies it")
+    if violation.blame is not None:
+        lines += blame_lines(violation.blame, width)
+    return lines
+
+
+def trace_lines(program: Program, trace: Trace, width: int) -> list[str]:
+    """The first state whole, then each step with what it changed."""
+    lines = ["  0  initial state"]
+    for name, value in parts(program, trace.initial):
+        lines += _wrapped(f"{name} = {value}", width, 7)
+    before = trace.initial
+    digits = len(str(len(trace.steps)))
+    for number, step in enumerate(trace.steps, 1):
+        lines.append(f"  {number:<{digits}}  {step}")
+        found = changes(program, before, step.state)
+        for change in found:
+            lines += _wrapped(f"{change.path}: {change.before} -> {change.after}", width, 7)
+        if not found:
+            lines.append("       (nothing changes)")
+        before = step.state
+    return lines
+
+
+def blame_lines(blame: Blame, width: int) -> list[str]:
+    """Where and why: the deciding part, the bound names' values, its operands' values."""
+    bound = ", ".join(f"{name} = {value}" for name, value in blame.bindings)
+    lines = [f"  because{f', for {bound}' if bound else ''}:"]
+    lines += _wrapped(blame.text, width, 7)
+    lines += [line for name, value in blame.values for line in _wrapped(f"where {name} = {value}", width, 7)]
+    return [*lines, f"       at {blame.span.where}"]
+
+
+def scenario_lines(program: Program, result: ScenarioResult, width: int) -> list[str]:
+    """A failed scenario: the line, the reason, and how far it went."""
+    failure = result.failure
+    if failure is None:
+        return []
+    lines = [f"scenario {result.name}: {failure.span.where}: {failure.message}"]
+    lines += trace_lines(program, failure.trace, width)
+    return lines + (blame_lines(failure.blame, width) if failure.blame is not None else [])
+
+
+def _indented(lines: list[str], width: int) -> Iterator[str]:
+    for line in lines:
+        yield from _wrapped(line, width, 2)
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    space = " " * indent
+    return wrap(text, max(width, 40), initial_indent=space, subsequent_indent=space + "    ",
+                break_long_words=False, break_on_hyphens=False)  # fmt: skip
