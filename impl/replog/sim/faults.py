@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from replog.core.effects import Received
-from replog.core.messages import ElectRequest, Message
+from replog.core.messages import AlterPartitionRequest, ElectRequest, Message
 from replog.core.types import CONTROLLER, BrokerState
 from replog.sim.oracles import Oracles
 from replog.sim.profiles import Fault, PowerRule, Profile
 from replog.sim.storage import StorageError
-from replog.sim.world import PARTITION, Call, Network, Node, World
+from replog.sim.world import PARTITION, Call, Delivery, Network, Node, World
 
 OPERATOR = -99
 """The address of whoever asks for preferred elections."""
@@ -202,7 +202,9 @@ class Injector:
         me = node.broker_id
         may_lose = rule in (PowerRule.ANY, PowerRule.KEEPS_ONE_COPY)
         if rule is PowerRule.ONE_AT_A_TIME:
-            may_lose = node.broker is not None and self._others_are_healthy(me)
+            may_lose = (
+                node.broker is not None and self._others_are_healthy(me) and not self._has_proposal_under_way(me)
+            )
         if not may_lose:
             return False
         before = node.storage.end()
@@ -232,6 +234,13 @@ class Injector:
         """Tell whether the ISR without this node is there, and all of it in the best of health."""
         others = [member for member in self.world.image.isr if member != me]
         return bool(others) and all(self._is_healthy(member) for member in others)
+
+    def _has_proposal_under_way(self, me: int) -> bool:
+        """Tell whether an ISR proposal of this node may still arrive: it could make it the last one standing."""
+        return any(
+            isinstance(item, Delivery) and item.source == me and isinstance(item.message, AlterPartitionRequest)
+            for _, _, item in self.world.pending()
+        )
 
     def _is_healthy(self, member: int) -> bool:
         node = self.world.nodes[member]

@@ -6,8 +6,9 @@ What is excluded, and why:
   of an ISR member is injected only while another member is sure to keep them (`PowerRule`).
 - **The last replica standing (B11).**  Without ELR the last ISR member stays in the ISR when it dies; if it loses
   its tail, or if another member fails before the controller has noticed the loss, committed records are gone.
-  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy, and no other fault begins
-  until the controller has fenced the victim.  `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process
+  The same happens if the victim is a leader whose proposal to shrink the ISR to itself arrives after its death.
+  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no proposal of the victim
+  under way, and no other fault begins until the controller has fenced the victim.  `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process
   ends uncleanly while another member of ISR or ELR lives; `ANY` (with a flush for each record) asks for nothing.
 - **Skipped metadata.**  Brokers apply every metadata version in order, except in profiles that say
   `coalesces_metadata`.

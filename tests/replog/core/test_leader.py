@@ -1,0 +1,228 @@
+"""A leader: produce, fetch, high watermark, waiting rooms, fences, and requests that lie."""
+
+from __future__ import annotations
+
+import pytest
+from core_support import NOW, batch, fetch, following, leading, log_of, metadata, produce, sent
+
+from replog.core.effects import Append, Flush, Send, StoreEpochs, Timer
+from replog.core.messages import (
+    EARLIEST,
+    LATEST,
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceReply,
+    ProduceRequest,
+)
+from replog.core.state import Config
+from replog.core.types import Batch, EpochEnd, Error
+
+
+def test_two_fetches_move_the_high_watermark():
+    """F1: the first fetch carries the record, the second acknowledges it; the answer waited, so it has the new HW."""
+    leader = leading()
+    assert sent(produce(leader, acks=1)) == [ProduceReply(1, Error.NONE, 0)]
+    (first,) = sent(fetch(leader, 0, max_wait_ms=500))
+    assert (first.high_watermark, len(first.batches)) == (0, 1)
+    assert leader.state.log.hw == 0
+    assert sent(fetch(leader, 1, max_wait_ms=500)) == []
+    assert leader.state.log.hw == 1
+    (second,) = sent(leader.fire(Timer.FETCH_WAIT, 1, NOW + 500))
+    assert (second.high_watermark, second.batches) == (1, ())
+
+
+def test_an_answer_with_records_carries_the_high_watermark_from_before_the_fetch():
+    """I7: the response HW is read before the fetch raises it."""
+    leader = leading()
+    produce(leader, acks=1)
+    fetch(leader, 0)
+    produce(leader, acks=1)
+    (reply,) = sent(fetch(leader, 1))
+    assert reply.high_watermark == 0
+    assert leader.state.log.hw == 1
+
+
+def test_acks_all_waits_for_the_high_watermark():
+    """F2: no answer before HW has passed the record, then success with its offset."""
+    leader = leading(min_isr=2)
+    assert sent(produce(leader)) == []
+    assert sent(fetch(leader, 0), ProduceReply) == []
+    assert sent(fetch(leader, 1), ProduceReply) == [ProduceReply(1, Error.NONE, 0)]
+
+
+def test_a_leader_alone_in_the_isr_commits_at_once():
+    """A7a: with ISR = {leader} HW follows the produce itself."""
+    leader = leading(isr=(0,))
+    assert sent(produce(leader)) == [ProduceReply(1, Error.NONE, 0)]
+    assert leader.state.log.hw == 1
+
+
+def test_too_small_an_isr_refuses_acks_all_and_takes_acks_one():
+    """A1: NOT_ENOUGH_REPLICAS appends nothing; acks=1 is not gated, and HW stays (KAFKA-15583)."""
+    leader = leading(isr=(0,), min_isr=2)
+    assert sent(produce(leader)) == [ProduceReply(1, Error.NOT_ENOUGH_REPLICAS, -1)]
+    assert leader.state.log.leo == 0
+    assert sent(produce(leader, acks=1)) == [ProduceReply(1, Error.NONE, 0)]
+    assert leader.state.log.hw == 0
+
+
+def test_min_isr_is_capped_by_the_number_of_replicas():
+    """A1: effMinIsr = min(min.insync.replicas, |AR|)."""
+    leader = leading(isr=(0,), brokers=1, min_isr=3)
+    assert sent(produce(leader)) == [ProduceReply(1, Error.NONE, 0)]
+
+
+def test_acks_zero_is_never_answered():
+    """A1: acks=0 has no reply, not even for an error."""
+    assert sent(produce(leading(), acks=0)) == []
+    assert sent(produce(following(), acks=0)) == []
+
+
+def test_the_epoch_entry_is_written_before_the_first_record_and_the_flush_before_the_answer():
+    """A3, and the flush policy: effects come in the order in which a crash between them is safe."""
+    leader = leading(isr=(0,), config=Config(flush_messages=1))
+    leader.state.log.epochs.entries.clear()
+    kinds = [type(effect) for effect in produce(leader)]
+    assert kinds == [StoreEpochs, Append, Flush, Send]
+
+
+def test_a_duplicate_is_answered_with_its_old_offset_and_not_appended():
+    """A2: the retry of a batch that is in the log succeeds, once it is committed."""
+    leader = leading(isr=(0,))
+    first = produce(leader, producer_id=7, producer_epoch=0, first_seq=0)
+    again = produce(leader, number=2, producer_id=7, producer_epoch=0, first_seq=0)
+    assert sent(first) == [ProduceReply(1, Error.NONE, 0)]
+    assert sent(again) == [ProduceReply(2, Error.NONE, 0)]
+    assert leader.state.log.leo == 1
+
+
+def test_waiting_produces_fail_when_the_leader_resigns_or_time_is_up():
+    """A4: NOT_LEADER_OR_FOLLOWER on becoming follower, REQUEST_TIMED_OUT at the deadline; the record stays."""
+    leader = leading()
+    produce(leader)
+    assert sent(leader.fire(Timer.PRODUCE_TIMEOUT, 0, NOW + 999)) == []
+    assert sent(leader.fire(Timer.PRODUCE_TIMEOUT, 0, NOW + 1_000)) == [
+        ProduceReply(1, Error.REQUEST_TIMED_OUT, -1)
+    ]
+    produce(leader, number=2)
+    out = leader.apply(metadata(1, 1, 2), 1, NOW)
+    assert sent(out, ProduceReply) == [ProduceReply(2, Error.NOT_LEADER_OR_FOLLOWER, -1)]
+    assert leader.state.log.leo == 2
+
+
+def test_a_new_leader_knows_nothing_of_its_followers():
+    """A18: LEOs unknown, HW as it was, leso and the epoch entry at the LEO; LATEST is not available yet (F3)."""
+    log = log_of(0, 0)
+    log.assign_hw(1)
+    leader = leading(log, epoch=5)
+    state = leader.state
+    assert state.leading is not None
+    assert (state.leading.leso, state.leading.remotes[1].leo, state.log.hw) == (2, -1, 1)
+    assert state.log.epochs.entries == [(0, 0), (5, 2)]
+    (reply,) = sent(leader.receive(-10, ListOffsetsRequest(1, -1, -1, LATEST), NOW))
+    assert reply.error is Error.OFFSET_NOT_AVAILABLE
+    fetch(leader, 2, epoch=5)
+    (reply,) = sent(leader.receive(-10, ListOffsetsRequest(1, -1, -1, LATEST), NOW))
+    assert (reply.error, reply.offset) == (Error.NONE, 2)
+
+
+def test_a_diverging_fetch_gets_the_end_of_the_common_epoch_and_counts_for_nothing():
+    """F5, B9: Fetch(5, last epoch 1) against (0,0)(2,3) -> Diverging(0, 3), and remote LEO stays unknown."""
+    leader = leading(log_of(0, 0, 0, 2, 2, 2), epoch=2)
+    (reply,) = sent(fetch(leader, 5, epoch=2, last_fetched_epoch=1))
+    assert reply.diverging == EpochEnd(0, 3)
+    assert reply.batches == ()
+    assert leader.state.leading is not None
+    assert leader.state.leading.remotes[1].leo == -1
+
+
+def test_consumers_read_below_the_high_watermark_only():
+    """A30: [position, HW); nothing between HW and LEO; an error outside the log."""
+    leader = leading(log_of(0, 0, 0))
+    leader.state.log.raise_hw(2)
+    (reply,) = sent(leader.receive(-10, FetchRequest(1, -1, -1, 0), NOW))
+    assert [b.base_offset for b in reply.batches] == [0, 1]
+    (reply,) = sent(leader.receive(-10, FetchRequest(1, -1, -1, 2), NOW))
+    assert (reply.error, reply.batches) == (Error.NONE, ())
+    (reply,) = sent(leader.receive(-10, FetchRequest(1, -1, -1, 4), NOW))
+    assert reply.error is Error.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(2, Error.FENCED_LEADER_EPOCH), (4, Error.UNKNOWN_LEADER_EPOCH), (3, Error.NONE), (-1, Error.NONE)],
+)
+def test_requests_of_another_epoch_are_fenced(epoch, error):
+    """A22: lower 74, higher 75, equal or absent served; for fetch, list offsets and end of epoch alike."""
+    leader = leading(epoch=3)
+    requests = (
+        FetchRequest(1, 1, epoch, 0, broker_epoch=2),
+        ListOffsetsRequest(1, 1, epoch, EARLIEST),
+        EpochEndRequest(1, 1, epoch, 3),
+    )
+    for request in requests:
+        (reply,) = [m for m in sent(leader.receive(1, request, NOW)) if not isinstance(m, AlterPartitionRequest)]
+        assert reply.error is error
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (ProduceRequest(1, batch(), 2, 0), Error.INVALID_REQUIRED_ACKS),
+        (ProduceRequest(1, batch(), -7, 0), Error.INVALID_REQUIRED_ACKS),
+        (ProduceRequest(1, Batch(5, -1, 1), 1, 0), Error.INVALID_RECORD),
+        (ProduceRequest(1, Batch(0, -1, 0), 1, 0), Error.INVALID_RECORD),
+        (ProduceRequest(1, Batch(0, -1, -3), 1, 0), Error.INVALID_RECORD),
+        (ProduceRequest(1, Batch(0, -1, 1, 7, 0, -5), 1, 0), Error.INVALID_RECORD),
+        (ProduceRequest(1, Batch(0, -1, 1, body=b"x" * (1 << 20)), 1, 0), Error.MESSAGE_TOO_LARGE),
+        (FetchRequest(1, 9, 0, 0), Error.UNKNOWN_LEADER_EPOCH),
+        (FetchRequest(1, 9, -1, 0), Error.NOT_LEADER_OR_FOLLOWER),
+        (FetchRequest(1, 1, 0, -4), Error.OFFSET_OUT_OF_RANGE),
+        (FetchRequest(1, 1, 0, 1 << 62), Error.OFFSET_OUT_OF_RANGE),
+        (FetchRequest(1, 1, 0, 0, last_fetched_epoch=99), Error.OFFSET_OUT_OF_RANGE),
+        (FetchRequest(1, 1, 0, 0, broker_epoch=1), Error.NOT_LEADER_OR_FOLLOWER),
+        (EpochEndRequest(1, 1, 77, 0), Error.UNKNOWN_LEADER_EPOCH),
+        (ListOffsetsRequest(1, 1, 77, LATEST), Error.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_a_request_that_lies_gets_kafkas_error_and_changes_nothing(request_, error):
+    """Unknown epochs, replicas and offsets, negative counts: the reference's code, the log untouched."""
+    leader = leading()
+    before = leader.state.dump()
+    (reply,) = sent(leader.receive(-10, request_, NOW))
+    assert reply.error is error
+    assert leader.state.dump() == before
+
+
+def test_a_replica_without_metadata_knows_no_partition():
+    """UNKNOWN_TOPIC_OR_PARTITION before the first image; NOT_LEADER_OR_FOLLOWER at a follower."""
+    from core_support import replica_of
+
+    fresh = replica_of(0)
+    assert sent(fresh.receive(-10, ProduceRequest(1, batch(), 1, 0), NOW))[0].error is (
+        Error.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    assert sent(fresh.receive(1, FetchRequest(1, 1, 0, 0), NOW))[0].error is Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert sent(produce(following(), acks=1))[0].error is Error.NOT_LEADER_OR_FOLLOWER
+    assert sent(following().receive(0, FetchRequest(1, 0, 0, 0), NOW))[0].error is Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_fetch_with_a_negative_byte_limit_still_gets_one_batch():
+    """At least one batch is returned, as in Kafka, so a silly limit cannot stall replication."""
+    leader = leading(log_of(0, 0))
+    (reply,) = sent(fetch(leader, 0, max_bytes=-5), FetchReply)
+    assert len(reply.batches) == 1
+
+
+def test_high_watermark_moves_when_a_shrink_succeeds():
+    """A7d, KAFKA-13091: removing the laggard commits what the others have."""
+    leader = leading(log_of(0, 0))
+    out = leader.fire(Timer.ISR_CHECK, 0, NOW + 10_001)
+    (proposal,) = sent(out, AlterPartitionRequest)
+    assert leader.state.log.hw == 0
+    leader.receive(-1, AlterPartitionReply(proposal.correlation, Error.NONE, 0, 2, (0,)), NOW + 10_001)
+    assert leader.state.log.hw == 2
