@@ -28,7 +28,9 @@ def command(files: Sequence[str], as_json: bool) -> None:
     if found:
         reject(found, as_json=as_json)
     if as_json:
-        print_json({"schema": "specchk.check/1", "verdict": "ok", "files": list(spec_files(files)), "exit_code": 0})
+        print_json(
+            {"schema": "specchk.check/1", "verdict": "ok", "files": list(spec_files(files)), "exit_code": 0}
+        )
     else:
         click.echo("\n".join(lines))
     sys.exit(Exit.OK)
@@ -46,5 +48,7 @@ def _check(file: str) -> tuple[list[Diagnostic], str]:
         except SpecError as error:  # what no engine checks yet is for `run` to refuse
             found += [d for d in error.diagnostics if not d.code.startswith("S6") and d not in found]
     spec = checked.spec
-    counts = f"{len(spec.variables)} variables, {len(spec.actions)} actions, {len(spec.properties)} properties"
+    counts = (
+        f"{len(spec.variables)} variables, {len(spec.actions)} actions, {len(spec.properties)} properties"
+    )
     return found, f"ok: {file}: {counts}, {len(spec.models)} models, {len(spec.scenarios)} scenarios"

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A number of bytes, with an optional K, M, G or T."""
 
     name = "bytes"
@@ -58,11 +58,17 @@ def model_options(function: F) -> F:
 def budget_options(function: F) -> F:
     """`--max-states`, `--max-seconds`, `--max-memory`."""
     decorators = [
-        click.option("--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."),
-        click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
-                     help="Stop after S seconds."),
+        click.option(
+            "--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."
+        ),
+        click.option(
+            "--max-seconds",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="S",
+            help="Stop after S seconds.",
+        ),
         click.option("--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."),
-    ]  # fmt: skip
+    ]
     for decorator in reversed(decorators):
         function = decorator(function)
     return function

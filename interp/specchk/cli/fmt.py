@@ -19,7 +19,9 @@ from specchk.lang.load import read
 
 @click.command("fmt")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 10 if a file is not formatted.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Change nothing; exit 10 if a file is not formatted."
+)
 @click.option("--diff", "show_diff", is_flag=True, help="Change nothing; print what would change.")
 def command(files: Sequence[str], only_check: bool, show_diff: bool) -> None:
     """Format spec FILES (or folders of them) in place; - reads standard input and prints the result."""

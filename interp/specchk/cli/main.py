@@ -32,18 +32,18 @@ RECURSION_LIMIT = 20_000
 class Commands(click.Group):
     """A group that imports a command's module when the command is named."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the table."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands' lines, without importing any of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
@@ -54,7 +54,7 @@ class Commands(click.Group):
         """As click's, with the nearest command's name in the error."""
         name = args[0] if args else ""
         if name and name not in COMMANDS:
-            from difflib import get_close_matches  # noqa: PLC0415 - only on the way to an error
+            from difflib import get_close_matches
 
             close = get_close_matches(name, COMMANDS, n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""

@@ -39,7 +39,7 @@ def command(file: str, model: str | None, overrides: Sequence[str], properties: 
     session = Session(instance)
     interactive = sys.stdin.isatty()
     if interactive:
-        import readline  # noqa: F401, PLC0415 - line editing, only where there is a terminal
+        import readline  # noqa: F401 - line editing, only where there is a terminal
 
         click.echo(f"{instance.program.spec}, model {instance.program.model}; :help for help")
     while True:
@@ -113,7 +113,9 @@ class Session:
             return
         for number, step in enumerate(enabled, 1):
             found = changes(self.program, self.trace.states[-1], step.state)
-            yield f"{number:3}  {step}" + "".join(f"\n       {c.path}: {c.before} -> {c.after}" for c in found)
+            yield f"{number:3}  {step}" + "".join(
+                f"\n       {c.path}: {c.before} -> {c.after}" for c in found
+            )
         if not enabled:
             yield "no step is enabled"
 

@@ -10,7 +10,13 @@ from shlex import quote
 import click
 
 from specchk.cli.common import (
-    budget, budget_options, load_instance, model_options, print_json, width, write_json,
+    budget,
+    budget_options,
+    load_instance,
+    model_options,
+    print_json,
+    width,
+    write_json,
 )  # fmt: skip
 from specchk.cli.engines import ENGINES, explore
 from specchk.cli.exits import of_verdict
@@ -25,8 +31,12 @@ from specchk.report.text import render
 @model_options
 @click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
 @click.option("--no-symmetry", is_flag=True, help="Count states that differ by names apart.")
-@click.option("--keep-going", is_flag=True, help="Search on after a violation; report each property's shortest.")
-@click.option("--strict", is_flag=True, help="Fail for actions never enabled and implications never triggered.")
+@click.option(
+    "--keep-going", is_flag=True, help="Search on after a violation; report each property's shortest."
+)
+@click.option(
+    "--strict", is_flag=True, help="Fail for actions never enabled and implications never triggered."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is standard output.")
 @click.option("--seed", type=int, metavar="N", help="Recorded; an exhaustive search makes no random choice.")

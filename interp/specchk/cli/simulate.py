@@ -17,8 +17,12 @@ from specchk.report.progress import TerminalProgress
 @click.command("simulate")
 @model_options
 @click.option("--walks", type=click.IntRange(min=1), default=1000, show_default=True, help="How many walks.")
-@click.option("--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Most steps of a walk.")
-@click.option("--seed", type=int, metavar="N", help="The same seed walks the same; printed when chosen for you.")
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Most steps of a walk."
+)
+@click.option(
+    "--seed", type=int, metavar="N", help="The same seed walks the same; printed when chosen for you."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is standard output.")
 @budget_options

@@ -38,7 +38,9 @@ class Line:
 
 @click.command("test")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--model", "models", multiple=True, metavar="M", help="Only this model (and its scenarios); repeatable.")
+@click.option(
+    "--model", "models", multiple=True, metavar="M", help="Only this model (and its scenarios); repeatable."
+)
 @click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @budget_options
@@ -60,7 +62,9 @@ def command(
     bad = [line for line in done if line.problems]
     code = Exit.VIOLATED if bad else Exit.OK
     if as_json:
-        print_json({"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)})
+        print_json(
+            {"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)}
+        )
     else:
         click.echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
     if not done:
@@ -78,7 +82,9 @@ def _print(line: Line) -> None:
         click.echo(f"       {detail}")
 
 
-def _file(file: str, models: Sequence[str], engine: str, options: Options, *, as_json: bool) -> Iterator[Line]:
+def _file(
+    file: str, models: Sequence[str], engine: str, options: Options, *, as_json: bool
+) -> Iterator[Line]:
     with rejections(as_json=as_json):
         checked = load(file)
         for name, model in checked.spec.models.items():
@@ -105,7 +111,11 @@ def _model(
 
 def _summary(outcome: Outcome) -> str:
     numbers = outcome.statistics
-    verdict = headline(outcome).rsplit(":", 1)[0] if isinstance(outcome.verdict, Violated) else name_of(outcome.verdict)
+    verdict = (
+        headline(outcome).rsplit(":", 1)[0]
+        if isinstance(outcome.verdict, Violated)
+        else name_of(outcome.verdict)
+    )
     return f"{verdict}, {numbers.distinct} states, depth {numbers.depth}, {numbers.seconds:.2f} s"
 
 

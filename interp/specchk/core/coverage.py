@@ -34,9 +34,7 @@ def complete_search_warnings(program: Program, counts: Sequence[int], *, complet
     found = [f"not checked (the model leaves it out): {name}" for name in program.left_out]
     if complete:
         idle = {point.owner for point in never(program, counts) if point.kind == "action"}
-        for point in never(program, counts):
-            if point.kind == "action" or point.owner not in idle:
-                found.append(describe(point))
+        found += [describe(p) for p in never(program, counts) if p.kind == "action" or p.owner not in idle]
     return tuple(found)
 
 

@@ -20,13 +20,30 @@ from typing import assert_never
 
 from specchk.core.operators import operator
 from specchk.core.undefined import BeyondHorizon, Undefined
+from specchk.core.values import universe
 from specchk.ir.nodes import (
-    And, Apply, Case, Choose, Collect, Const, Cover, Expr, Gather, If, Implies, Let, Local, MapOf, Narrow, Or,
-    Quantifier, Value, Var,
+    And,
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Expr,
+    Gather,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Narrow,
+    Or,
+    Quantifier,
+    Value,
+    Var,
 )  # fmt: skip
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, show
 from specchk.lang.source import Span
-from specchk.core.values import universe
 
 Env = list[Value]
 Eval = Callable[[Env], "object"]
@@ -154,7 +171,7 @@ class Evaluator:
         def map_of(e: Env) -> Value:
             out = []
             for e[slot] in keys:
-                out.append(body(e))  # noqa: PERF401 - the loop target is the environment's slot
+                out.append(body(e))
             return tuple(out)
 
         return map_of
@@ -172,7 +189,9 @@ class Evaluator:
         scrutinee = self.compile(expr.scrutinee)
         is_option = isinstance(expr.scrutinee.type, Option)
         default = self.compile(expr.default) if expr.default is not None else None
-        table = {tag: (self.index(local) if local else None, self.compile(body)) for tag, local, body in expr.arms}
+        table = {
+            tag: (self.index(local) if local else None, self.compile(body)) for tag, local, body in expr.arms
+        }
 
         def case(e: Env) -> Value:
             found = scrutinee(e)

@@ -20,10 +20,8 @@ def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
         return [f"inconclusive: {verdict.reason}"]
     problems = [problem for expect in expects if (problem := _check(outcome, expect))]
     violations = verdict.violations if isinstance(verdict, Violated) else ()
-    for violation in violations:
-        if not any(_answers(violation, expect) for expect in expects):
-            problems.append(f"not expected: {describe(violation)}")
-    return problems
+    unexpected = [v for v in violations if not any(_answers(v, expect) for expect in expects)]
+    return problems + [f"not expected: {describe(violation)}" for violation in unexpected]
 
 
 def _check(outcome: Outcome, expect: decls.Expect) -> str | None:
@@ -53,11 +51,17 @@ def _answers(violation: Violation, expect: decls.Expect) -> bool:
     if expect.kind in ("deadlock", "undefined"):
         return violation.kind == expect.kind
     if expect.kind == "unreachable":
-        return violation.kind == "unreachable" and expect.name is not None and violation.name == expect.name.full
+        return (
+            violation.kind == "unreachable" and expect.name is not None and violation.name == expect.name.full
+        )
     return expect.kind == "violates" and expect.name is not None and violation.name == expect.name.full
 
 
 def describe(violation: Violation) -> str:
     """A violation in a few words."""
     steps = f" in {len(violation.trace.steps)} steps" if violation.trace is not None else ""
-    return f"{violation.kind} {violation.name}{steps}" if violation.name != violation.kind else f"{violation.kind}{steps}"
+    return (
+        f"{violation.kind} {violation.name}{steps}"
+        if violation.name != violation.kind
+        else f"{violation.kind}{steps}"
+    )

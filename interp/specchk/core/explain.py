@@ -36,7 +36,7 @@ class _Explainer:
         if not local.name.startswith("_"):
             self.bindings.append((local.name, show(value, local.type)))
 
-    def descend(self, expr: Expr, found: bool) -> Blame:  # noqa: FBT001 - the value being explained
+    def descend(self, expr: Expr, found: bool) -> Blame:
         """Explain why `expr`, which evaluates to `found`, does so."""
         match expr:
             case Cover():
@@ -58,7 +58,7 @@ class _Explainer:
                 return self.descend(expr.args[0], not found)
         return self._leaf(expr)
 
-    def _junction(self, expr: And | Or, found: bool) -> Blame:  # noqa: FBT001
+    def _junction(self, expr: And | Or, found: bool) -> Blame:
         if isinstance(expr, And) is found:
             return self._leaf(expr)  # all parts together decide
         for part in expr.parts:
@@ -66,7 +66,7 @@ class _Explainer:
                 return self.descend(part, found)
         return self._leaf(expr)
 
-    def _quantifier(self, expr: Quantifier, found: bool) -> Blame:  # noqa: FBT001
+    def _quantifier(self, expr: Quantifier, found: bool) -> Blame:
         if expr.every is found:
             return self._leaf(expr)
         slot = self.evaluator.index(expr.local)
@@ -77,7 +77,7 @@ class _Explainer:
                 return self.descend(expr.body, found)
         return self._leaf(expr)
 
-    def _case(self, expr: Case, found: bool) -> Blame:  # noqa: FBT001
+    def _case(self, expr: Case, found: bool) -> Blame:
         value = self.value(expr.scrutinee)
         tag = len(value) if isinstance(expr.scrutinee.type, Option) else value[0]
         for index, local, body in expr.arms:

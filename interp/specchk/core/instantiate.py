@@ -16,11 +16,11 @@ from specchk.ir.lower import Lowering, lower
 from specchk.ir.nodes import Expr, Value
 from specchk.ir.program import Program
 from specchk.ir.verify import verify
+from specchk.lang import tree
 from specchk.lang.diagnostics import Diagnostic, SpecError, nearest
 from specchk.lang.frontend import CheckedSpec, choose_model
 from specchk.lang.models import FixedModel
 from specchk.lang.source import Source, Span
-from specchk.lang import tree
 
 MAX_CONSTANT_LOCALS = 1000
 
@@ -39,7 +39,9 @@ def evaluate_constant(expr: Expr) -> Value:
     try:
         return Evaluator(0).compile(expr)([0] * MAX_CONSTANT_LOCALS)
     except Undefined as undefined:
-        raise SpecError([Diagnostic("S511", f"this constant has no value: {undefined.reason}", undefined.span)]) from None
+        raise SpecError(
+            [Diagnostic("S511", f"this constant has no value: {undefined.reason}", undefined.span)]
+        ) from None
     except BeyondHorizon:
         raise SpecError([Diagnostic("S503", "this value is above its horizon", expr.span)]) from None
 
@@ -62,10 +64,12 @@ def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) 
     unknown = [name for name in properties if name not in known]
     if unknown:
         raise SpecError(
-            [Diagnostic("S201", f"there is no property `{name}`", hint=nearest(name, known), path="--property")
-             for name in unknown]
-        )  # fmt: skip
+            [
+                Diagnostic(
+                    "S201", f"there is no property `{name}`", hint=nearest(name, known), path="--property"
+                )
+                for name in unknown
+            ]
+        )
     span = Span(Source("--property", ""), 0, 0)
     fixed.properties = tuple(tree.Name(span, name) for name in properties)
-
-

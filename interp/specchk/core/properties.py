@@ -40,7 +40,9 @@ class Properties:
         """An environment for predicates of a state, or of a step to `after`."""
         return [*state, *(after if after is not None else state), *([0] * self._locals)]
 
-    def failed(self, env: list[Any], among: list[tuple[Property, Test]]) -> Iterator[tuple[Property, str, Blame]]:
+    def failed(
+        self, env: list[Any], among: list[tuple[Property, Test]]
+    ) -> Iterator[tuple[Property, str, Blame]]:
         """The properties that fail, with kind and blame; an undefined one fails as `undefined`."""
         for prop, test in among:
             try:

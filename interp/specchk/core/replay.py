@@ -17,7 +17,7 @@ from specchk.core.verdict import Step, Trace
 from specchk.ir.program import Program
 
 
-class ReplayFailed(Exception):  # noqa: N818
+class ReplayFailed(Exception):
     """An engine reported a path that the meaning of the spec does not allow."""
 
 

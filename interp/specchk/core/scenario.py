@@ -17,8 +17,8 @@ from specchk.core.step import Faulty, Stepper
 from specchk.core.undefined import Undefined
 from specchk.core.values import State, show
 from specchk.core.verdict import Blame, Step, Trace
-from specchk.ir.lower_expr import Scope
 from specchk.ir.program import Property
+from specchk.ir.scope import Scope
 from specchk.lang import decls, tree
 from specchk.lang.source import Span
 
@@ -138,4 +138,6 @@ class _Runner:
     def _refused(self, line: decls.TakeStep) -> None:
         for trace in self.traces:
             for outcome in self._outcomes(line, trace):
-                raise self._failed(line.span, f"`{line.call.span.text}` should be refused, but is enabled", outcome)
+                raise self._failed(
+                    line.span, f"`{line.call.span.text}` should be refused, but is enabled", outcome
+                )

@@ -24,7 +24,16 @@ from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.core.verdict import (
-    Blame, Holds, HoldsWithin, Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation,
+    Blame,
+    Holds,
+    HoldsWithin,
+    Inconclusive,
+    Outcome,
+    Statistics,
+    Trace,
+    Verdict,
+    Violated,
+    Violation,
 )  # fmt: skip
 from specchk.ir.program import Program
 
@@ -45,7 +54,7 @@ class Options:
 OnProgress = Callable[[Progress], None]
 
 
-def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:  # noqa: B008
+def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
     """Explore a program and answer for all of its properties."""
     return _Search(program, options, on_progress).run()
 
@@ -95,7 +104,9 @@ class _Search:
             self.found["undefined", "init"] = Violation("undefined", "init", None, blame)
             return []
         if not states:
-            self.stopped = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
+            self.stopped = Inconclusive(
+                "no state satisfies `init`, so there is nothing to check", budget=False
+            )
         frontier: list[State] = []
         for state in states:
             self.generated += 1
@@ -167,7 +178,10 @@ class _Search:
             if (kind, prop.name) not in self.found:
                 trace = self._trace(parent, state) if parent is not None else self._trace(None, state)
                 env_ = self.properties.environment(trace.states[-1])
-                shown = next((b for p, _, b in self.properties.failed(env_, self.properties.invariants) if p is prop), blame)
+                shown = next(
+                    (b for p, _, b in self.properties.failed(env_, self.properties.invariants) if p is prop),
+                    blame,
+                )
                 self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
 
     def _check_witnesses(self, state: State, env: list[object]) -> None:
@@ -180,7 +194,9 @@ class _Search:
             except Undefined as undefined:
                 blame = Blame(undefined.span, undefined.reason, ())
                 trace = self._trace(self.parents[state], state)
-                self.found.setdefault(("undefined", prop.name), Violation("undefined", prop.name, trace, blame))
+                self.found.setdefault(
+                    ("undefined", prop.name), Violation("undefined", prop.name, trace, blame)
+                )
 
     def _check_steps(self, state: State, successors: list[State]) -> None:
         for after in successors:

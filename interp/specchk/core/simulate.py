@@ -30,13 +30,17 @@ class Walks:
     budget: Budget = Budget()
 
 
-def simulate(program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+def simulate(
+    program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None = None
+) -> Outcome:
     """Walk at random until a property fails or the walks are done."""
     return _Simulation(program, walks, on_progress).run()
 
 
 class _Simulation:
-    def __init__(self, program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None
+    ) -> None:
         self.program = program
         self.walks = walks
         self.on_progress = on_progress
@@ -69,8 +73,16 @@ class _Simulation:
         statistics = Statistics(len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
                                 self.stepper.horizon_cuts)  # fmt: skip
         warnings = complete_search_warnings(self.program, self.stepper.counts, complete=False)
-        return Outcome(self.program, "reference (simulation)", verdict, statistics, tuple(self.stepper.counts),
-                       warnings, tuple(self.reached.items()), self.walks.seed)  # fmt: skip
+        return Outcome(
+            self.program,
+            "reference (simulation)",
+            verdict,
+            statistics,
+            tuple(self.stepper.counts),
+            warnings,
+            tuple(self.reached.items()),
+            self.walks.seed,
+        )
 
     def _report(self, number: int) -> None:
         if self.on_progress is not None and number % 16 == 0:

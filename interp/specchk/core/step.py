@@ -21,7 +21,16 @@ from specchk.core.operators import position_of
 from specchk.core.undefined import BeyondHorizon, Undefined
 from specchk.core.values import State, Values
 from specchk.ir.nodes import (
-    Assign, Bind, Block, Choice, Either, Guard, Step, Stmt, Unwrap, When,
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Guard,
+    Step,
+    Stmt,
+    Unwrap,
+    When,
 )  # fmt: skip
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map
@@ -31,7 +40,7 @@ Successor = tuple[int, tuple[Any, ...], State]  # action's position, arguments, 
 Path = tuple[Any, ...]
 
 
-class Faulty(Exception):  # noqa: N818 - a step, not an error of ours
+class Faulty(Exception):
     """An action instance has no meaning in a state: some expression of it is undefined."""
 
     def __init__(self, action: int, args: tuple[Any, ...], undefined: Undefined) -> None:
@@ -71,7 +80,7 @@ class Stepper:
         env = self.environment(state)
         index = 0
         try:
-            for index, run in enumerate(self._actions):
+            for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
                 run(env)
         except Undefined as undefined:
             out.clear()  # a state in which a step is undefined has no successors
@@ -98,7 +107,7 @@ class _Compiled:
         self.values = values
         self.size = stepper.size
         self.evaluator = stepper.evaluator
-        self.paths = 2 * self.size + stepper._locals  # noqa: SLF001 - where the written paths are kept
+        self.paths = 2 * self.size + stepper._locals
         self.often = _assigned_often(action.body)
 
     def runs(self) -> Run:
@@ -127,7 +136,7 @@ class _Compiled:
         return several
 
     def _emit(self, first: int, count: int) -> Run:
-        out, index, size = self.stepper._out, self.index, self.size  # noqa: SLF001
+        out, index, size = self.stepper._out, self.index, self.size
         counts, point = self.stepper.counts, self.action.point
 
         def emit(e: list[Any]) -> None:

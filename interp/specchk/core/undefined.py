@@ -14,5 +14,5 @@ class Undefined(Exception):
         super().__init__(reason)
 
 
-class BeyondHorizon(Exception):  # noqa: N818 - not an error: the step is not taken
+class BeyondHorizon(Exception):
     """A stored number is above its `nat upto` horizon."""

@@ -22,8 +22,8 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
 
-from specchk.ir.lower_expr import Universe
 from specchk.ir.nodes import Value
+from specchk.ir.scope import Universe
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 
 State = tuple[Value, ...]
@@ -116,7 +116,9 @@ def _show_scalar(value: Value, kind: Bool | Int | Enum | Sort) -> str:
 
 def _show_fields(value: Value, kind: Record) -> str:
     assert isinstance(value, tuple)
-    return ", ".join(f"{name}: {show(item, part)}" for (name, part), item in zip(kind.fields, value, strict=True))
+    return ", ".join(
+        f"{name}: {show(item, part)}" for (name, part), item in zip(kind.fields, value, strict=True)
+    )
 
 
 def int_of(value: Value) -> int:

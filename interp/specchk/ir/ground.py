@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING
 
 from specchk.ir.nodes import Value
 from specchk.ir.types import (
-    BOOL, Bag, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality,
+    BOOL,
+    Bag,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
 )  # fmt: skip
 from specchk.lang import tree
 from specchk.lang import types as lang
@@ -62,7 +74,9 @@ class Ground:
         ground = self._of_value(kind, value, home)
         if ground is None:
             wanted = self.type(kind, home)
-            raise _error("S503", node, f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}")
+            raise _error(
+                "S503", node, f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
+            )
         self._open.pop()
         self._values[full] = (ground, value)
         return self._values[full]
@@ -142,7 +156,11 @@ def holds(kind: Type, value: Value) -> bool:
         case Option() | Set():
             return isinstance(value, tuple) and all(holds(kind.item, item) for item in value)
         case Seq() | Bag():
-            return isinstance(value, tuple) and len(value) <= kind.limit and all(holds(kind.item, x) for x in value)
+            return (
+                isinstance(value, tuple)
+                and len(value) <= kind.limit
+                and all(holds(kind.item, x) for x in value)
+            )
         case Record():
             return isinstance(value, tuple) and all(
                 holds(item, part) for (_, item), part in zip(kind.fields, value, strict=True)
@@ -150,13 +168,18 @@ def holds(kind: Type, value: Value) -> bool:
         case Map():
             return isinstance(value, tuple) and all(holds(kind.value, part) for part in value)
         case Union():
-            return isinstance(value, tuple) and isinstance(value[0], int) and holds(kind.variants[value[0]][1], value[1])
+            return (
+                isinstance(value, tuple)
+                and isinstance(value[0], int)
+                and holds(kind.variants[value[0]][1], value[1])
+            )
     return True
 
 
 def _range(kind: Type) -> str:
-    from_to = f"{kind.low}..{kind.high}" if isinstance(kind, Int) else f"its type ({cardinality(kind)} values)"
-    return from_to
+    if isinstance(kind, Int):
+        return f"{kind.low}..{kind.high}"
+    return f"its type ({cardinality(kind)} values)"
 
 
 def _error(code: str, node: tree.Node, message: str) -> SpecError:

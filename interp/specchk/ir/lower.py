@@ -11,12 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specchk.ir.ground import Evaluate, Ground
-from specchk.ir.lower_expr import Scope, Universe
 from specchk.ir.lower_ops import LowerOps
 from specchk.ir.nodes import (
-    Assign, Bind, Block, Choice, Either, Expr, Guard, Local, Step, Stmt, Unwrap, Value, When,
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Expr,
+    Guard,
+    Local,
+    Step,
+    Stmt,
+    Unwrap,
+    Value,
+    When,
 )  # fmt: skip
 from specchk.ir.program import Action, Constant, Point, Program, Property, Start, Variable
+from specchk.ir.scope import Scope, Universe
 from specchk.ir.store import stored
 from specchk.ir.types import Map, Option, Record, Seq, Set, Type, cardinality
 from specchk.lang import decls, tree
@@ -33,7 +45,9 @@ MAX_INSTANCES = 1 << 20
 class Lowering(LowerOps):
     """Statements and declarations; the tables of slots and coverage points."""
 
-    def __init__(self, checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe) -> None:
+    def __init__(
+        self, checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe
+    ) -> None:
         self.evaluate = evaluate
         super().__init__(Ground(checked, model, self._constant), universe)
         self.spec = checked.spec
@@ -76,7 +90,9 @@ class Lowering(LowerOps):
                 out.append(self._any(stmt.binders, stmt.body, scope))
             case decls.Either():
                 branches = tuple(self.block(branch, scope) for branch in stmt.branches)
-                points = tuple(self._branch(f"either {n}", branch) for n, branch in enumerate(stmt.branches, 1))
+                points = tuple(
+                    self._branch(f"either {n}", branch) for n, branch in enumerate(stmt.branches, 1)
+                )
                 out.append(Either(branches, points))
             case decls.When():
                 out.append(self._when(stmt, scope))
@@ -90,7 +106,11 @@ class Lowering(LowerOps):
     def _when(self, stmt: decls.When, scope: Scope) -> When:
         condition = self.lower(stmt.condition, scope)
         then = self._branch("when", stmt.then)
-        orelse = self._branch("else", stmt.orelse) if stmt.orelse else self.point("branch", "not", stmt.condition.span)
+        orelse = (
+            self._branch("else", stmt.orelse)
+            if stmt.orelse
+            else self.point("branch", "not", stmt.condition.span)
+        )
         return When(condition, self.block(stmt.then, scope), self.block(stmt.orelse, scope), (then, orelse))
 
     def _let(self, stmt: decls.Let, scope: Scope, out: list[Stmt]) -> Scope:
@@ -122,7 +142,9 @@ class Lowering(LowerOps):
         local = self.local(stmt.target.text, domain.type.item, stmt.span)
         return Choice(local, domain, (Assign(slot, path, stored(local, place), stmt.span),))
 
-    def _path(self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope) -> tuple[tuple[Step, ...], Type]:
+    def _path(
+        self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope
+    ) -> tuple[tuple[Step, ...], Type]:
         steps = []
         for accessor in path:
             if accessor.field is not None:
@@ -154,7 +176,9 @@ class Lowering(LowerOps):
             params.append(local)
             scope = scope.bind(param.name, local)
         if instances > MAX_INSTANCES:
-            raise self.error("S510", decl.span, f"`{decl.name}` has {instances} instances, too many to try in each state")
+            raise self.error(
+                "S510", decl.span, f"`{decl.name}` has {instances} instances, too many to try in each state"
+            )
         body = self.block(decl.body, scope)
         return Action(decl.name, tuple(params), body, self.next_local, point, decl.span)
 
@@ -186,7 +210,9 @@ class Lowering(LowerOps):
             self.slots[decl.name] = (slot, kind)
             variables.append(Variable(decl.name, kind, decl.span))
         for decl, variable in zip(self.spec.variables.values(), variables, strict=True):
-            value = stored(self.lower(decl.initial, Scope(self.spec)), variable.type) if decl.initial else None
+            value = (
+                stored(self.lower(decl.initial, Scope(self.spec)), variable.type) if decl.initial else None
+            )
             choices = self.lower(decl.choices, Scope(self.spec)) if decl.choices else None
             if choices is not None:
                 choices = stored(choices, Set(variable.type))
@@ -215,7 +241,9 @@ def _select(spec: Spec, model: FixedModel) -> _Selected:
     return _Selected(actions, properties, left_out)
 
 
-def lower(checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe) -> tuple[Program, Lowering]:
+def lower(
+    checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe
+) -> tuple[Program, Lowering]:
     """The program of a spec under a model, and the lowering for further expressions over it.
 
     Raises `SpecError` for what only shows with the constants known, and for selected properties
@@ -249,7 +277,7 @@ def _of_kind(properties: list[Property], kind: str) -> tuple[Property, ...]:
 
 def _constants(lowering: Lowering) -> tuple[Constant, ...]:
     ground = lowering.ground
-    return tuple(Constant(full, *ground.constant(full)) for full in ground._consts)  # noqa: SLF001
+    return tuple(Constant(full, *ground.constant(full)) for full in ground._consts)
 
 
 def _deadlock(lowering: Lowering) -> Property | None:
@@ -268,7 +296,12 @@ def _refuse_unsupported(spec: Spec, model: FixedModel, selected: _Selected) -> N
     hint = "leave it out of the model: `properties a, b` names the ones to check, as does --property"
     for prop in selected.properties:
         if prop.kind == "liveness":
-            report.add("S601", prop.span, f"liveness is not checked yet, so `{prop.name}` cannot be reported on", hint)
+            report.add(
+                "S601",
+                prop.span,
+                f"liveness is not checked yet, so `{prop.name}` cannot be reported on",
+                hint,
+            )
     if model.properties is None:
         for fair in spec.fair:
             report.add("S602", fair.span, "fairness matters to liveness only, which is not checked yet", hint)
@@ -300,5 +333,3 @@ def _horizon_nodes(kind: lang.Type) -> list[tree.Expr]:
         case lang.Union():
             return [node for _, record in kind.variants for node in _horizon_nodes(record)]
     return []
-
-

@@ -8,51 +8,51 @@ before or after the step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from specchk.ir.ground import Ground
 from specchk.ir.nodes import (
-    And, Apply, Case, Choose, Collect, Const, Cover, Expr, Gather, If, Implies, Let, Local, MapOf, Op, Or, Quantifier,
-    Value, Var,
+    And,
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Expr,
+    Gather,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Op,
+    Quantifier,
+    Var,
+)  # fmt: skip
+from specchk.ir.scope import Scope, Universe
+from specchk.ir.types import (
+    BOOL,
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+    hull,
 )  # fmt: skip
 from specchk.ir.typing import result_type
-from specchk.ir.types import (
-    BOOL, Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality, hull,
-)  # fmt: skip
 from specchk.lang import decls, tree
-from specchk.lang import types as lang
 from specchk.lang.diagnostics import Diagnostic, SpecError
 from specchk.lang.source import Span
-from specchk.lang.spec import Spec
 
 MAX_NODES = 200_000
 MAX_UNIVERSE = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What names mean at one place.
-
-    `points` is where coverage of branches is recorded: `branch` in actions, `implication` in
-    properties, nothing elsewhere.
-    """
-
-    home: Spec
-    names: Mapping[str, Expr] = field(default_factory=dict)
-    primed: bool = False
-    points: str = ""
-
-    def bind(self, name: str, expr: Expr) -> Scope:
-        """The scope in which `name` stands for `expr`."""
-        return replace(self, names={**self.names, name: expr})
-
-
-class Universe:
-    """Lists the values of types; passed in, because values are `core`'s."""
-
-    def values(self, kind: Type) -> tuple[Value, ...]:
-        """All values of a type, ascending."""
-        raise NotImplementedError
 
 
 class LowerExpr:
@@ -109,7 +109,9 @@ class LowerExpr:
                 return self._if(node, scope)
             case tree.LetIn():
                 value = self.lower(node.value, scope)
-                return self.let(node.name, value, node.span, scope, lambda inner: self.lower(node.body, inner))
+                return self.let(
+                    node.name, value, node.span, scope, lambda inner: self.lower(node.body, inner)
+                )
             case tree.Match():
                 return self._match(node, scope)
             case tree.Quantified() | tree.Fold() | tree.SetComp() | tree.MapComp():
@@ -216,7 +218,9 @@ class LowerExpr:
         """The definition's value with the arguments for its parameters."""
         if args:
             name = decl.params[len(decl.params) - len(args)].name
-            return self.let(name, args[0], args[0].span, scope, lambda inner: self._inline(decl, args[1:], inner))
+            return self.let(
+                name, args[0], args[0].span, scope, lambda inner: self._inline(decl, args[1:], inner)
+            )
         return self._lets(decl.lets, decl.value, scope)
 
     def _lets(self, lets: tuple[decls.Let, ...], value: tree.Expr, scope: Scope) -> Expr:
@@ -224,7 +228,9 @@ class LowerExpr:
             return self.lower(value, scope)
         first = lets[0]
         bound = self.lower(first.value, scope)
-        return self.let(first.name, bound, first.span, scope, lambda inner: self._lets(lets[1:], value, inner))
+        return self.let(
+            first.name, bound, first.span, scope, lambda inner: self._lets(lets[1:], value, inner)
+        )
 
     def _construct(self, node: tree.Call, scope: Scope) -> Expr:
         kind = self._ground(node, scope)
@@ -233,7 +239,9 @@ class LowerExpr:
         given = {arg.label: self.lower(arg.value, scope) for arg in node.args}
         fields = kind.variants[tag][1].fields
         record = self.record(node.span, {name: given[name] for name, _ in fields})
-        variants = tuple((name, record.type if index == tag else old) for index, (name, old) in enumerate(kind.variants))
+        variants = tuple(
+            (name, record.type if index == tag else old) for index, (name, old) in enumerate(kind.variants)
+        )
         assert all(isinstance(item, Record) for _, item in variants)
         return Apply(Union(kind.name, variants), node.span, Op.VARIANT, (record,), tag)  # type: ignore[arg-type]
 
@@ -271,7 +279,9 @@ class LowerExpr:
         """`a implies b`, its antecedent counted in properties."""
         left, right = self.lower(node.left, scope), self.lower(node.right, scope)
         if scope.points == "implication":
-            right = Cover(BOOL, right.span, self.point("implication", node.left.span.text, node.left.span), right)
+            right = Cover(
+                BOOL, right.span, self.point("implication", node.left.span.text, node.left.span), right
+            )
         return Implies(BOOL, node.span, left, right)
 
     def _match(self, node: tree.Match, scope: Scope) -> Expr:
@@ -280,7 +290,9 @@ class LowerExpr:
         default: Expr | None = None
         for arm in node.arms:
             tag, payload = self._tag(arm.pattern, scrutinee.type)
-            local = self.local(arm.pattern.bound, payload, arm.span) if arm.pattern.bound and payload else None
+            local = (
+                self.local(arm.pattern.bound, payload, arm.span) if arm.pattern.bound and payload else None
+            )
             inner = scope.bind(local.name, local) if local else scope
             body = self.lower(arm.body, inner)
             if scope.points == "branch":
@@ -370,5 +382,3 @@ def _folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type)
     for local, _ in binders:
         times *= cardinality(local.type)
     return Int(min(0, item.low) * times, max(0, item.high) * times, item.horizon)
-
-

@@ -5,27 +5,50 @@ from __future__ import annotations
 from functools import reduce
 from types import MappingProxyType
 
-from specchk.ir.lower_expr import LowerExpr, Scope
+from specchk.ir.lower_expr import LowerExpr
 from specchk.ir.nodes import And, Apply, Const, Expr, Op, Or
+from specchk.ir.scope import Scope
 from specchk.ir.types import BOOL, Bag, Map, Record, Seq, Set, Type, Union, hull
 from specchk.lang import tree
 from specchk.lang.source import Span
 
 _PLAIN = MappingProxyType(
     {
-        "==": Op.EQ, "!=": Op.NE, "iff": Op.EQ, "<": Op.LT, "<=": Op.LE, "+": Op.ADD, "-": Op.SUB, "*": Op.MUL,
-        "//": Op.DIV, "%": Op.MOD, "..": Op.RANGE, "subset": Op.SUBSET, "++": Op.CONCAT, "intersect": Op.INTERSECT,
+        "==": Op.EQ,
+        "!=": Op.NE,
+        "iff": Op.EQ,
+        "<": Op.LT,
+        "<=": Op.LE,
+        "+": Op.ADD,
+        "-": Op.SUB,
+        "*": Op.MUL,
+        "//": Op.DIV,
+        "%": Op.MOD,
+        "..": Op.RANGE,
+        "subset": Op.SUBSET,
+        "++": Op.CONCAT,
+        "intersect": Op.INTERSECT,
     }
-)  # fmt: skip
+)
 _FLIPPED = MappingProxyType({">": Op.LT, ">=": Op.LE})
 _CONTAINS = MappingProxyType({Set: Op.IN_SET, Seq: Op.IN_SEQ, Bag: Op.IN_BAG})
 _BUILTIN_OPS = MappingProxyType(
     {
-        "subsets": Op.SUBSETS, "some": Op.SOME, "len": Op.LEN, "head": Op.HEAD, "last": Op.LAST, "tail": Op.TAIL,
-        "append": Op.APPEND, "prefix": Op.PREFIX, "suffix": Op.SUFFIX, "add": Op.BAG_ADD, "remove": Op.BAG_REMOVE,
-        "count": Op.BAG_COUNT, "sum": Op.SET_SUM,
+        "subsets": Op.SUBSETS,
+        "some": Op.SOME,
+        "len": Op.LEN,
+        "head": Op.HEAD,
+        "last": Op.LAST,
+        "tail": Op.TAIL,
+        "append": Op.APPEND,
+        "prefix": Op.PREFIX,
+        "suffix": Op.SUFFIX,
+        "add": Op.BAG_ADD,
+        "remove": Op.BAG_REMOVE,
+        "count": Op.BAG_COUNT,
+        "sum": Op.SET_SUM,
     }
-)  # fmt: skip
+)
 
 
 class LowerOps(LowerExpr):
@@ -55,15 +78,13 @@ class LowerOps(LowerExpr):
         return self.apply(node.span, _FLIPPED[node.op], right, left)
 
     def _junction(self, node: tree.Binary, scope: Scope) -> Expr:
-        parts: list[Expr] = []
         left: tree.Expr = node
         chain: list[tree.Expr] = []
         while isinstance(left, tree.Binary) and left.op == node.op:
             chain.append(left.right)
             left = left.left
-        for part in [left, *reversed(chain)]:
-            parts.append(self.lower(part, scope))
-        return (And if node.op == "and" else Or)(BOOL, node.span, tuple(parts))
+        parts = tuple(self.lower(part, scope) for part in [left, *reversed(chain)])
+        return (And if node.op == "and" else Or)(BOOL, node.span, parts)
 
     def _is(self, node: tree.Binary, scope: Scope) -> Expr:
         left = self.lower(node.left, scope)
@@ -123,11 +144,17 @@ class LowerOps(LowerExpr):
             key = self.lower(pair.key, scope)
             value = key.value if isinstance(key, Const) else None
             if value is None or value in given:
-                raise self.error("S309", pair.key.span, "each key of a map literal is one constant, given once")
+                raise self.error(
+                    "S309", pair.key.span, "each key of a map literal is one constant, given once"
+                )
             given[value] = self.lower(pair.value, scope)
         keys = self.universe.values(ground.key)
         if set(given) != set(keys):
-            raise self.error("S309", node.span, f"a map has a value for every key of its type: {len(given)} of {len(keys)} given")
+            raise self.error(
+                "S309",
+                node.span,
+                f"a map has a value for every key of its type: {len(given)} of {len(keys)} given",
+            )
         args = tuple(given[key] for key in keys)
         return Apply(Map(ground.key, _hull(args, ground.value)), node.span, Op.MAP, args)
 
@@ -158,7 +185,9 @@ class LowerOps(LowerExpr):
         assert step.index is not None
         key = self.lower(step.index, scope)
         inner = self._updated(self.at(base, key, step.span), rest, value, scope, span)
-        return self.apply(step.span, Op.MAP_SET if isinstance(base.type, Map) else Op.SEQ_SET, base, key, inner)
+        return self.apply(
+            step.span, Op.MAP_SET if isinstance(base.type, Map) else Op.SEQ_SET, base, key, inner
+        )
 
 
 def _hull(args: tuple[Expr, ...], empty: Type) -> Type:

@@ -216,8 +216,10 @@ class Case(Node):
 
 @dataclass(frozen=True, slots=True)
 class Narrow(Node):
-    """The body as a value of `type`: undefined outside its ranges and limits, except that above a
-    horizon the step is not taken (where there is a step) - the body has the same shape."""
+    """The body as a value of `type`, a type of the same shape.
+
+    Undefined outside its ranges and limits, but above a horizon the step is not taken.
+    """
 
     body: Expr
 

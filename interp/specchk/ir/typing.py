@@ -12,7 +12,19 @@ from typing import cast
 
 from specchk.ir.nodes import Expr, Op
 from specchk.ir.types import (
-    BOOL, Bag, Bool, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, hull,
+    BOOL,
+    Bag,
+    Bool,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    hull,
 )  # fmt: skip
 
 Rule = Callable[[tuple[Expr, ...], int], Type]
@@ -169,23 +181,40 @@ def _size(args: tuple[Expr, ...], _: int) -> Type:
 _RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         **dict.fromkeys(
-            (Op.EQ, Op.NE, Op.LT, Op.LE, Op.NOT, Op.IS_VARIANT, Op.IN_SET, Op.SUBSET, Op.IN_SEQ, Op.IN_BAG), _bool
+            (Op.EQ, Op.NE, Op.LT, Op.LE, Op.NOT, Op.IS_VARIANT, Op.IN_SET, Op.SUBSET, Op.IN_SEQ, Op.IN_BAG),
+            _bool,
         ),
         **dict.fromkeys((Op.INTERSECT, Op.DIFFERENCE, Op.TAIL, Op.PREFIX, Op.SUFFIX, Op.BAG_REMOVE), _first),
         **dict.fromkeys((Op.GET, Op.SET_MIN, Op.SET_MAX, Op.SEQ_GET, Op.HEAD, Op.LAST), _content),
         **dict.fromkeys((Op.LEN, Op.BAG_COUNT, Op.BAG_CARD), _size),
-        Op.NEG: _neg, Op.ADD: _add, Op.SUB: _sub, Op.MUL: _mul, Op.DIV: _div, Op.MOD: _mod,
-        Op.MIN: _min, Op.MAX: _max, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
+        Op.NEG: _neg,
+        Op.ADD: _add,
+        Op.SUB: _sub,
+        Op.MUL: _mul,
+        Op.DIV: _div,
+        Op.MOD: _mod,
+        Op.MIN: _min,
+        Op.MAX: _max,
+        Op.FIELD: _field,
+        Op.WITH_FIELD: _with_field,
         Op.SOME: lambda args, _: Option(args[0].type),
         Op.GET_OR: lambda args, _: hull(_item(args[0].type), args[1].type),
-        Op.MAP_GET: _map_get, Op.MAP_SET: _map_set, Op.RANGE: _range, Op.UNION: _union, Op.CARD: _card,
+        Op.MAP_GET: _map_get,
+        Op.MAP_SET: _map_set,
+        Op.RANGE: _range,
+        Op.UNION: _union,
+        Op.CARD: _card,
         Op.SUBSETS: lambda args, _: Set(args[0].type),
-        Op.SET_SUM: _set_sum, Op.SEQ_SET: _seq_set, Op.APPEND: _append, Op.CONCAT: _concat,
+        Op.SET_SUM: _set_sum,
+        Op.SEQ_SET: _seq_set,
+        Op.APPEND: _append,
+        Op.CONCAT: _concat,
         Op.SEQ_ITEMS: lambda args, _: Set(_item(args[0].type)),
         Op.BAG_ITEMS: lambda args, _: Set(_item(args[0].type)),
-        Op.BAG_ADD: _bag_add, Op.BAG_UNION: _bag_union,
+        Op.BAG_ADD: _bag_add,
+        Op.BAG_UNION: _bag_union,
     }
-)  # fmt: skip
+)
 
 # literals: the type is part of the node because an empty one does not show it
 LITERALS = frozenset({Op.RECORD, Op.VARIANT, Op.MAP, Op.SET, Op.SEQ, Op.BAG})

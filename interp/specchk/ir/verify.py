@@ -11,15 +11,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specchk.ir.nodes import (
-    And, Apply, Assign, Bind, Block, Case, Choice, Choose, Collect, Cover, Either, Expr, Guard, If, Implies, Let,
-    Local, MapOf, Narrow, Or, Quantifier, Unwrap, Var, When,
+    And,
+    Apply,
+    Assign,
+    Bind,
+    Block,
+    Case,
+    Choice,
+    Choose,
+    Collect,
+    Cover,
+    Either,
+    Expr,
+    Guard,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Narrow,
+    Or,
+    Quantifier,
+    Unwrap,
+    Var,
+    When,
 )  # fmt: skip
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
 from specchk.ir.typing import LITERALS, result_type
 
 
-class IllegalProgram(Exception):  # noqa: N818 - says what is wrong, as an adjective
+class IllegalProgram(Exception):
     """A pass produced a program that breaks the rules of the core."""
 
 
@@ -92,7 +114,7 @@ class _Check:
         self.program = program
         self.primes = False
 
-    def demand(self, condition: bool, message: str) -> None:  # noqa: FBT001 - an assertion
+    def demand(self, condition: bool, message: str) -> None:
         if not condition:
             raise IllegalProgram(message)
 
@@ -123,7 +145,9 @@ class _Check:
         if expr.op in LITERALS:
             return
         found = result_type(expr.op, expr.args, expr.data)
-        self.demand(same_shape(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}")
+        self.demand(
+            same_shape(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}"
+        )
 
     def stored(self, expr: Expr, kind: Type, scope: frozenset[int]) -> None:
         """Check an expression whose value becomes a variable's."""

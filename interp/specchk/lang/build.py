@@ -71,6 +71,7 @@ def _flat(children: list[Child]) -> list[Child]:
 
 
 def present(children: list[Child]) -> tuple[Child, ...]:
+    """The children that are there: absent optional parts are None."""
     return tuple(child for child in children if child is not None)
 
 

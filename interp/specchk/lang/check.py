@@ -102,11 +102,17 @@ class Checker(Forms):
                             nearest(node.callee.qualifier or "", context.spec.imports))  # fmt: skip
         elif name in home.declared or name in context.locals:
             what = "an action" if name in home.actions else "not a definition"
-            self.report.add("S203", node.callee.span, f"`{name}` is {what}, it cannot be called in an expression",
-                            "maps are indexed with brackets: `m[k]`" if name in home.variables else None)  # fmt: skip
+            self.report.add(
+                "S203",
+                node.callee.span,
+                f"`{name}` is {what}, it cannot be called in an expression",
+                "maps are indexed with brackets: `m[k]`" if name in home.variables else None,
+            )
         else:
             known = [*home.defs, *home.variants, *BUILTINS]
-            self.report.add("S201", node.callee.span, f"no definition `{name}` is known here", nearest(name, known))
+            self.report.add(
+                "S201", node.callee.span, f"no definition `{name}` is known here", nearest(name, known)
+            )
 
     def _builtin(self, node: tree.Call, context: Context, expected: Type | None) -> Type:
         self.facts.refs[id(node)] = Ref("builtin", node.callee.text)
@@ -114,7 +120,9 @@ class Checker(Forms):
         values = self._positional(node)
         if not fewest <= len(values) <= most:
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-            self.report.add("S302", node.span, f"`{node.callee.text}` takes {wanted} arguments, not {len(values)}")
+            self.report.add(
+                "S302", node.span, f"`{node.callee.text}` takes {wanted} arguments, not {len(values)}"
+            )
             for value in values:
                 self.check(value, context)
             return UNKNOWN
@@ -123,8 +131,12 @@ class Checker(Forms):
     def _positional(self, node: tree.Call) -> tuple[tree.Expr, ...]:
         for arg in node.args:
             if arg.label is not None:
-                self.report.add("S302", arg.span, f"`{node.callee.text}` takes its arguments by position",
-                                "labels are for the fields of a union's constructor")  # fmt: skip
+                self.report.add(
+                    "S302",
+                    arg.span,
+                    f"`{node.callee.text}` takes its arguments by position",
+                    "labels are for the fields of a union's constructor",
+                )
         return tuple(arg.value for arg in node.args)
 
     def _apply(self, node: tree.Call, home: Spec, context: Context) -> Type:
@@ -132,8 +144,12 @@ class Checker(Forms):
         self.facts.refs[id(node)] = Ref("def", decl.name, home)
         values = self._positional(node)
         if len(values) != len(decl.params):
-            self.report.add("S302", node.span, f"`{decl.name}` takes {len(decl.params)} arguments, not {len(values)}",
-                            notes=[(decl.span, "declared here")])  # fmt: skip
+            self.report.add(
+                "S302",
+                node.span,
+                f"`{decl.name}` takes {len(decl.params)} arguments, not {len(values)}",
+                notes=[(decl.span, "declared here")],
+            )
         for value, param in zip(values, decl.params, strict=False):
             self.check(value, context, self.resolver.resolve(param.type, home))
         for value in values[len(decl.params) :]:
@@ -193,5 +209,7 @@ class Checker(Forms):
             self.check(arg.value, context, wanted)
         missing = [name for name, _ in fields.fields if name not in given]
         if missing:
-            self.report.add("S305", node.span, f"`{tag}` lacks {', '.join(missing)}", f"it is {tag}({show(fields)[2:-2]})")
+            self.report.add(
+                "S305", node.span, f"`{tag}` lacks {', '.join(missing)}", f"it is {tag}({show(fields)[2:-2]})"
+            )
         return kind

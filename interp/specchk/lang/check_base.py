@@ -17,7 +17,22 @@ from specchk.lang.diagnostics import Report, nearest
 from specchk.lang.source import Span
 from specchk.lang.spec import Facts, Spec
 from specchk.lang.types import (
-    BOOL, INT, UNKNOWN, Bag, Bool, Enum, Int, Option, Record, Seq, Set, Sort, Type, Union, is_complete, join,
+    BOOL,
+    INT,
+    UNKNOWN,
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    is_complete,
+    join,
     show,
 )  # fmt: skip
 
@@ -68,8 +83,12 @@ class Base:
         """`check`, with a diagnostic when the type stays unknown."""
         found = self.check(node, context, known)
         if not is_complete(found) and not self.report.found:
-            self.report.add("S303", node.span, f"the type of this cannot be inferred: {show(found)}",
-                            "use it where its type is declared, e.g. in a variable or a parameter")  # fmt: skip
+            self.report.add(
+                "S303",
+                node.span,
+                f"the type of this cannot be inferred: {show(found)}",
+                "use it where its type is declared, e.g. in a variable or a parameter",
+            )
         return found
 
     def boolean(self, node: tree.Expr, context: Context) -> None:
@@ -115,14 +134,19 @@ class Base:
         if name == "_":
             return
         if name in context.locals or name in context.spec.variables or name in context.spec.consts:
-            self.report.add("S208", span, f"`{name}` is already a name here, and hiding it is not allowed",
+            self.report.add("S208", span.word(name), f"`{name}` is already a name here, and hiding it is not allowed",
                             f"choose another name, e.g. `{name}2`")  # fmt: skip
 
     def unknown(self, name: tree.Name, table: Collection[str], what: str, spec: Spec) -> None:
         """Report a name that is not in a table of the spec."""
         if name.qualifier is None and name.text in spec.declared:
-            self.report.add("S203", name.span, f"`{name.full}` is not {_article(what)}",
-                            nearest(name.text, table), [(spec.declared[name.text], "declared here")])  # fmt: skip
+            self.report.add(
+                "S203",
+                name.span,
+                f"`{name.full}` is not {_article(what)}",
+                nearest(name.text, table),
+                [(spec.declared[name.text], "declared here")],
+            )
             return
         self.report.add("S201", name.span, f"there is no {what} `{name.full}`", nearest(name.text, table))
 

@@ -7,7 +7,7 @@ from specchk.lang.check import Checker
 from specchk.lang.check_base import Context
 from specchk.lang.levels import Level, Levels
 from specchk.lang.spec import Spec
-from specchk.lang.types import BOOL, Option, Set, Type, UNKNOWN, show, unbounded_part
+from specchk.lang.types import BOOL, UNKNOWN, Option, Set, Type, show, unbounded_part
 
 Place = tuple[str, tuple[tree.Accessor, ...]]
 
@@ -85,8 +85,12 @@ class Declarations:
             self.checker.check(decl.choices, Context(spec), Set(kind))
             self.levels.demand(decl.choices, Level.CONSTANT, "an initial choice is a constant")
         if decl.initial is None and decl.choices is None and not spec.inits:
-            self.report.add("S310", decl.span, f"`{decl.name}` has no initial value",
-                            "give it one with `= e`, a choice with `in S`, or describe it in `init:`")  # fmt: skip
+            self.report.add(
+                "S310",
+                decl.span,
+                f"`{decl.name}` has no initial value",
+                "give it one with `= e`, a choice with `in S`, or describe it in `init:`",
+            )
 
     def _finite(self, kind: Type, node: tree.TypeExpr) -> None:
         part = unbounded_part(kind)
@@ -102,8 +106,13 @@ class Declarations:
         self._conjuncts(decl.lets, decl.conjuncts, spec, most, place)
 
     def _conjuncts(
-        self, lets: tuple[decls.Let, ...], conjuncts: tuple[tree.Expr, ...], spec: Spec, most: Level, place: str
-    ) -> None:  # fmt: skip
+        self,
+        lets: tuple[decls.Let, ...],
+        conjuncts: tuple[tree.Expr, ...],
+        spec: Spec,
+        most: Level,
+        place: str,
+    ) -> None:
         context = self.checker.lets(lets, Context(spec))
         for conjunct in conjuncts:
             self.checker.check(conjunct, context, BOOL)
@@ -185,8 +194,12 @@ class Statements:
         self.checker.fresh(stmt.name, stmt.span, context)
         if stmt.unwraps:
             if not isinstance(kind, Option) and kind != UNKNOWN:
-                self.checker.report.add("S301", stmt.value.span, f"`else skip` unwraps an option, this is {show(kind)}",
-                                        "leave out `else skip`")  # fmt: skip
+                self.checker.report.add(
+                    "S301",
+                    stmt.value.span,
+                    f"`else skip` unwraps an option, this is {show(kind)}",
+                    "leave out `else skip`",
+                )
             kind = kind.item if isinstance(kind, Option) else UNKNOWN
         return context.bind(stmt.name, kind)
 

@@ -7,7 +7,19 @@ from specchk.lang.check_base import Context
 from specchk.lang.check_ops import Operators
 from specchk.lang.diagnostics import nearest
 from specchk.lang.types import (
-    BOOL, UNKNOWN, Bag, Int, Map, Option, Record, Seq, Set, Type, Union, join, show,
+    BOOL,
+    UNKNOWN,
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    join,
+    show,
 )  # fmt: skip
 
 
@@ -71,8 +83,12 @@ class Forms(Operators):
         inner = self.bind((node.binder,), context)
         key = self.facts.binders[id(node.binder)]
         if not (isinstance(node.key, tree.Name) and node.key.text == node.binder.name):
-            self.report.add("S309", node.key.span, "the key of a map comprehension is the bound name itself",
-                            f"write `{{ {node.binder.name}: ... for {node.binder.name} in ... }}`: maps are total")  # fmt: skip
+            self.report.add(
+                "S309",
+                node.key.span,
+                "the key of a map comprehension is the bound name itself",
+                f"write `{{ {node.binder.name}: ... for {node.binder.name} in ... }}`: maps are total",
+            )
         else:
             self.check(node.key, inner)
         if isinstance(expected, Map) and join(expected.key, key) is not None:
@@ -114,8 +130,12 @@ class Forms(Operators):
             return Record(tuple(found.items()))
         missing = [name for name, _ in wanted.fields if name not in found]
         if missing:
-            self.report.add("S305", node.span, f"field{'s' * (len(missing) > 1)} {', '.join(missing)} missing",
-                            f"the record is {show(wanted)}")  # fmt: skip
+            self.report.add(
+                "S305",
+                node.span,
+                f"field{'s' * (len(missing) > 1)} {', '.join(missing)} missing",
+                f"the record is {show(wanted)}",
+            )
         return wanted
 
     def check_with(self, node: tree.With, context: Context, expected: Type | None) -> Type:
@@ -159,13 +179,21 @@ class Forms(Operators):
         return result
 
     def _arm(
-        self, pattern: tree.Pattern, cases: dict[str, Type | None], seen: set[str], context: Context, *, known: bool
-    ) -> Context:  # fmt: skip
+        self,
+        pattern: tree.Pattern,
+        cases: dict[str, Type | None],
+        seen: set[str],
+        context: Context,
+        *,
+        known: bool,
+    ) -> Context:
         tag = pattern.tag
         if tag in seen or "_" in seen:
             self.report.add("S306", pattern.span, f"`{tag}` is already covered", "remove this arm")
         elif tag != "_" and tag not in cases and known:
-            self.report.add("S306", pattern.span, f"`{tag}` is not one of {', '.join(cases)}", nearest(tag, cases))
+            self.report.add(
+                "S306", pattern.span, f"`{tag}` is not one of {', '.join(cases)}", nearest(tag, cases)
+            )
         seen.add(tag)
         if pattern.bound is None:
             return context

@@ -62,13 +62,19 @@ class Models:
 
     def _expectations(self, spec: Spec, decl: decls.Model) -> None:
         for item in decl.items:
-            if isinstance(item, decls.Expect) and item.name is not None and item.name.full not in spec.properties:
+            if (
+                isinstance(item, decls.Expect)
+                and item.name is not None
+                and item.name.full not in spec.properties
+            ):
                 self.checker.unknown(item.name, spec.properties, "property", spec)
 
     def _scenario(self, spec: Spec, scenario: decls.Scenario) -> None:
         name = scenario.model
         if name.full not in spec.models:
-            self.report.add("S504", name.span, f"there is no model `{name.full}`", nearest(name.text, spec.models))
+            self.report.add(
+                "S504", name.span, f"there is no model `{name.full}`", nearest(name.text, spec.models)
+            )
             return
         model = fixed(spec, name.text, Report())
         if model is None:

@@ -7,7 +7,21 @@ from specchk.lang.check_base import Base, Context
 from specchk.lang.diagnostics import nearest
 from specchk.lang.spec import Ref, Spec
 from specchk.lang.types import (
-    BOOL, INT, UNKNOWN, Bag, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, join, show,
+    BOOL,
+    INT,
+    UNKNOWN,
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    join,
+    show,
 )  # fmt: skip
 
 _LOGIC = {"and", "or", "implies", "iff"}
@@ -138,7 +152,11 @@ class Operators(Base):
         for side in (node.left, node.right):
             found = self.check(side, context)
             if not isinstance(found, Int) and found != UNKNOWN:
-                hint = "sorts and enums are compared with == only" if not isinstance(found, Set) else "use `subset`"
+                hint = (
+                    "sorts and enums are compared with == only"
+                    if not isinstance(found, Set)
+                    else "use `subset`"
+                )
                 self.report.add("S304", side.span, f"{show(found)} has no order", hint)
 
     def _membership(self, node: tree.Binary, context: Context) -> Type:
@@ -187,7 +205,9 @@ class Operators(Base):
                 self.report.add("S305", tag.span, f"{found.name} has no variant `{tag.text}`",
                                 nearest(tag.text, (t for t, _ in found.variants)))  # fmt: skip
         elif found != UNKNOWN:
-            self.report.add("S301", node.left.span, f"`is` asks for a variant of a union, not of {show(found)}")
+            self.report.add(
+                "S301", node.left.span, f"`is` asks for a variant of a union, not of {show(found)}"
+            )
         return BOOL
 
     def check_index(self, node: tree.Index, context: Context) -> Type:
@@ -205,14 +225,22 @@ class Operators(Base):
             return base.item
         self.check(key, context)
         if base != UNKNOWN:
-            self.report.add("S301", base_node.span, f"only maps and sequences are indexed, this is {show(base)}",
-                            _option_hint(base))  # fmt: skip
+            self.report.add(
+                "S301",
+                base_node.span,
+                f"only maps and sequences are indexed, this is {show(base)}",
+                _option_hint(base),
+            )
         return UNKNOWN
 
     def check_field(self, node: tree.Field, context: Context, expected: Type | None) -> Type:
         """`r.f`, or a name of an imported file."""
         base = node.base
-        if isinstance(base, tree.Name) and base.text in context.spec.imports and base.text not in context.locals:
+        if (
+            isinstance(base, tree.Name)
+            and base.text in context.spec.imports
+            and base.text not in context.locals
+        ):
             name = tree.Name(node.span, node.name, base.text)
             found = self.check_name(name, context, expected)
             if id(name) in self.facts.refs:
@@ -239,7 +267,9 @@ def _option_hint(base: Type) -> str | None:
 
 
 def _membership_hint(container: Type) -> str | None:
-    return "a map's keys are all of its type's values" if isinstance(container, Map) else _option_hint(container)
+    return (
+        "a map's keys are all of its type's values" if isinstance(container, Map) else _option_hint(container)
+    )
 
 
 def _kind_of(text: str, home: Spec) -> str:

@@ -10,7 +10,20 @@ from specchk.lang import tree
 from specchk.lang.diagnostics import Report, nearest
 from specchk.lang.spec import Facts, Spec
 from specchk.lang.types import (
-    BOOL, INT, UNKNOWN, Bag, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union,
+    BOOL,
+    INT,
+    UNKNOWN,
+    Bag,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
 )  # fmt: skip
 
 
@@ -83,8 +96,12 @@ class TypeResolver:
         decl = where.types[text]
         full = where.prefix + text
         if full in self._open:
-            self.report.add("S207", use.span, f"type `{text}` contains itself, so it has infinitely many values",
-                            "refer to the other part by an index or a name")  # fmt: skip
+            self.report.add(
+                "S207",
+                use.span,
+                f"type `{text}` contains itself, so it has infinitely many values",
+                "refer to the other part by an index or a name",
+            )
             return UNKNOWN
         known = self.facts.declared.get(id(decl))
         if known is None:

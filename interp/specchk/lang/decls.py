@@ -281,4 +281,5 @@ class Module(Node):
 
     decls: tuple[Decl, ...]
 
+
 Named = Sort | Const | TypeDecl | Var | Def | Action | Property | Model | Scenario

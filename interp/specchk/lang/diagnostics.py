@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from unicodedata import combining, east_asian_width
 
 from specchk.lang.source import Span
 
-MAX_SHOWN_LINE = 160
+WIDTH = 80
+_CUT = "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +114,47 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def excerpt(span: Span) -> list[str]:
-    """The source line of a span and a line of carets below it, cut to a readable width."""
+    """The source line of a span and a line of carets below it; nothing when the line is empty.
+
+    Both fit a terminal of 80 columns: of a longer line the part around the span is shown, `...` at
+    the cuts.  Wide and combining characters count as what they take on a terminal.
+    """
     number, column = span.source.position(span.start)
-    text = span.source.line(number).replace("\t", " ")
-    width = max(1, min(span.end - span.start, len(text) - column + 1))
-    if len(text) > MAX_SHOWN_LINE:
-        first = max(0, column - 1 - MAX_SHOWN_LINE // 2)
-        text = text[first : first + MAX_SHOWN_LINE]
-        column -= first
-        width = min(width, max(1, len(text) - column + 1))
-    printable = "".join(char if char.isprintable() else "?" for char in text)
-    gutter = len(str(number))
+    line = span.source.line(number)
+    if not line.strip():
+        return []
+    before, marked, after = _around(line, column - 1, max(1, span.end - span.start), WIDTH - 5 - len(str(number)))
     return [
-        f"  {number} | {printable}",
-        f"  {' ' * gutter} | {' ' * (column - 1)}{'^' * width}",
+        f"  {number} | {before}{marked}{after}",
+        f"  {' ' * len(str(number))} | {' ' * _columns(before)}{'^' * max(1, _columns(marked))}",
     ]
+
+
+def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
+    """The line in three parts, what is marked in the middle, that take at most `room` columns."""
+    before, marked, after = (_printable(part) for part in (line[:at], line[at : at + length], line[at + length :]))
+    if _columns(before + marked + after) <= room:
+        return before, marked, after
+    before = _cut(before[::-1], max(room // 2, room - _columns(marked + after)))[::-1]
+    marked = _cut(marked, room - _columns(before))
+    return before, marked, _cut(after, room - _columns(before + marked))
+
+
+def _cut(text: str, room: int) -> str:
+    """As much of the start of `text` as fits into `room` columns, ending in `...` when cut."""
+    if _columns(text) <= room:
+        return text
+    while text and _columns(text) > room - len(_CUT):
+        text = text[: min(len(text) - 1, room)]
+    return text + _CUT[: max(0, room)]
+
+
+def _printable(text: str) -> str:
+    return "".join(" " if char == "\t" else char if char.isprintable() else "?" for char in text)
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)

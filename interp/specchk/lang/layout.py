@@ -100,6 +100,7 @@ class Layout:
         if width > indents[-1]:
             indents.append(width)
             yield Token.new_borrow_pos("_INDENT", space, newline)
+        open_widths = indents[1:] or [0]
         while width < indents[-1]:
             indents.pop()
             yield Token.new_borrow_pos("_DEDENT", space, newline)
@@ -107,7 +108,7 @@ class Layout:
             raise LayoutError(
                 "S102", _end(newline) - width, _end(newline) + 1,
                 "this line's indentation fits no block above it",
-                f"indent it by {indents[-1]} spaces, or more to open a block",
+                f"line it up with a block above: indent it by {' or '.join(map(str, open_widths))} spaces",
             )  # fmt: skip
 
 
@@ -159,9 +160,11 @@ class _LogicalLine:
 
     def _count_colon(self, kind: str) -> None:
         starts_statement = self.last is None or self.last.type in ("SEMICOLON", "COLON")
-        if kind in _QUANTIFIERS or (kind == "LET" and not starts_statement):
-            self.pending_colons += 1
-        elif kind == "LET" and self.colon_of_quantifier:
+        if (
+            kind in _QUANTIFIERS
+            or (kind == "LET" and not starts_statement)
+            or (kind == "LET" and self.colon_of_quantifier)
+        ):
             self.pending_colons += 1
         elif kind == "COLON":
             self.colon_of_quantifier = self.pending_colons > 0

@@ -17,10 +17,63 @@ from specchk.lang.source import MAX_BYTES, MAX_LINE, Source, Span
 from specchk.lang.spec import Spec
 
 RESERVED = frozenset(
-    "spec import extends sort const type var init def action invariant reachable liveness constraint model "
-    "scenario forall exists choose filter if then else let in not and or implies iff leadsto eventually "
-    "always true false none match with require any either when skip bool int nat set seq bag enum is "
-    "union intersect subset for".split()
+    [
+        "spec",
+        "import",
+        "extends",
+        "sort",
+        "const",
+        "type",
+        "var",
+        "init",
+        "def",
+        "action",
+        "invariant",
+        "reachable",
+        "liveness",
+        "constraint",
+        "model",
+        "scenario",
+        "forall",
+        "exists",
+        "choose",
+        "filter",
+        "if",
+        "then",
+        "else",
+        "let",
+        "in",
+        "not",
+        "and",
+        "or",
+        "implies",
+        "iff",
+        "leadsto",
+        "eventually",
+        "always",
+        "true",
+        "false",
+        "none",
+        "match",
+        "with",
+        "require",
+        "any",
+        "either",
+        "when",
+        "skip",
+        "bool",
+        "int",
+        "nat",
+        "set",
+        "seq",
+        "bag",
+        "enum",
+        "is",
+        "union",
+        "intersect",
+        "subset",
+        "for",
+    ]
 )
 
 
@@ -86,7 +139,7 @@ def _decode(data: bytes, shown: str, report: Report) -> Source | None:
         source = Source(shown, "\n" * (line - 1))
         report.add(
             "S002", Span(source, line - 1, line - 1), f"{shown} is not UTF-8 text (byte {error.start})",
-            "is this a spec file?",
+            "name a .spec file; one in another encoding is converted with `iconv -t UTF-8`",
         )  # fmt: skip
         return None
 
@@ -104,9 +157,7 @@ def _fits(source: Source, report: Report) -> bool:
     return True
 
 
-def _include(
-    spec: Spec, module: decls.Module, path: Path, loading: _Loading, seen: set[Path]
-) -> None:
+def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, seen: set[Path]) -> None:
     """Add a file's declarations to `spec`, those it extends first."""
     seen.add(path.resolve())
     own = module.span.source is spec.source
@@ -151,7 +202,7 @@ def _import(spec: Spec, decl: decls.Import, base: Path, loading: _Loading) -> No
     if path is None:
         return
     imported = _load(path, str(path), loading)
-    if imported is None or not _claim(spec, decl.alias, decl.span, loading.report):
+    if imported is None or not _claim(spec, decl.alias, decl.span.word(decl.alias), loading.report):
         return
     for alias in imported.imports:
         loading.report.add("S007", decl.span, f"{path} itself imports `{alias}`: names stay one level deep",
@@ -162,11 +213,13 @@ def _import(spec: Spec, decl: decls.Import, base: Path, loading: _Loading) -> No
 
 def _claim(spec: Spec, name: str, span: Span, report: Report) -> bool:
     if name in RESERVED:
-        report.add("S105", span, f"`{name}` is a word of the language", f"choose another name, e.g. `{name}_`")
+        report.add(
+            "S105", span, f"`{name}` is a word of the language", f"choose another name, e.g. `{name}_`"
+        )
         return False
     if name in spec.declared:
-        report.add("S202", span, f"`{name}` is declared twice",
-                   notes=[(spec.declared[name], "first declared here")])  # fmt: skip
+        report.add("S202", span, f"`{name}` is declared twice", "rename one of them",
+                   [(spec.declared[name], "first declared here")])  # fmt: skip
         return False
     spec.declared[name] = span
     return True
@@ -192,10 +245,10 @@ def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
     table = cast("dict[str, decls.Named]", _table(spec, decl))
     if isinstance(decl, decls.Model | decls.Scenario):  # named apart: `--model`, reports
         if decl.name in table:
-            report.add("S202", decl.span, f"`{decl.name}` is declared twice",
-                       notes=[(table[decl.name].span, "first declared here")])  # fmt: skip
+            report.add("S202", decl.span.word(decl.name), f"`{decl.name}` is declared twice",
+                       "rename one of them", [(table[decl.name].span.word(decl.name), "first declared here")])  # fmt: skip
             return
-    elif not _claim(spec, decl.name, decl.span, report):
+    elif not _claim(spec, decl.name, decl.span.word(decl.name), report):
         return
     table[decl.name] = decl
     if isinstance(decl, decls.TypeDecl):
@@ -227,9 +280,9 @@ def _table(spec: Spec, decl: decls.Named) -> object:
 def _declare_parts(spec: Spec, decl: decls.TypeDecl, report: Report) -> None:
     if isinstance(decl.type, tree.EnumType):
         for index, member in enumerate(decl.type.members):
-            if _claim(spec, member, decl.type.span, report):
+            if _claim(spec, member, decl.type.span.word(member), report):
                 spec.members[member] = (decl.name, index)
     elif isinstance(decl.type, tree.UnionType):
         for variant in decl.type.variants:
-            if _claim(spec, variant.name, variant.span, report):
+            if _claim(spec, variant.name, variant.span.word(variant.name), report):
                 spec.variants[variant.name] = decl.name

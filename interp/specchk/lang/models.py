@@ -35,8 +35,12 @@ def fixed(
     if name is None:
         name = next(iter(spec.models), None)
     if name is not None and name not in spec.models:
-        report.add("S504", None, f"{spec.source.path} has no model `{name}`",
-                   nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}")  # fmt: skip
+        report.add(
+            "S504",
+            None,
+            f"{spec.source.path} has no model `{name}`",
+            nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}",
+        )
         return None
     model = FixedModel(name or "(command line)", spec.models.get(name) if name else None)
     for decl in _chain(spec, name, report) if name else ():
@@ -77,7 +81,7 @@ def _apply(decl: decls.Model, model: FixedModel) -> None:
 
 def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
     """All sorts that a model has to size, by full name."""
-    found = {name: decl for name, decl in spec.sorts.items()}
+    found = dict(spec.sorts)
     for alias, imported in spec.imports.items():
         found.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items()})
     return found
@@ -97,14 +101,22 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
     for full, decl in sorts_of(spec).items():
         binding = model.bindings.get(full)
         if binding is None:
-            report.add("S502", model.decl.span if model.decl else decl.span,
-                       f"model `{model.name}` does not size sort `{full}`", f"add `{full} = 2`, or --set {full}=2")  # fmt: skip
+            report.add(
+                "S502",
+                model.decl.span if model.decl else decl.span,
+                f"model `{model.name}` does not size sort `{full}`",
+                f"add `{full} = 2`, or --set {full}=2",
+            )
             continue
         names = _names(decl, binding, report)
         for name in names:
             if name in taken:
-                report.add("S505", binding.span, f"`{name}` names an element of both `{taken[name]}` and `{full}`",
-                           f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`")  # fmt: skip
+                report.add(
+                    "S505",
+                    binding.span,
+                    f"`{name}` names an element of both `{taken[name]}` and `{full}`",
+                    f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`",
+                )
             taken[name] = full
         model.members[full] = names
 
@@ -119,6 +131,10 @@ def _names(decl: decls.Sort, binding: decls.Binding, report: Report) -> tuple[st
             names = tuple(item.text for item in value.items if isinstance(item, tree.Name))
             if len(set(names)) == len(names):
                 return names
-    report.add("S505", value.span, f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`",
-               f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`")  # fmt: skip
+    report.add(
+        "S505",
+        value.span,
+        f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`",
+        f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`",
+    )
     return ("?",)

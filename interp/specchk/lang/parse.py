@@ -112,9 +112,7 @@ def _raise_or_report(error: VisitError, report: Report) -> None:
                "name parts of it with `def` or `let`")  # fmt: skip
 
 
-def _report_unexpected(
-    error: UnexpectedInput, source: Source, start: int, end: int, report: Report
-) -> None:
+def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: int, report: Report) -> None:
     if isinstance(error, UnexpectedCharacters):
         at = start + (error.pos_in_stream or 0)
         char = source.text[at]

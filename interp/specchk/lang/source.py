@@ -10,6 +10,7 @@ diagnostics like all others (`lang.load` reports them); this module only reads a
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,6 +56,11 @@ class Span:
     def to(self, other: Span) -> Span:
         """The span from the start of this one to the end of `other` (same source)."""
         return Span(self.source, self.start, max(self.end, other.end))
+
+    def word(self, word: str) -> Span:
+        """The first place in this span where `word` stands as a whole word; else this span."""
+        found = re.search(rf"\b{re.escape(word)}\b", self.text)
+        return Span(self.source, self.start + found.start(), self.start + found.end()) if found else self
 
     @property
     def text(self) -> str:

@@ -31,7 +31,11 @@ def value_itf(value: Value, kind: Type) -> Any:
     assert isinstance(value, tuple)
     match kind:
         case Option():
-            return {"tag": "some", "value": value_itf(value[0], kind.item)} if value else {"tag": "none", "value": _UNIT}
+            return (
+                {"tag": "some", "value": value_itf(value[0], kind.item)}
+                if value
+                else {"tag": "none", "value": _UNIT}
+            )
         case Record():
             return {name: value_itf(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():
@@ -50,7 +54,9 @@ def value_itf(value: Value, kind: Type) -> Any:
             return {"#map": [[value_itf(k, kind.item), {"#bigint": str(n)}] for k, n in counts.items()]}
 
 
-def _state(program: Program, state: State, index: int, action: str | None, args: tuple[str, ...]) -> dict[str, Any]:
+def _state(
+    program: Program, state: State, index: int, action: str | None, args: tuple[str, ...]
+) -> dict[str, Any]:
     values = {v.name: value_itf(value, v.type) for v, value in zip(program.variables, state, strict=True)}
     return {"#meta": {"index": index, "action": action, "args": list(args)}, **values}
 
@@ -58,7 +64,9 @@ def _state(program: Program, state: State, index: int, action: str | None, args:
 def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> dict[str, Any]:
     """The ITF object of a trace; `violation` is what it shows, if anything."""
     states = [_state(program, trace.initial, 0, None, ())]
-    states += [_state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)]
+    states += [
+        _state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)
+    ]
     return {
         "#meta": {
             "format": "ITF",

@@ -13,7 +13,16 @@ from typing import Any
 
 from specchk.core.scenario import ScenarioResult
 from specchk.core.values import State, int_of, show, universe
-from specchk.core.verdict import Blame, HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation, name_of
+from specchk.core.verdict import (
+    Blame,
+    HoldsWithin,
+    Inconclusive,
+    Outcome,
+    Trace,
+    Violated,
+    Violation,
+    name_of,
+)
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
@@ -111,7 +120,9 @@ def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
 def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
     """The object that `specchk run --json` prints."""
     program, verdict, numbers = outcome.program, outcome.verdict, outcome.statistics
-    violations = [violation_json(program, v) for v in verdict.violations] if isinstance(verdict, Violated) else []
+    violations = (
+        [violation_json(program, v) for v in verdict.violations] if isinstance(verdict, Violated) else []
+    )
     first: Mapping[str, Any] = violations[0] if violations else {}
     return {
         "schema": SCHEMA,

@@ -12,7 +12,14 @@ from textwrap import wrap
 from specchk.core.scenario import ScenarioResult
 from specchk.core.values import show
 from specchk.core.verdict import (
-    Blame, Holds, HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation,
+    Blame,
+    Holds,
+    HoldsWithin,
+    Inconclusive,
+    Outcome,
+    Trace,
+    Violated,
+    Violation,
 )  # fmt: skip
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
@@ -36,7 +43,13 @@ def headline(outcome: Outcome) -> str:
 def what(violation: Violation) -> str:
     """A violation in a few words: `invariant strong_isr in 9 steps`."""
     steps = len(violation.trace.steps) if violation.trace is not None else None
-    place = "" if steps is None else " in the initial state" if steps == 0 else f" in {steps} step{'s' * (steps > 1)}"
+    place = (
+        ""
+        if steps is None
+        else " in the initial state"
+        if steps == 0
+        else f" in {steps} step{'s' * (steps > 1)}"
+    )
     match violation.kind:
         case "deadlock":
             return f"deadlock{place}"
@@ -53,11 +66,11 @@ def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and what limited it."""
     numbers = outcome.statistics
     rate = numbers.distinct / numbers.seconds if numbers.seconds > 0 else 0
+    counts = f"{numbers.distinct} states, {numbers.generated} transitions, depth {numbers.depth}"
+    seed = f", seed {outcome.seed}" if outcome.seed is not None else ""
     lines = [
-        f"{numbers.distinct} states, {numbers.generated} transitions, depth {numbers.depth},"
-        f" {numbers.seconds:.2f} s ({rate:.0f} states/s)",
-        f"engine {outcome.engine}, symmetry {numbers.symmetry}"
-        + (f", seed {outcome.seed}" if outcome.seed is not None else ""),
+        f"{counts}, {numbers.seconds:.2f} s ({rate:.0f} states/s)",
+        f"engine {outcome.engine}, symmetry {numbers.symmetry}{seed}",
     ]
     if numbers.horizon_cuts:
         horizons = ", ".join(outcome.program.horizons)

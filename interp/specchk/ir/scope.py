@@ -1,0 +1,36 @@
+"""What lowering is told of its surroundings: what names mean, and which values a type has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from specchk.ir.nodes import Expr, Value
+from specchk.ir.types import Type
+from specchk.lang.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean at one place.
+
+    `points` is where coverage of branches is recorded: `branch` in actions, `implication` in
+    properties, nothing elsewhere.
+    """
+
+    home: Spec
+    names: Mapping[str, Expr] = field(default_factory=dict)
+    primed: bool = False
+    points: str = ""
+
+    def bind(self, name: str, expr: Expr) -> Scope:
+        """The scope in which `name` stands for `expr`."""
+        return replace(self, names={**self.names, name: expr})
+
+
+class Universe:
+    """Lists the values of types; passed in, because values are `core`'s."""
+
+    def values(self, kind: Type) -> tuple[Value, ...]:
+        """All values of a type, ascending."""
+        raise NotImplementedError
