@@ -98,8 +98,7 @@ class Checker(Forms):
     def _not_callable(self, node: tree.Call, home: Spec | None, context: Context) -> None:
         name = node.callee.text
         if home is None:
-            self.report.add("S205", node.callee.span, f"no file is imported as `{node.callee.qualifier}`",
-                            nearest(node.callee.qualifier or "", context.spec.imports))  # fmt: skip
+            self.no_import(node.callee, context)
         elif name in home.declared or name in context.locals:
             what = "an action" if name in home.actions else "not a definition"
             self.report.add(

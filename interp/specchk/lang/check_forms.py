@@ -110,6 +110,7 @@ class Forms(Operators):
     def record(self, node: tree.PairLiteral, context: Context, wanted: Record | None) -> Type:
         """A record literal, its fields in the order of `wanted` where that is known."""
         found: dict[str, Type] = {}
+        strangers = False
         for pair in node.pairs:
             if not isinstance(pair.key, tree.Name) or pair.key.qualifier:
                 self.report.add("S301", pair.key.span, "a record's field is a name",
@@ -120,10 +121,12 @@ class Forms(Operators):
                 self.report.add("S202", pair.key.span, f"field `{name}` is given twice")
             field = wanted.get(name) if wanted else None
             if wanted is not None and field is None:
+                strangers = True
                 self.report.add("S305", pair.key.span, f"{show(wanted)} has no field `{name}`",
-                                nearest(name, (f for f, _ in wanted.fields)))  # fmt: skip
+                                nearest(name, (f for f, _ in wanted.fields if f not in found))
+                                or f"the record is {show(wanted)}")  # fmt: skip
             found[name] = self.check(pair.value, context, field)
-        return self._complete(node, found, wanted)
+        return wanted if strangers and wanted is not None else self._complete(node, found, wanted)
 
     def _complete(self, node: tree.PairLiteral, found: dict[str, Type], wanted: Record | None) -> Type:
         if wanted is None:

@@ -44,13 +44,24 @@ class Models:
             const, home = consts[full]
             self.checker.check(binding.value, context, self.checker.resolver.resolve(const.type, home))
             self.levels.demand(binding.value, Level.CONSTANT, "a model binds constants")
-        for full, (const, _) in consts.items():
-            if full not in model.bindings and const.default is None:
-                self.report.add("S502", model.decl.span if model.decl else const.span,
-                                f"model `{model.name}` leaves constant `{full}` open",
-                                f"bind it: `{full} = ...`, or --set {full}=...")  # fmt: skip
+        self._nothing_open(model, consts)
         self._selection(spec, model.actions, spec.actions, "action")
         self._selection(spec, model.properties, spec.properties, "property")
+
+    def _nothing_open(self, model: FixedModel, consts: dict[str, tuple[decls.Const, Spec]]) -> None:
+        open_ = [
+            full for full, (const, _) in consts.items() if full not in model.bindings and not const.default
+        ]
+        if not open_:
+            return
+        constants = f"constant{'s' * (len(open_) > 1)} {', '.join(f'`{full}`' for full in open_)}"
+        bindings = ", ".join(f"{full} = ..." for full in open_)
+        sets = " ".join(f"--set {full}=..." for full in open_)
+        if model.decl is None:
+            self.report.add("S502", consts[open_[0]][0].span, f"nothing fixes {constants}", f"pass {sets}")
+            return
+        self.report.add("S502", model.decl.span.word(model.name), f"model `{model.name}` leaves {constants} open",
+                        f"add `{bindings}` to the model, or pass {sets}")  # fmt: skip
 
     def _selection(
         self, spec: Spec, names: tuple[tree.Name, ...] | None,

@@ -82,17 +82,31 @@ class Operators(Base):
     def _report_unknown(self, node: tree.Name, context: Context) -> None:
         home = context.spec.lookup(node.qualifier)
         if home is None:
-            self.report.add("S205", node.span, f"no file is imported as `{node.qualifier}`",
-                            nearest(node.qualifier or "", context.spec.imports))  # fmt: skip
+            self.no_import(node, context)
             return
         if node.text in home.declared:
             what = _kind_of(node.text, home)
-            hint = f"call it: `{node.text}(...)`" if what in ("a definition", "a constructor") else None
+            arguments = "..." if node.text in home.variants or _takes_arguments(node.text, home) else ""
+            hint = (
+                f"call it: `{node.text}({arguments})`" if what in ("a definition", "a constructor") else None
+            )
             self.report.add("S203", node.span, f"`{node.full}` is {what}, not a value", hint,
                             [(home.declared[node.text], "declared here")])  # fmt: skip
             return
+        if node.text in self.resolver.nameless:
+            return
         known = [*context.locals, *context.elements, *home.declared]
         self.report.add("S201", node.span, f"no name `{node.full}` is known here", nearest(node.text, known))
+
+    def no_import(self, name: tree.Name, context: Context) -> None:
+        """Report a qualifier that no import gives."""
+        alias = name.qualifier or ""
+        if alias in context.locals or alias in context.spec.declared:
+            self.report.add("S205", name.span, f"`{alias}` is not an imported file",
+                            f"functions are written in front: `{name.text}({alias}, ...)`")  # fmt: skip
+            return
+        self.report.add("S205", name.span, f"no file is imported as `{alias}`",
+                        nearest(alias, context.spec.imports) or f"add `import {alias}`")  # fmt: skip
 
     def check_unary(self, node: tree.Unary, context: Context) -> Type:
         """`not`, `-`, `eventually`, `always`."""
@@ -149,15 +163,11 @@ class Operators(Base):
         return joined
 
     def _ordered(self, node: tree.Binary, context: Context) -> None:
-        for side in (node.left, node.right):
-            found = self.check(side, context)
+        sides = [(side, self.check(side, context)) for side in (node.left, node.right)]
+        for side, found in sides:
             if not isinstance(found, Int) and found != UNKNOWN:
-                hint = (
-                    "sorts and enums are compared with == only"
-                    if not isinstance(found, Set)
-                    else "use `subset`"
-                )
-                self.report.add("S304", side.span, f"{show(found)} has no order", hint)
+                self.report.add("S304", side.span, f"{show(found)} has no order", _order_hint(found))
+                return
 
     def _membership(self, node: tree.Binary, context: Context) -> Type:
         container = self.check(node.right, context)
@@ -262,6 +272,12 @@ class Operators(Base):
         return UNKNOWN
 
 
+def _order_hint(found: Type) -> str | None:
+    if isinstance(found, Set):
+        return "sets are compared with `subset`"
+    return _option_hint(found) or "only numbers have an order; everything else is compared with == and !="
+
+
 def _option_hint(base: Type) -> str | None:
     return "unwrap it: `let x = ... else skip`, `get(...)` or `match`" if isinstance(base, Option) else None
 
@@ -270,6 +286,10 @@ def _membership_hint(container: Type) -> str | None:
     return (
         "a map's keys are all of its type's values" if isinstance(container, Map) else _option_hint(container)
     )
+
+
+def _takes_arguments(text: str, home: Spec) -> bool:
+    return text in home.defs and bool(home.defs[text].params)
 
 
 def _kind_of(text: str, home: Spec) -> str:

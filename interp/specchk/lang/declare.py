@@ -33,6 +33,7 @@ class TypeResolver:
     def __init__(self, facts: Facts, report: Report) -> None:
         self.facts = facts
         self.report = report
+        self.nameless: set[str] = set()  # members of enums that were refused: not reported again
         self._open: list[str] = []
 
     def resolve(self, node: tree.TypeExpr, home: Spec) -> Type:
@@ -64,7 +65,9 @@ class TypeResolver:
                 return Bag(self.resolve(node.item, home), node.limit)
             case tree.EnumType() | tree.UnionType():
                 self.report.add("S308", node.span, "an enum or union needs a name of its own",
-                                "declare it: `type Name = ...`, then use the name")  # fmt: skip
+                                f"declare it: `type Name = {node.span.text}`, then use the name")  # fmt: skip
+                if isinstance(node, tree.EnumType):
+                    self.nameless.update(node.members)
                 return UNKNOWN
 
     def _named(self, node: tree.NamedType, home: Spec) -> Type:

@@ -71,8 +71,8 @@ class Report:
         hint: str | None = None,
         notes: Sequence[tuple[Span, str]] = (),
     ) -> None:
-        """Record one finding; the same code at the same place is recorded once."""
-        if not any(d.code == code and d.span == span for d in self.found):
+        """Record one finding; what is found again at the same place is recorded once."""
+        if not any(d.code == code and d.span == span and d.message == message for d in self.found):
             self.found.append(Diagnostic(code, message, span, hint, tuple(notes)))
 
     def stop_if_any(self) -> None:
@@ -123,7 +123,9 @@ def excerpt(span: Span) -> list[str]:
     line = span.source.line(number)
     if not line.strip():
         return []
-    before, marked, after = _around(line, column - 1, max(1, span.end - span.start), WIDTH - 5 - len(str(number)))
+    before, marked, after = _around(
+        line, column - 1, max(1, span.end - span.start), WIDTH - 5 - len(str(number))
+    )
     return [
         f"  {number} | {before}{marked}{after}",
         f"  {' ' * len(str(number))} | {' ' * _columns(before)}{'^' * max(1, _columns(marked))}",
@@ -132,7 +134,9 @@ def excerpt(span: Span) -> list[str]:
 
 def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
     """The line in three parts, what is marked in the middle, that take at most `room` columns."""
-    before, marked, after = (_printable(part) for part in (line[:at], line[at : at + length], line[at + length :]))
+    before, marked, after = (
+        _printable(part) for part in (line[:at], line[at : at + length], line[at + length :])
+    )
     if _columns(before + marked + after) <= room:
         return before, marked, after
     before = _cut(before[::-1], max(room // 2, room - _columns(marked + after)))[::-1]

@@ -16,65 +16,13 @@ from specchk.lang.parse import parse
 from specchk.lang.source import MAX_BYTES, MAX_LINE, Source, Span
 from specchk.lang.spec import Spec
 
-RESERVED = frozenset(
-    [
-        "spec",
-        "import",
-        "extends",
-        "sort",
-        "const",
-        "type",
-        "var",
-        "init",
-        "def",
-        "action",
-        "invariant",
-        "reachable",
-        "liveness",
-        "constraint",
-        "model",
-        "scenario",
-        "forall",
-        "exists",
-        "choose",
-        "filter",
-        "if",
-        "then",
-        "else",
-        "let",
-        "in",
-        "not",
-        "and",
-        "or",
-        "implies",
-        "iff",
-        "leadsto",
-        "eventually",
-        "always",
-        "true",
-        "false",
-        "none",
-        "match",
-        "with",
-        "require",
-        "any",
-        "either",
-        "when",
-        "skip",
-        "bool",
-        "int",
-        "nat",
-        "set",
-        "seq",
-        "bag",
-        "enum",
-        "is",
-        "union",
-        "intersect",
-        "subset",
-        "for",
-    ]
-)
+_WORDS = """
+    spec import extends sort const type var init def action invariant reachable liveness constraint model
+    scenario forall exists choose filter if then else let in not and or implies iff leadsto eventually
+    always true false none match with require any either when skip bool int nat set seq bag enum is
+    union intersect subset for
+"""
+RESERVED = frozenset(_WORDS.split())
 
 
 @dataclass(slots=True)
@@ -245,8 +193,9 @@ def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
     table = cast("dict[str, decls.Named]", _table(spec, decl))
     if isinstance(decl, decls.Model | decls.Scenario):  # named apart: `--model`, reports
         if decl.name in table:
+            first = table[decl.name].span.word(decl.name)
             report.add("S202", decl.span.word(decl.name), f"`{decl.name}` is declared twice",
-                       "rename one of them", [(table[decl.name].span.word(decl.name), "first declared here")])  # fmt: skip
+                       "rename one of them", [(first, "first declared here")])  # fmt: skip
             return
     elif not _claim(spec, decl.name, decl.span.word(decl.name), report):
         return

@@ -57,7 +57,13 @@ def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
     decl: decls.Model | None = spec.models[name]
     while decl is not None:
         if decl in chain:
-            report.add("S507", decl.span, f"model `{decl.name}` extends itself")
+            circle = chain[: chain.index(decl) + 1]
+            first = min(circle, key=lambda model: model.span.start)
+            names = [model.name for model in reversed(circle)]
+            turned = names[names.index(first.name) :] + names[: names.index(first.name)]
+            report.add("S507", first.span.word(first.name),
+                       f"model `{first.name}` extends itself: {' -> '.join([*turned, first.name])}",
+                       "let one of them stand alone")  # fmt: skip
             break
         chain.insert(0, decl)
         base = decl.base
@@ -103,7 +109,7 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
         if binding is None:
             report.add(
                 "S502",
-                model.decl.span if model.decl else decl.span,
+                model.decl.span.word(model.name) if model.decl else decl.span,
                 f"model `{model.name}` does not size sort `{full}`",
                 f"add `{full} = 2`, or --set {full}=2",
             )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from lark import Token
@@ -32,6 +33,31 @@ DECLARATIONS = (
     "invariant", "step", "reachable", "liveness", "constraint", "deadlock", "fair", "strong",
     "refines", "model", "scenario",
 )  # fmt: skip
+
+_INSTEAD = MappingProxyType(
+    {
+        "&": "conjunction is `and`",
+        "!": "negation is `not`, inequality `!=`",
+        "~": "negation is `not`",
+        "\\": "operators are words: `and`, `or`, `in`, `union`, `subset`",
+        "/": "integer division is `//`",
+        "^": "there are no powers: multiply",
+        "@": "a new value is written out: `x' = x + 1`",
+        "$": "names have letters, digits and `_`",
+        '"': "there are no strings: declare `type Name = enum {a, b}`",
+        "\N{NOT SIGN}": "negation is `not`",
+        "\N{LOGICAL AND}": "conjunction is `and`",
+        "\N{LOGICAL OR}": "disjunction is `or`",
+        "\N{ELEMENT OF}": "membership is `in`",
+        "\N{LESS-THAN OR EQUAL TO}": "write `<=`",
+        "\N{GREATER-THAN OR EQUAL TO}": "write `>=`",
+        "\N{NOT EQUAL TO}": "write `!=`",
+        "\N{RIGHTWARDS ARROW}": "write `->`",
+        "\N{FOR ALL}": "write `forall`",
+        "\N{THERE EXISTS}": "write `exists`",
+        "\N{NO-BREAK SPACE}": "write a plain space",
+    }
+)
 
 
 class Parser:
@@ -116,7 +142,8 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
     if isinstance(error, UnexpectedCharacters):
         at = start + (error.pos_in_stream or 0)
         char = source.text[at]
-        report.add("S106", Span(source, at, at + 1), f"the character {char!r} has no meaning here")
+        message = f"the character {char!a} has no meaning here"
+        report.add("S106", Span(source, at, at + 1), message, _INSTEAD.get(char))
         return
     token = error.token if isinstance(error, UnexpectedToken) else None
     expected = set(error.expected or ()) if isinstance(error, UnexpectedToken) else set()

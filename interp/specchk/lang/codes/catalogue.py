@@ -1,0 +1,18 @@
+"""All pages, and the text of `specchk explain CODE`."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from specchk.lang.codes import files, levels, models, names, syntax, types
+from specchk.lang.codes.page import Page
+
+CODES: MappingProxyType[str, Page] = MappingProxyType(
+    {**files.PAGES, **syntax.PAGES, **names.PAGES, **types.PAGES, **levels.PAGES, **models.PAGES}
+)
+
+
+def explain(code: str) -> str | None:
+    """The page of a code, in any case, as text for a terminal; None when there is no such code."""
+    page = CODES.get(code.strip().upper())
+    return page.render() if page else None

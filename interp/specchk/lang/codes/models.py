@@ -1,0 +1,203 @@
+"""S5xx: models, constants and `--set`; S6xx: what is parsed and typed but not checked yet."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from specchk.lang.codes.page import Page
+
+_DOUBLING = "".join(f"def f{n}(): int = f{n - 1}() + f{n - 1}()\n" for n in range(1, 25))
+
+PAGES = MappingProxyType(
+    {
+        page.code: page
+        for page in (
+            Page(
+                "S501", "a model that binds something unknown",
+                """The left side of a binding, in a model or in `--set`, is a constant or a sort of the spec;
+                this is neither.""",
+                """Correct the name; constants of an imported file are `file.Name`.""",
+                """
+spec bindings
+const MaxOffset : int
+var leo : 0..MaxOffset = 0
+model small:
+    MaxOffset = 3, MaxOfset = 4
+""",
+            ),
+            Page(
+                "S502", "a constant that is left open",
+                """A model fixes every constant that has no default and sizes every sort; otherwise there is
+                nothing definite to check.""",
+                """Bind it in the model, give the constant a default (`const N : int = 3`), or pass
+                `--set N=3`.""",
+                """
+spec open_constant
+const MaxOffset : int
+var leo : 0..MaxOffset = 0
+model small:
+    expect holds
+""",
+            ),
+            Page(
+                "S503", "a constant out of range",
+                """The value that the model gives to a constant is not a value of its type, or makes a range
+                empty or a limit too large.""",
+                """Change the value or the type.  Limits of sequences and bags are at most 64.""",
+                """
+spec out_of_range
+const leader_epoch : 0..5
+var epoch : 0..5 = leader_epoch
+model late:
+    leader_epoch = 6
+""",
+                needs_model=True,
+            ),
+            Page(
+                "S504", "a model that does not exist",
+                """`--model`, a scenario's `on` and a model's `extends` name a model of this file; models of
+                extended files are not inherited.""",
+                """Correct the name, or declare the model.""",
+                """
+spec no_model
+var x : bool = false
+action flip():
+    x' = not x
+model small:
+    expect holds
+scenario walk on smal:
+    flip()
+""",
+            ),
+            Page(
+                "S505", "a sort that is sized wrongly",
+                """A sort is sized by a number from 1 to 32 or by a list of different names for its elements,
+                and no element belongs to two sorts.""",
+                """Write `Replica = 3` or `Replica = {a, b, c}`.  Elements that are only counted take the
+                sort's initial: two sorts with one initial need names of their own.""",
+                """
+spec no_replica
+sort Replica
+var leader : Replica? = none
+model none_left:
+    Replica = 0
+""",
+            ),
+            Page(
+                "S507", "a model that extends itself",
+                """Following `extends` from model to model leads back to where it started.""",
+                """Let one of them stand alone.""",
+                """
+spec circle
+var x : bool = false
+model a extends b
+model b extends a
+""",
+            ),
+            Page(
+                "S508", "constants that depend on each other",
+                """The values of constants are computed from each other in any order, but not in a circle.""",
+                """Give one of them a value of its own.""",
+                """
+spec mutual
+const A : int = B
+const B : int = A
+var x : 0..A = 0
+model default:
+    expect holds
+""",
+                needs_model=True,
+            ),
+            Page(
+                "S509", "definitions that grow too large",
+                """Definitions are put in where they are used.  Here that makes one expression of more than
+                a hundred thousand parts, as happens when each of a chain of definitions uses the
+                one before it twice.""",
+                """Name the repeated part with `let`, so that it is computed once.""",
+                "spec doubling\ndef f0(): int = 1\n" + _DOUBLING
+                + "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds\n",
+                shown="spec doubling\ndef f0(): int = 1\ndef f1(): int = f0() + f0()\n# and so on to f24\n"
+                "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds",
+                needs_model=True,
+            ),
+            Page(
+                "S510", "too many values to list",
+                """A quantifier over a type, a map's keys or an action's parameters need the list of all
+                values of a type, and here that list is too long to write down.""",
+                """Choose smaller constants, or quantify over a set that the state holds instead of over a
+                whole type.""",
+                """
+spec many
+type Big = set[0..63]
+var x : bool = false
+invariant p: forall b in Big: card(b) <= 64
+model default:
+    expect holds
+""",
+                needs_model=True,
+            ),
+            Page(
+                "S511", "a constant without a value",
+                """Computing a constant, a bound or what a model binds fails: a division by zero, `min` of an
+                empty set, an index outside of its domain.""",
+                """Correct the expression, or bind constants for which it has a value.""",
+                """
+spec divided
+const A : int = 0
+const B : int = 4 // A
+var x : 0..B = 0
+model default:
+    expect holds
+""",
+                needs_model=True,
+            ),
+            Page(
+                "S601", "liveness is not checked yet",
+                """`liveness` properties are parsed and typed, but no engine checks them yet.  A model that
+                selects one is refused, so that nobody takes silence for a proof.""",
+                """Let the model name the properties that it checks: `properties p, q`.""",
+                """
+spec lively
+var done : bool = false
+action finish():
+    done' = true
+liveness ends: eventually done
+model default:
+    expect holds
+""",
+                needs_model=True,
+            ),
+            Page(
+                "S602", "fairness is not checked yet",
+                """`fair` and `strong fair` matter to liveness only, which is not checked yet.""",
+                """Let the model name the properties that it checks: `properties p, q`.  Then fairness has
+                nothing to say and is accepted.""",
+                """
+spec fairly
+var done : bool = false
+action finish():
+    done' = true
+fair finish
+invariant fine: done or not done
+model default:
+    expect holds
+""",
+                needs_model=True,
+            ),
+            Page(
+                "S603", "refinement is not checked yet",
+                """`refines` is parsed and typed, but no engine checks it yet.""",
+                """Let the model name the properties that it checks: `properties p, q`.""",
+                """
+spec refined
+var done : bool = false
+refines abstract with { finished = done }
+model default:
+    expect holds
+""",
+                (("abstract.spec", "spec abstract\nvar finished : bool = false\n"),),
+                needs_model=True,
+            ),
+        )
+    }
+)  # fmt: skip

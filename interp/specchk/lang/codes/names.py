@@ -1,0 +1,103 @@
+"""S2xx: what names mean."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from specchk.lang.codes.page import Page
+
+PAGES = MappingProxyType(
+    {
+        page.code: page
+        for page in (
+            Page(
+                "S201", "a name that is not known",
+                """Nothing of this name is declared in the file, in what it extends, or around the place
+                where it stands.  Declarations may stand in any order, so it is not a matter of
+                position.""",
+                """The hint names the nearest known name, if one is near.  Names of an imported file are
+                written with its name in front: `log.truncate`.  The elements of a sort (`r1`, `r2`)
+                are known in models and scenarios only.""",
+                """
+spec typo
+const MaxOffset : int
+type Offset = nat upto MaxOffset
+var leo : Ofset = 0
+""",
+            ),
+            Page(
+                "S202", "a name declared twice",
+                """A name means one thing in a whole spec: sorts, constants, types, enum members, union
+                variants, variables, definitions, actions and properties share one space.  Models and
+                scenarios have one each.""",
+                """Rename one of them; the note shows where the other stands.""",
+                """
+spec twice
+var leo : 0..3 = 0
+def leo(): int = 3
+""",
+            ),
+            Page(
+                "S203", "a name of another kind",
+                """The name is known, but not as what is needed here: an action used in an expression, a
+                constant that is assigned, a definition without its arguments, a variable where a type
+                is expected.""",
+                """The message says what the name is and the note where it is declared.  Definitions are
+                called with parentheses even without arguments, maps are indexed with brackets, and
+                actions happen only as steps.""",
+                """
+spec kinds
+var leo : 0..3 = 0
+def top(): int = 3
+invariant below: leo <= top
+""",
+            ),
+            Page(
+                "S205", "no file is imported under this name",
+                """`log.truncate` is the `truncate` of the file imported as `log`, and no `import` of this
+                file gives that name.""",
+                """Add `import log`, or correct the name before the dot.  What comes from `extends` is
+                written without a name in front.""",
+                """
+spec no_import
+var leo : 0..3 = 0
+action cut():
+    leo' = log.truncate(leo)
+""",
+            ),
+            Page(
+                "S206", "a recursive definition",
+                """A definition may not use itself, directly or through others.  Without recursion every
+                expression ends, its cost can be read from its text, and every engine can treat it.""",
+                """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
+                `sum` or `choose`.""",
+                """
+spec recursive
+def factorial(n: int): int = if n == 0 then 1 else n * factorial(n - 1)
+""",
+            ),
+            Page(
+                "S207", "a type that contains itself",
+                """A recursive type has infinitely many values, and every variable's type is finite.""",
+                """Refer to the other part by an index: a tree is a map from node to parent, a linked list
+                a sequence.""",
+                """
+spec endless
+type Node = { value: 0..3, next: Node? }
+""",
+            ),
+            Page(
+                "S208", "a name that hides another",
+                """A parameter, a bound name or a `let` may not have the name of a variable, a constant or
+                another name bound around it: which of the two is meant would have to be guessed.""",
+                """Choose another name for the inner one.""",
+                """
+spec hiding
+sort Replica
+var leo : Replica -> 0..3 = { r: 0 for r in Replica }
+invariant same: forall leo in Replica: leo == leo
+""",
+            ),
+        )
+    }
+)  # fmt: skip

@@ -1,0 +1,65 @@
+"""What there is to say about one diagnostic code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import dedent, fill, indent
+
+WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page of one code: what is wrong, why the rule exists, what to do, and an example.
+
+    `example` is a spec file (bytes that are not UTF-8 stand as surrogates) that yields this code
+    and no other: when it is checked, or, with `needs_model`, when a model's constants are put in.
+    It is None for the one code that needs no file.  `others` are the files beside it.  `shown`
+    replaces an example that is not fit to print.
+    """
+
+    code: str
+    title: str
+    meaning: str
+    remedy: str
+    example: str | None
+    others: tuple[tuple[str, str], ...] = ()
+    shown: str = ""
+    needs_model: bool = False
+
+    def render(self) -> str:
+        """The page as text for a terminal, 80 columns wide."""
+        return "\n".join(
+            [self.heading, "", *_prose(self.meaning), "", *_prose(self.remedy), "", self._example()]
+        )
+
+    @property
+    def heading(self) -> str:
+        """`S201: a name that is not known`."""
+        return f"{self.code}: {self.title}"
+
+    def listing(self) -> str:
+        """The example as it is shown, the files beside it below it; empty when there is none."""
+        parts = [self.shown or self.example or ""]
+        parts += [f"# file {name}\n{text}" for name, text in self.others]
+        return "\n\n".join(part.strip("\n") for part in parts if part)
+
+    def _example(self) -> str:
+        listing = self.listing()
+        return f"For example:\n\n{indent(listing, '    ')}" if listing else ""
+
+
+def _prose(text: str) -> list[str]:
+    paragraphs = dedent(text).strip().split("\n\n")
+    lines = []
+    for paragraph in paragraphs:
+        lines += [
+            "",
+            fill(" ".join(paragraph.split()), WIDTH, break_long_words=False, break_on_hyphens=False),
+        ]
+    return lines[1:]
+
+
+def prose(text: str) -> str:
+    """A page's prose as paragraphs of one line each, for Markdown."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in dedent(text).strip().split("\n\n"))
