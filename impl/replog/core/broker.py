@@ -1,9 +1,10 @@
 """One broker process: a membership and a replica, behind one `handle`.
 
-What a runner drives.  A process with several partitions has one `Replica` for each and one `Membership`; the simulator
-needs one partition, because every property of the protocol can be told with one.
+What a runner drives.  A process with several partitions has one `Replica` for each and one `Membership`;
+the simulator needs one partition, because every property of the protocol can be told with one.
 
-Invariant: a broker that has no broker epoch serves nobody: it applies no metadata, so its replica has no role.
+Invariant: a broker that has no broker epoch serves nobody: it applies no metadata, so its replica has no
+role.
 """
 
 from __future__ import annotations

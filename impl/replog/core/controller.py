@@ -1,12 +1,14 @@
-"""The controller: registers brokers, fences the silent ones, elects leaders, and is the referee of every ISR change.
+"""The controller: registers brokers, fences the silent, elects leaders, and judges every ISR change.
 
-Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29 of the project's Kafka
-reference.  It stands for the whole controller quorum: one state that does not fail (it may be slow or out of reach).
-Every change makes a new `MetadataImage`, sent to all registered brokers in the same step; they apply it when they can.
+Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29 of the
+project's Kafka reference.  It stands for the whole controller quorum: one state that does not fail (it may
+be slow or out of reach). Every change makes a new `MetadataImage`, sent to all registered brokers in the
+same step; they apply it when they can.
 
-Invariants: at most one leader per leader epoch; partition epochs grow by one; only members that are registered, active
-and of the proposed incarnation join an ISR (KIP-841, KIP-903); an incarnation registers only after the session of the one
-before is over, that is after it left the ISR (unless it was the last: B11).
+Invariants: at most one leader per leader epoch; partition epochs grow by one; only members that are
+registered, active and of the proposed incarnation join an ISR (KIP-841, KIP-903); an incarnation registers
+only after the session of the one before is over, that is after it left the ISR (unless it was the last:
+B11).
 
 Not here: elections as such (`election`), placement of new partitions (`placement`).
 """
@@ -106,7 +108,7 @@ class Controller:
             self._announce(out)
         return out
 
-    # --------------------------------------------------------------------------------------------------- events
+    # -- events
 
     def _fire(self, event: Fired, now_ms: int) -> list[Effect]:
         if event.timer is not Timer.SESSION_CHECK:
@@ -131,10 +133,13 @@ class Controller:
             case _:
                 return []
 
-    # ------------------------------------------------------------------------------------------------- brokers
+    # -- brokers
 
     def register(self, request: RegisterRequest, now_ms: int) -> RegisterReply:
-        """Admit an incarnation as fenced, with a new broker epoch; refuse it while the one before may live (A23)."""
+        """Admit an incarnation as fenced, with a new broker epoch.
+
+        Refuse it while the one before may live (A23).
+        """
         old = self.state.brokers.get(request.broker_id)
         if old is not None and old.incarnation == request.incarnation:
             return RegisterReply(request.incarnation, Error.NONE, old.broker_epoch)
@@ -183,14 +188,20 @@ class Controller:
         return out
 
     def _unfence(self, broker_id: int) -> None:
-        """Let a broker take part again: not in any ISR it left, but as leader where it is the one that may (A23)."""
+        """Let a broker take part again.
+
+        Not in any ISR it left, but as leader where it is the one that may (A23).
+        """
         self._set_state(broker_id, BrokerState.ACTIVE)
         for name, image in self.state.partitions.items():
             if image.leader == NO_LEADER:
                 self._replace(name, election.next_image(image, image.isr, self._rules()))
 
     def _drop(self, broker_id: int, gone: Collection[int] = ()) -> None:
-        """Remove a broker from every ISR, and elect where it led; `gone` brokers also lose their place in the ELR."""
+        """Remove a broker from every ISR, and elect where it led.
+
+        `gone` brokers also lose their place in the ELR.
+        """
         for name, image in self.state.partitions.items():
             isr = tuple(member for member in image.isr if member != broker_id)
             self._replace(name, election.next_image(image, isr, self._rules(), gone))
@@ -212,7 +223,7 @@ class Controller:
         self.state.brokers[broker_id] = replace(self.state.brokers[broker_id], state=state)
         self.state.is_dirty = True
 
-    # ---------------------------------------------------------------------------------------------- partitions
+    # -- partitions
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> None:
         """Create a partition whose ISR is all its replicas; it is led once one of them is active."""
@@ -278,7 +289,10 @@ class Controller:
         return Error.NONE
 
     def _may_join(self, member: int, broker_epoch: int) -> bool:
-        """Tell whether the proposed incarnation of a member is the registered one, and active (KIP-841, KIP-903)."""
+        """Tell whether the proposed incarnation of a member is the registered one, and active.
+
+        (KIP-841, KIP-903).
+        """
         broker = self.state.brokers.get(member)
         rules = self.state.protocol
         if broker is None:
@@ -315,7 +329,7 @@ class Controller:
         active = [b for b, broker in self.state.brokers.items() if broker.state is BrokerState.ACTIVE]
         return Rules(self.state.protocol, self.state.config.min_isr, active)
 
-    # ------------------------------------------------------------------------------------------------ metadata
+    # -- metadata
 
     def _image(self, version: int) -> MetadataImage:
         brokers = {b: BrokerImage(r.broker_epoch, r.state) for b, r in sorted(self.state.brokers.items())}

@@ -1,10 +1,12 @@
 """Events in, effects out: the whole interface of the core.
 
-A runner (the simulator, a broker process) delivers one event at a time with the local clock's reading, and performs the
-returned effects *in order*.  It may die between any two of them: the core puts them in the order in which that is safe
-(an epoch entry before the records of that epoch, records before the reply that promises them).
+A runner (the simulator, a broker process) delivers one event at a time with the local clock's reading, and
+performs the returned effects *in order*.  It may die between any two of them: the core puts them in the
+order in which that is safe (an epoch entry before the records of that epoch, records before the reply that
+promises them).
 
-Timers are one-shot and never cancelled: a fired timer whose `token` is no longer current is ignored by its owner.
+Timers are one-shot and never cancelled: a fired timer whose `token` is no longer current is ignored by its
+owner.
 """
 
 from __future__ import annotations
@@ -115,7 +117,10 @@ class StoreHighWatermark:
 
 @dataclass(frozen=True, slots=True)
 class ShutDown:
-    """Effect: a controlled shutdown was granted; flush, write the checkpoints and the clean marker, and stop."""
+    """Effect: a controlled shutdown was granted.
+
+    Flush, write the checkpoints and the clean marker, and stop.
+    """
 
 
 Effect = (

@@ -2,12 +2,12 @@
 
 Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 of the project's Kafka reference.
 
-    clean      the current leader if it still may; else the first in assignment order that is active and in the ISR
+    clean      the current leader if it still may; else the first in assignment order, active and in the ISR
     ELR        (flag) with an empty ISR, the first active member of the ELR; it becomes the whole ISR
     unclean    (flag) the first active replica; it becomes the whole ISR, and what it lacks is lost
 
-Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness B11); the
-partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
+Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
+B11); the partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
 
 Not here: when any of this is asked for (`controller`).
 """
@@ -33,7 +33,10 @@ class Rules:
 def next_image(
     old: PartitionImage, isr: tuple[int, ...], rules: Rules, gone: Collection[int] = ()
 ) -> PartitionImage:
-    """Return the partition after its ISR is to become `isr`; `gone` leave the ELR too.  Unchanged means no change."""
+    """Return the partition after its ISR is to become `isr`.
+
+    `gone` leave the ELR too.  Unchanged means no change.
+    """
     target = isr if isr or rules.protocol.elr else old.isr
     elr = next_elr(old, target, rules, gone)
     new = elect(replace(old, isr=target, elr=elr), rules)
@@ -46,7 +49,10 @@ def next_image(
 def next_elr(
     old: PartitionImage, isr: tuple[int, ...], rules: Rules, gone: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the eligible leader replicas: who left the ISR while it was, or became, smaller than the minimum (A17)."""
+    """Return the eligible leader replicas.
+
+    Who left the ISR while it was, or became, smaller than the minimum (A17).
+    """
     if not rules.protocol.elr or len(isr) >= min(rules.min_isr, len(old.replicas)):
         return ()
     kept = {*old.elr, *old.isr} - set(isr) - set(gone)
@@ -79,7 +85,10 @@ def elect_unclean(image: PartitionImage, rules: Rules) -> PartitionImage:
 
 
 def prefer(image: PartitionImage, rules: Rules) -> PartitionImage:
-    """Return the image led by its first replica, if that one may lead; the old leader stays in the ISR (A15)."""
+    """Return the image led by its first replica, if that one may lead.
+
+    The old leader stays in the ISR (A15).
+    """
     first = image.replicas[0]
     if first == image.leader or first not in rules.active or first not in image.isr:
         return image

@@ -1,12 +1,12 @@
 """The leader-epoch cache: which epoch wrote which range of the log.
 
-    entries (1, 20) (2, 80) (3, 120), LEO 150:   epoch 1 wrote 20..79, epoch 2 wrote 80..119, epoch 3 wrote 120..149
+    entries (1, 20) (2, 80) (3, 120), LEO 150:   epoch 1 wrote 20..79, 2 wrote 80..119, 3 wrote 120..149
 
 Theory: KIP-101, KIP-279, KAFKA-7415; rules A18, A20, A21 of the project's Kafka reference.  Kept in the file
 `leader-epoch-checkpoint`, of which the core knows only that it must be replaced whenever `entries` changed.
 
-Invariants: both columns strictly increase; the record at an entry's start offset has the entry's epoch, unless the
-start is the LEO (P21).  Not here: the log, whose LEO is a parameter.
+Invariants: both columns strictly increase; the record at an entry's start offset has the entry's epoch,
+unless the start is the LEO (P21).  Not here: the log, whose LEO is a parameter.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class EpochCache:
         return self.entries[-1][0] if self.entries else NO_EPOCH
 
     def assign(self, epoch: int, start: int) -> bool:
-        """Note that `epoch` begins at `start`, dropping entries this contradicts; tell whether anything changed."""
+        """Note that `epoch` begins at `start`, dropping entries this contradicts.
+
+        Tell whether anything changed.
+        """
         entries = self.entries
         if entries and entries[-1][0] == epoch and start >= entries[-1][1]:
             return False
@@ -56,9 +59,10 @@ class EpochCache:
         return True
 
     def end_offset_for(self, epoch: int, leo: int, rules: Truncation = Truncation.FETCH) -> EpochEnd:
-        """Return the largest known epoch <= `epoch` and its end, or `UNDEFINED` (A20); `rules` picks the history.
+        """Return the largest known epoch <= `epoch` and its end, or `UNDEFINED` (A20), by the given rules.
 
-        With the cache above: 1 -> (1, 80); 3 -> (3, 150); 0 -> (0, 20) today, undefined up to 2.0; 4 -> undefined.
+        With the cache above: 1 -> (1, 80); 3 -> (3, 150); 0 -> (0, 20) today, undefined up to 2.0; 4 ->
+        undefined.
         """
         if epoch == NO_EPOCH or not self.entries:
             return UNDEFINED
@@ -72,7 +76,7 @@ class EpochCache:
         return UNDEFINED
 
     def _end_at(self, asked: int, lower: int, start: int, rules: Truncation) -> EpochEnd:
-        """Return the answer when `start` begins the first later epoch and `lower` is the last not later one."""
+        """Return the answer between `lower`, the last epoch not later, and the next one, begun at `start`."""
         if lower == NO_EPOCH:
             return EpochEnd(asked, start) if rules in _KNOWS_BEFORE_FIRST else UNDEFINED
         return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else lower, start)
@@ -85,7 +89,10 @@ class EpochCache:
         return len(self.entries) != before
 
     def truncate_from_start(self, offset: int) -> bool:
-        """Drop what ends at or before `offset`; the epoch that covers it now begins there.  Tell if changed."""
+        """Drop what ends at or before `offset`.
+
+        The epoch that covers it now begins there.  Tell if changed.
+        """
         kept = [entry for entry in self.entries if entry[1] > offset]
         covering = [entry for entry in self.entries if entry[1] <= offset]
         if covering:

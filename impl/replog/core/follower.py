@@ -1,15 +1,16 @@
 """A replica that follows: fetch, append, and cut away what the leader does not have.
 
-    become follower --> [truncating: ask where my epoch ends, cut, ask again] --> fetching <--> diverging reply: cut
+    become follower --> [truncating: ask where my epoch ends, cut, ask again] --> fetching <--> diverging: cut
                                                                                      |
                                                           out of range: ask the leader's end, its start
 
-Theory: rules A5, A8, A9, A19, A21 of the project's Kafka reference (AbstractFetcherThread, ReplicaFetcherThread);
-KIP-101, KIP-279, KIP-595.  Since 2.8 a follower cuts nothing when it becomes one: its fetch carries the epoch of its last
-record, and the leader's reply says where the logs part.  The older ways are switches (`Truncation`).
+Theory: rules A5, A8, A9, A19, A21 of the project's Kafka reference (AbstractFetcherThread,
+ReplicaFetcherThread); KIP-101, KIP-279, KIP-595.  Since 2.8 a follower cuts nothing when it becomes one:
+its fetch carries the epoch of its last record, and the leader's reply says where the logs part.  The older
+ways are switches (`Truncation`).
 
-Invariants: one request in flight; a reply changes the log only if it answers that request at an unchanged LEO (P19);
-HW never passes the LEO.  Not here: the leader's side (`leader`).
+Invariants: one request in flight; a reply changes the log only if it answers that request at an unchanged
+LEO (P19); HW never passes the LEO.  Not here: the leader's side (`leader`).
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from replog.core.messages import (
     ListOffsetsReply,
     ListOffsetsRequest,
 )
-from replog.core.protocol import Truncation, TruncateWhen
+from replog.core.protocol import TruncateWhen, Truncation
 from replog.core.state import FetchPhase, Following, ReplicaState
 from replog.core.types import NO_EPOCH, NO_LEADER, Batch, EpochEnd, Error, PartitionImage, Role
 
-# --------------------------------------------------------------------------------------------- becoming follower
+# -- becoming follower
 
 
 def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> None:
@@ -69,7 +70,7 @@ def ask_epoch(state: ReplicaState, following: Following, out: list[Effect]) -> N
     following.phase = FetchPhase.FETCHING
 
 
-# -------------------------------------------------------------------------------------------------------- asking
+# -- asking
 
 
 def send_request(state: ReplicaState, following: Following, out: list[Effect]) -> None:
@@ -117,7 +118,10 @@ def take_reply(state: ReplicaState, following: Following, correlation: int, phas
 
 
 def on_error(state: ReplicaState, following: Following, error: Error, out: list[Effect]) -> None:
-    """React to a refusal: stop until new metadata, look for the ends of the leader's log, or try again later."""
+    """React to a refusal.
+
+    Stop until new metadata, look for the ends of the leader's log, or try again later.
+    """
     if error is Error.FENCED_LEADER_EPOCH:
         following.has_failed = True
     elif error is Error.OFFSET_OUT_OF_RANGE:
@@ -127,7 +131,7 @@ def on_error(state: ReplicaState, following: Following, error: Error, out: list[
         out.append(SetTimer(Timer.SEND_FETCH, state.config.fetch_backoff_ms))
 
 
-# ------------------------------------------------------------------------------------------------------- replies
+# -- replies
 
 
 def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply, out: list[Effect]) -> None:
@@ -219,7 +223,7 @@ def on_list_offsets(
     out.append(SetTimer(Timer.SEND_FETCH, 0))
 
 
-# ---------------------------------------------------------------------------------------------------- truncation
+# -- truncation
 
 
 def truncation_point(state: ReplicaState, end: EpochEnd) -> tuple[int, bool]:
@@ -245,11 +249,14 @@ def truncate_by_answer(state: ReplicaState, end: EpochEnd, out: list[Effect]) ->
 
 
 def truncate(state: ReplicaState, offset: int, out: list[Effect]) -> None:
-    """Cut the log at `offset`, then its epoch cache: in that order on disk too, and entries at LEO go as well."""
+    """Cut the log at `offset`, then its epoch cache.
+
+    In that order on disk too, and entries at LEO go as well.
+    """
     log = state.log
     cut = log.truncate_to(offset)
     if cut:
         out.append(Truncate(offset))
-    if cut or state.protocol.truncates_cache_always:
-        if log.epochs.truncate_from_end(log.leo if cut else offset):
-            out.append(StoreEpochs(tuple(log.epochs.entries)))
+    also_cache = cut or state.protocol.truncates_cache_always
+    if also_cache and log.epochs.truncate_from_end(log.leo if cut else offset):
+        out.append(StoreEpochs(tuple(log.epochs.entries)))

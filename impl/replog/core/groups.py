@@ -1,8 +1,8 @@
 """Consumer groups, as far as delivery guarantees need them: one owner, a generation, committed offsets.
 
-Theory: S59-S64, A31, A32 and example F6 of the project's Kafka reference.  A commit is itself a record of a replicated log
-(`__consumer_offsets`): `committed` is a function of the commit records in order, so a group moves to another coordinator
-by replaying them.
+Theory: S59-S64, A31, A32 and example F6 of the project's Kafka reference.  A commit is itself a record of a
+replicated log (`__consumer_offsets`): `committed` is a function of the commit records in order, so a group
+moves to another coordinator by replaying them.
 
     poll, commit, process, crash  -> restart after m, m never processed   (at most once)
     poll, process, commit, crash  -> restart at m, m processed twice      (at least once)
@@ -56,7 +56,10 @@ class Groups:
         return group.generation
 
     def commit(self, commit: Commit, member: int, generation: int) -> Error:
-        """Check a commit and take it; a former owner gets ILLEGAL_GENERATION, a stranger UNKNOWN_MEMBER_ID."""
+        """Check a commit and take it.
+
+        A former owner gets ILLEGAL_GENERATION, a stranger UNKNOWN_MEMBER_ID.
+        """
         group = self.groups.get(commit.group)
         if group is None or member != group.member:
             return Error.UNKNOWN_MEMBER_ID

@@ -4,9 +4,9 @@
                                               |--rejected for good--> Committed(isr)
                                               |--outcome unknown----> pending until metadata arrives
 
-Theory: KIP-497 (AlterPartition, maximal ISR), KIP-841 and KIP-903 (eligibility), rules A10, A11, A13 and I9, I10 of the
-project's Kafka reference.  While a proposal is in flight, HW waits for the *maximal* ISR: whichever set the controller
-has by now, HW never passes a record that one of its members lacks (B14).
+Theory: KIP-497 (AlterPartition, maximal ISR), KIP-841 and KIP-903 (eligibility), rules A10, A11, A13 and
+I9, I10 of the project's Kafka reference.  While a proposal is in flight, HW waits for the *maximal* ISR:
+whichever set the controller has by now, HW never passes a record that one of its members lacks (B14).
 
 Not here: HW itself (`leader`), and the controller's verdict on a proposal (`controller`).
 """
@@ -48,7 +48,10 @@ def maximal_isr(state: ReplicaState, leading: Leading) -> tuple[int, ...]:
 
 
 def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_leo: int, now_ms: int) -> bool:
-    """Record a follower's fetch: its LEO, and when it was last caught up (I10).  Tell whether its LEO changed."""
+    """Record a follower's fetch: its LEO, and when it was last caught up (I10).
+
+    Tell whether its LEO changed.
+    """
     if fetch_offset >= leader_leo:
         remote.last_caught_up_ms = max(remote.last_caught_up_ms, now_ms)
     elif (
@@ -68,7 +71,10 @@ def is_caught_up(state: ReplicaState, remote: Remote, now_ms: int) -> bool:
 
 
 def is_eligible(state: ReplicaState, follower: int, remote: Remote) -> bool:
-    """Tell whether the metadata allows `follower` in an ISR: not fenced, not leaving, the incarnation that fetches."""
+    """Tell whether the metadata allows `follower` in an ISR.
+
+    Not fenced, not leaving, the incarnation that fetches.
+    """
     rules = state.protocol
     broker = state.brokers.get(follower)
     if broker is None:
@@ -153,7 +159,8 @@ def send_proposal(state: ReplicaState, leading: Leading, pending: PendingIsr, ou
 def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, out: list[Effect]) -> bool:
     """Take the controller's verdict (A13); tell whether a new ISR was committed, so HW may move.
 
-    A reply to anything but the proposal in flight is ignored.  Errors not listed above are retried by the timer.
+    A reply to anything but the proposal in flight is ignored.  Errors not listed above are retried by the
+    timer.
     """
     pending = leading.pending
     if pending is None or pending.correlation != reply.correlation:

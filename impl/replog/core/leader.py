@@ -5,11 +5,12 @@ DelayedProduce, DelayedFetch); worked examples F1-F3.  The two rounds of HW, in 
 
     produce m -> L.leo=1   fetch(0) -> remote=0, reply m, hw 0   fetch(1) -> remote=1, L.hw=1, reply hw 1
 
-Invariants: on a leader HW only rises (I2), never past min(own LEO, LEOs of the maximal ISR); a reply leaves after the
-effects that make it true.
+Invariants: on a leader HW only rises (I2), never past min(own LEO, LEOs of the maximal ISR); a reply leaves
+after the effects that make it true.
 
-Choices where the reference leaves one: a reply with records carries the HW read *before* this fetch was counted, a reply
-that waited carries the HW at completion (I7).  A second fetch of one follower replaces its waiting one.
+Choices where the reference leaves one: a reply with records carries the HW read *before* this fetch was
+counted, a reply that waited carries the HW at completion (I7).  A second fetch of one follower replaces its
+waiting one.
 
 Not here: who is in the ISR (`isr`), how a follower uses a reply (`follower`), dispatch (`replica`).
 """
@@ -32,7 +33,7 @@ from replog.core.protocol import EpochEntry, Truncation
 from replog.core.state import Leading, Remote, ReplicaState, WaitingFetch, WaitingProduce
 from replog.core.types import NO_EPOCH, Batch, EpochEnd, Error, PartitionImage, Role
 
-# ------------------------------------------------------------------------------------------------ becoming leader
+# -- becoming leader
 
 
 def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Effect]) -> None:
@@ -82,7 +83,7 @@ def resign(leading: Leading, out: list[Effect]) -> None:
     out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in leading.fetches)
 
 
-# ------------------------------------------------------------------------------------------------------- produce
+# -- produce
 
 
 def on_produce(
@@ -134,7 +135,10 @@ def stamp(state: ReplicaState, batch: Batch) -> Batch:
 
 
 def append(state: ReplicaState, batch: Batch, out: list[Effect]) -> None:
-    """Append a stamped batch: epoch entry first, then the records, then a flush if the policy asks for one (A3)."""
+    """Append a stamped batch.
+
+    Epoch entry first, then the records, then a flush if the policy asks for one (A3).
+    """
     if state.log.append(batch):
         out.append(StoreEpochs(tuple(state.log.epochs.entries)))
     out.append(Append((batch,)))
@@ -182,11 +186,14 @@ def _answer_produce(
         out.append(Send(source, ProduceReply(request.correlation, error, offset)))
 
 
-# ------------------------------------------------------------------------------------------------ high watermark
+# -- high watermark
 
 
 def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:
-    """Return the smallest LEO among the replicas HW has to wait for, this one included; -1 if one is unknown (A7)."""
+    """Return the smallest LEO among the replicas HW has to wait for, this one included.
+
+    -1 if one is unknown (A7).
+    """
     must_have = isr.maximal_isr(state, leading)
     lowest = state.log.leo
     for follower, remote in leading.remotes.items():
@@ -238,7 +245,7 @@ def expire_produces(leading: Leading, now_ms: int, out: list[Effect]) -> None:
         out.append(SetTimer(Timer.PRODUCE_TIMEOUT, first - now_ms))
 
 
-# --------------------------------------------------------------------------------------------------------- fetch
+# -- fetch
 
 
 def on_fetch(
@@ -270,7 +277,10 @@ def on_fetch(
 
 
 def check_fetch(state: ReplicaState, request: FetchRequest) -> FetchReply | None:
-    """Return the reply that ends a fetch early: unknown replica, divergence, out of range; None to go on (A6.2-4)."""
+    """Return the reply that ends a fetch early: unknown replica, divergence, out of range.
+
+    None to go on (A6.2-4).
+    """
     log, correlation = state.log, request.correlation
     if request.is_from_follower and request.replica_id not in state.replicas:
         known = request.leader_epoch >= 0
@@ -345,11 +355,14 @@ def _served(state: ReplicaState, request: FetchRequest, batches: tuple[Batch, ..
     return FetchReply(request.correlation, Error.NONE, state.log.hw, state.log.log_start, batches)
 
 
-# --------------------------------------------------------------------------------------------------- list offsets
+# -- list offsets
 
 
 def list_offset(state: ReplicaState, leading: Leading, request: ListOffsetsRequest) -> tuple[Error, int]:
-    """Return one end of the log; a consumer's LATEST is HW, unavailable until this epoch's start is committed."""
+    """Return one end of the log.
+
+    A consumer's LATEST is HW, unavailable until this epoch's start is committed.
+    """
     log = state.log
     if request.which != LATEST:
         return Error.NONE, log.log_start

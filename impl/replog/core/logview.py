@@ -1,11 +1,13 @@
-"""The log as the protocol sees it: batch headers, LEO, HW, log start, epoch cache and producers.  No bytes, no files.
+"""The log as the protocol sees it: batch headers, LEO, HW, log start, epoch cache, producers; no bytes.
 
-The runner keeps the bytes; every change made here has an effect (`replog.core.effects`) that makes the same change on
-disk.  One header per batch stays in memory, so the cost of a view is proportional to the number of batches kept.
+The runner keeps the bytes; every change made here has an effect (`replog.core.effects`) that makes the same
+change on disk.  One header per batch stays in memory, so the cost of a view is proportional to the number
+of batches kept.
 
-Invariants (P1): log_start <= hw <= leo, batches contiguous, epochs never decrease along the log, and the epoch cache
-agrees with the batches.  A truncation that falls inside a batch drops the batch whole, and LEO follows: in Kafka
-truncation points are batch ends because followers store batches verbatim, and here a lying peer cannot make it otherwise.
+Invariants (P1): log_start <= hw <= leo, batches contiguous, epochs never decrease along the log, and the
+epoch cache agrees with the batches.  A truncation that falls inside a batch drops the batch whole, and LEO
+follows: in Kafka truncation points are batch ends because followers store batches verbatim, and here a
+lying peer cannot make it otherwise.
 
 Not here: who may append or truncate (`leader`, `follower`).
 """
@@ -116,7 +118,10 @@ class LogView:
         return tuple(chosen)
 
     def raise_hw(self, offset: int) -> bool:
-        """Move HW up to `offset` if that is up, never past the LEO; tell whether it moved (a leader's HW: I2)."""
+        """Move HW up to `offset` if that is up, never past the LEO.
+
+        Tell whether it moved (a leader's HW: I2).
+        """
         target = min(offset, self.leo)
         if target <= self.hw:
             return False
@@ -128,7 +133,10 @@ class LogView:
         self.hw = min(max(offset, self.log_start), self.leo)
 
     def advance_start(self, offset: int) -> bool:
-        """Forget records before `offset` (whole batches only), which must not pass HW; tell whether it moved."""
+        """Forget records before `offset` (whole batches only), which must not pass HW.
+
+        Tell whether it moved.
+        """
         target = min(offset, self.hw)
         if target <= self.log_start:
             return False

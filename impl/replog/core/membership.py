@@ -1,8 +1,8 @@
 """One broker process as a member of the cluster: registration, heartbeats, and metadata in order.
 
-Theory: KIP-500/KIP-631 (broker registration, broker epochs, fencing), rules A23 and A29 of the project's Kafka reference.
-Metadata is a log: a running broker applies every version in order; one that has just started, or that is set to
-`coalesces`, may begin with, or jump to, the latest version (a snapshot).
+Theory: KIP-500/KIP-631 (broker registration, broker epochs, fencing), rules A23 and A29 of the project's
+Kafka reference. Metadata is a log: a running broker applies every version in order; one that has just
+started, or that is set to `coalesces`, may begin with, or jump to, the latest version (a snapshot).
 
 Not here: partitions.  `Broker` ties one membership and the replicas of one process together.
 """

@@ -1,8 +1,9 @@
 """What goes over the wire, between clients, brokers and the controller.
 
-The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7, OffsetForLeaderEpoch
-v3, ListOffsets v5, AlterPartition v3, BrokerRegistration, BrokerHeartbeat).  `correlation` pairs a reply with its
-request; it is unique within one incarnation of the sender.  Fields are as a peer wrote them: nothing here is validated.
+The fields are those of Kafka's requests and responses that carry meaning (Fetch v12, Produce v7,
+OffsetForLeaderEpoch v3, ListOffsets v5, AlterPartition v3, BrokerRegistration, BrokerHeartbeat).
+`correlation` pairs a reply with its request; it is unique within one incarnation of the sender.  Fields are
+as a peer wrote them: nothing here is validated.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ EARLIEST = -2
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """Append `batch`; `acks` is 0, 1 or -1 (all of the ISR).  It carries no leader epoch: a zombie accepts it (A1)."""
+    """Append `batch`.
+
+    `acks` is 0, 1 or -1 (all of the ISR).  It carries no leader epoch: a zombie accepts it (A1).
+    """
 
     correlation: int
     batch: Batch
@@ -38,7 +42,10 @@ class ProduceReply:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Ask for records from `fetch_offset`; from a follower it also *is* the acknowledgement of all before it (I15)."""
+    """Ask for records from `fetch_offset`.
+
+    From a follower it also *is* the acknowledgement of all before it (I15).
+    """
 
     correlation: int
     replica_id: int
@@ -57,7 +64,10 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchReply:
-    """Records and the sender's HW and log start; or, instead of records, where the follower's log diverges."""
+    """Records and the sender's HW and log start.
+
+    Or, instead of records, where the follower's log diverges.
+    """
 
     correlation: int
     error: Error
@@ -69,7 +79,7 @@ class FetchReply:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndRequest:
-    """OffsetForLeaderEpoch: where does `epoch` end in the leader's log?"""
+    """OffsetForLeaderEpoch: ask where `epoch` ends in the leader's log."""
 
     correlation: int
     replica_id: int
@@ -132,7 +142,10 @@ class AlterPartitionReply:
 
 @dataclass(frozen=True, slots=True)
 class RegisterRequest:
-    """A broker process announces itself; `previous_broker_epoch` comes from its clean-shutdown marker, or is -1."""
+    """A broker process announces itself.
+
+    `previous_broker_epoch` comes from its clean-shutdown marker, or is -1.
+    """
 
     broker_id: int
     incarnation: int
@@ -185,7 +198,10 @@ class MetadataUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ElectRequest:
-    """An operator asks for the preferred leader, or (`is_unclean`) for any live replica where no clean one is left."""
+    """An operator asks for the preferred leader, or.
+
+    (`is_unclean`) for any live replica where no clean one is left.
+    """
 
     correlation: int
     partition: str

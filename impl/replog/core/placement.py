@@ -1,12 +1,13 @@
 """Which brokers hold which replica of a new topic: the seeds' rule and Kafka's.
 
-Theory: S56, I19 and example F7 of the project's Kafka reference (AdminUtils.assignReplicasToBrokersRackUnaware).
+Theory: S56, I19 and example F7 of the project's Kafka reference
+(AdminUtils.assignReplicasToBrokersRackUnaware).
 
     first replica   (partition + start_index) mod n
-    replica j >= 1  (first + 1 + (shift + j - 1) mod (n - 1)) mod n,   shift + 1 after each full pass over the brokers
+    replica j >= 1  (first + 1 + (shift + j - 1) mod (n - 1)) mod n;   shift + 1 after each full pass
 
-With start_index 0 and shift 0 the first n partitions are placed as S56 says: (i + j) mod n.  Kafka draws both at random;
-here they are parameters, because the core has no chance.  Not here: racks.
+With start_index 0 and shift 0 the first n partitions are placed as S56 says: (i + j) mod n.  Kafka draws
+both at random; here they are parameters, because the core has no chance.  Not here: racks.
 """
 
 from __future__ import annotations

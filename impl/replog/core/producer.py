@@ -1,14 +1,14 @@
 """Idempotent producers: what the log itself remembers of each producer id.
 
-Theory: KIP-98; rule A2 of the project's Kafka reference (ProducerAppendInfo, ProducerStateEntry).  Per producer id the
-last `WINDOW` batches are known; a batch equal to one of them is a duplicate and is answered with its old offset, a
-batch that does not follow the last one is refused.
+Theory: KIP-98; rule A2 of the project's Kafka reference (ProducerAppendInfo, ProducerStateEntry).  Per
+producer id the last `WINDOW` batches are known; a batch equal to one of them is a duplicate and is answered
+with its old offset, a batch that does not follow the last one is refused.
 
-Invariant: the table is a function of the log.  Followers update it as they append, a truncation rebuilds it, so a new
-leader recognises exactly the duplicates of batches that it holds.
+Invariant: the table is a function of the log.  Followers update it as they append, a truncation rebuilds
+it, so a new leader recognises exactly the duplicates of batches that it holds.
 
-Not here: transactions.  DUPLICATE_SEQUENCE_NUMBER (46) is not used: like Kafka today, an old duplicate outside of the
-window is OUT_OF_ORDER_SEQUENCE_NUMBER.
+Not here: transactions.  DUPLICATE_SEQUENCE_NUMBER (46) is not used: like Kafka today, an old duplicate
+outside of the window is OUT_OF_ORDER_SEQUENCE_NUMBER.
 """
 
 from __future__ import annotations

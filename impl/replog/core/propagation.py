@@ -1,9 +1,10 @@
-"""When a leader tells the ZooKeeper controller about ISR changes: history, kept for the seeds' article and example F9.
+"""When a leader tells the ZooKeeper controller about ISR changes: history, kept for example F9.
 
-Theory: S43-S48, I13, A14 of the project's Kafka reference (ZkAlterPartitionManager.maybePropagateIsrChanges), gone since
-AlterPartition (2.7).  A task ticks every `TICK_MS`; it sends what has changed
+Theory: S43-S48, I13, A14 of the project's Kafka reference
+(ZkAlterPartitionManager.maybePropagateIsrChanges), gone since AlterPartition (2.7).  A task ticks every
+`TICK_MS`; it sends what has changed
 
-    if no further change came for more than 5 s, or if nothing was sent for more than 60 s      (both strictly)
+    if no further change came for more than 5 s, or nothing was sent for more than 60 s      (both strictly)
 
 so it delays notifications only, never the ISR change itself.
 """

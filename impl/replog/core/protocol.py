@@ -1,8 +1,9 @@
 """Every rule of the protocol that was different once, as one frozen value: `Protocol()` is today's Kafka.
 
-Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each switch names the
-flaw it brings back.  A preset is a point in history, or today's rules with one rule taken back; the presets exist so
-that a demonstration can say `--protocol hw-truncation` and the code keeps one place that knows what this means.
+Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each
+switch names the flaw it brings back.  A preset is a point in history, or today's rules with one rule taken
+back; the presets exist so that a demonstration can say `--protocol hw-truncation` and the code keeps one
+place that knows what this means.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -22,7 +23,10 @@ class Truncation(Enum):
     KIP101 = "kip101"
     """Ask the leader for the end of the own last epoch (0.11): diverges after fast failovers (B3)."""
     KIP279 = "kip279"
-    """The answer names the epoch it is for, and the follower intersects (2.0): may still fall back to HW (B4)."""
+    """The answer names the epoch it is for, and the follower intersects (2.0).
+
+    May still fall back to HW (B4).
+    """
     KAFKA7415 = "kafka7415"
     """As KIP-279; an epoch before the first known one also has an answer (2.1)."""
     FETCH = "fetch"
@@ -55,7 +59,10 @@ class CaughtUpRule(Enum):
     """What refreshes a follower's lastCaughtUp time (I10)."""
 
     TWO_BRANCHES = "two-branches"
-    """Now, if it fetches the leader's LEO; else the previous fetch's time, if it fetches the LEO of back then."""
+    """Now, if it fetches the leader's LEO.
+
+    Else the previous fetch's time, if it fetches the LEO of back then.
+    """
     REACHED_LEO = "reached-leo"
     """Only when it fetches the leader's LEO (0.9 to 0.10.1, and the seeds)."""
 

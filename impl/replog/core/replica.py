@@ -3,12 +3,12 @@
     replica = Replica(ReplicaState(broker_id=1, ...))
     out = replica.receive(2, FetchRequest(...), now_ms)      # effects, to be performed in order
 
-Each entry point takes one event and returns the effects.  What happens inside is in `leader`, `isr` and `follower`;
-here is only who gets what, in which role, after which fence.
+Each entry point takes one event and returns the effects.  What happens inside is in `leader`, `isr` and
+`follower`; here is only who gets what, in which role, after which fence.
 
-Invariants: an image older than the one in force changes nothing (A18, A19); a request is fenced before its content is
-looked at, except a produce, which carries no leader epoch (A1).  A message this replica cannot have asked for, or cannot
-answer, is ignored or refused with Kafka's error: none of them raises.
+Invariants: an image older than the one in force changes nothing (A18, A19); a request is fenced before its
+content is looked at, except a produce, which carries no leader epoch (A1).  A message this replica cannot
+have asked for, or cannot answer, is ignored or refused with Kafka's error: none of them raises.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Replica:
         """Return a snapshot that can be run on its own."""
         return Replica(self.state.copy())
 
-    # ------------------------------------------------------------------------------------------------ lifecycle
+    # -- lifecycle
 
     def start(self) -> list[Effect]:
         """Arm the periodic timers; the first thing a runner does with a new replica."""
@@ -74,7 +74,7 @@ class Replica:
             follower.become(state, image, out)
         state.leader_id = image.leader
 
-    # --------------------------------------------------------------------------------------------------- events
+    # -- events
 
     def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message of a client, a broker or the controller."""
@@ -134,7 +134,7 @@ class Replica:
             if pending is not None and pending.correlation == token:
                 isr.send_proposal(self.state, leading, pending, out)
 
-    # ------------------------------------------------------------------------------------------------- requests
+    # -- requests
 
     def _produce(self, source: int, request: ProduceRequest, now_ms: int, out: list[Effect]) -> None:
         """Check what a produce needs before it is looked at, in Kafka's order (A1)."""
@@ -152,7 +152,10 @@ class Replica:
             out.append(Send(source, ProduceReply(request.correlation, error, -1)))
 
     def _fetch(self, source: int, request: FetchRequest, now_ms: int, out: list[Effect]) -> None:
-        """Fence a fetch, then serve it as the leader, or a consumer's also as a follower (A6, A22, KIP-392)."""
+        """Fence a fetch, then serve it as the leader, or a consumer's also as a follower.
+
+        (A6, A22, KIP-392).
+        """
         state = self.state
         error = self._refusal(request.leader_epoch, state.protocol.fences_fetch)
         if error is Error.NONE and state.leading is not None:

@@ -1,9 +1,11 @@
-"""Everything one replica of a partition is, as plain values: mutable, copied whole, compared whole, dumped whole.
+"""Everything one replica of a partition is, as plain values: copied whole, compared whole, dumped whole.
 
-`ReplicaState` is what a snapshot is.  The rooms `leader`, `isr` and `follower` are functions over it, `replica` owns the
-control flow.  `copy` is shallow where values are frozen, so rewinding costs about as much as handling an event.
+`ReplicaState` is what a snapshot is.  The rooms `leader`, `isr` and `follower` are functions over it,
+`replica` owns the control flow.  `copy` is shallow where values are frozen, so rewinding costs about as
+much as handling an event.
 
-`dump` is the canonical form for comparing with a specification: sorted, without clocks and correlation numbers.
+`dump` is the canonical form for comparing with a specification: sorted, without clocks and correlation
+numbers.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class PendingIsr:
-    """An ISR change in flight: what was committed, what is proposed; `token` ties replies and retries to it."""
+    """An ISR change in flight: what was committed, what is proposed.
+
+    `token` ties replies and retries to it.
+    """
 
     committed: tuple[int, ...]
     proposed: tuple[int, ...]
@@ -109,7 +114,10 @@ class FetchPhase(Enum):
 
 @dataclass(slots=True)
 class Following:
-    """The fetcher of a follower: one request at most in flight; `asked_epoch` is the next epoch to ask about."""
+    """The fetcher of a follower: one request at most in flight.
+
+    `asked_epoch` is the next epoch to ask about.
+    """
 
     phase: FetchPhase
     in_flight: int = -1
@@ -128,7 +136,7 @@ class ReplicaState:
 
     broker_id: int
     partition: str = "t-0"
-    config: Config = Config()
+    config: Config = field(default_factory=Config)
     protocol: Protocol = CURRENT
     log: LogView = field(default_factory=LogView)
     role: Role = Role.NONE

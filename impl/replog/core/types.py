@@ -1,9 +1,10 @@
 """The nouns of the protocol: errors, batches, and what the controller says about partitions and brokers.
 
-Every value here is frozen: it may sit in two logs, a message and a snapshot at once.  Offsets are 0-based, every "end"
-is exclusive, and -1 means "none" exactly where Kafka's wire protocol uses -1.
+Every value here is frozen: it may sit in two logs, a message and a snapshot at once.  Offsets are 0-based,
+every "end" is exclusive, and -1 means "none" exactly where Kafka's wire protocol uses -1.
 
-Not here: bytes.  `Batch.body` is opaque to the core; a runner may put the encoded records there, or a handle to them.
+Not here: bytes.  `Batch.body` is opaque to the core; a runner may put the encoded records there, or a
+handle to them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from enum import Enum, IntEnum
 NO_LEADER = -1
 """The leader id of a partition that has none."""
 CONTROLLER = -1
-"""The address of the controller; brokers are addressed by their id (>= 0), clients by any other negative number."""
+"""The address of the controller.
+
+Brokers are addressed by their id (>= 0), clients by any other negative number.
+"""
 CONSUMER = -1
 """The replica id of a fetch that does not come from a follower."""
 NO_EPOCH = -1
@@ -65,7 +69,10 @@ class Error(IntEnum):
 
 
 class Role(Enum):
-    """What a replica believes it is; `NONE` until the first metadata after a start, and when there is no leader."""
+    """What a replica believes it is.
+
+    `NONE` until the first metadata after a start, and when there is no leader.
+    """
 
     NONE = "none"
     FOLLOWER = "follower"
@@ -84,8 +91,9 @@ class BrokerState(Enum):
 class Batch:
     """`count` records at consecutive offsets, written in one leader epoch.
 
-    A producer sends it with `base_offset` 0 and `epoch` -1; the leader stamps both and nobody changes them afterwards.
-    `producer_id` -1 means no idempotence; otherwise its records carry the sequence numbers first_seq, first_seq+1, ...
+    A producer sends it with `base_offset` 0 and `epoch` -1; the leader stamps both and nobody changes them
+    afterwards. `producer_id` -1 means no idempotence; otherwise its records carry the sequence numbers
+    first_seq, first_seq+1, ...
     """
 
     base_offset: int
@@ -109,7 +117,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochEnd:
-    """An answer to "where does this epoch end?": the epoch answered for, and the offset after its last record."""
+    """An answer to "where does this epoch end?".
+
+    The epoch answered for, and the offset after its last record.
+    """
 
     epoch: int
     end_offset: int
@@ -125,7 +136,10 @@ UNDEFINED = EpochEnd(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
-    """The controller's record of one partition; `partition_epoch` grows by one with every change of any field."""
+    """The controller's record of one partition.
+
+    `partition_epoch` grows by one with every change of any field.
+    """
 
     replicas: tuple[int, ...]
     leader: int
@@ -138,7 +152,10 @@ class PartitionImage:
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
-    """One broker as every broker sees it: the epoch of its incarnation, and whether it may lead or join an ISR."""
+    """One broker as every broker sees it.
+
+    The epoch of its incarnation, and whether it may lead or join an ISR.
+    """
 
     broker_epoch: int
     state: BrokerState
@@ -146,7 +163,10 @@ class BrokerImage:
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """All metadata at one version of the controller's log; `partitions` and `brokers` are read, never changed."""
+    """All metadata at one version of the controller's log.
+
+    `partitions` and `brokers` are read, never changed.
+    """
 
     version: int
     partitions: dict[str, PartitionImage]

@@ -1,8 +1,9 @@
 """Producers and consumers as sans-I/O state machines: replies and alarms in, effects out.
 
-A producer keeps up to five batches in flight, retries for ever with the same sequence numbers, and gives up on
-an epoch of its own only when its oldest batch is out of order for good.  A consumer reads on from its position
-and reports every record.  Both ask `find_broker` whom to talk to, which may well be a broker that is wrong.
+A producer keeps up to five batches in flight, retries for ever with the same sequence numbers, and gives up
+on an epoch of its own only when its oldest batch is out of order for good.  A consumer reads on from its
+position and reports every record.  Both ask `find_broker` whom to talk to, which may well be a broker that
+is wrong.
 
 Not here: groups and commits (`replog.core.groups`).
 """
@@ -71,9 +72,8 @@ class Producer:
         if self.next_number < self.limit and len(self.outstanding) < WINDOW:
             self.outstanding.append(Outstanding(self.next_number, self._make_batch()))
             self.next_number += 1
-        for waiting in self.outstanding:
-            if waiting.sent_ms < 0 or now_ms - waiting.sent_ms > self.timeout_ms:
-                out.append(self._send(waiting, now_ms))
+        late = [w for w in self.outstanding if w.sent_ms < 0 or now_ms - w.sent_ms > self.timeout_ms]
+        out.extend(self._send(waiting, now_ms) for waiting in late)
         if self.acks == 0:
             self.answered += len(self.outstanding)
             self.outstanding.clear()
@@ -114,7 +114,10 @@ class Producer:
             self._begin_epoch()
 
     def _begin_epoch(self) -> None:
-        """Give up on everything in flight: whether it is in the log is not known, and it is not sent again."""
+        """Give up on everything in flight.
+
+        Whether it is in the log is not known, and it is not sent again.
+        """
         self.abandoned += len(self.outstanding)
         self.outstanding.clear()
         self.epoch += 1

@@ -1,7 +1,7 @@
 """The commands of a scenario on a cluster: each does one thing and returns what it changed.
 
-A command may deliver messages, ring alarms, or break something.  Its output is the answers clients got, and one
-line for each broker, and for the controller, whose description is not what it was before.
+A command may deliver messages, ring alarms, or break something.  Its output is the answers clients got, and
+one line for each broker, and for the controller, whose description is not what it was before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from replog.core.messages import (
     Message,
     MetadataRequest,
     MetadataUpdate,
-    ProduceReply,
     ProduceRequest,
     RegisterReply,
     RegisterRequest,
@@ -129,7 +128,10 @@ class Story:
     # -- commands
 
     def cluster(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`cluster brokers=2 min-isr=1 protocol=current lag=10000 [coalesce] [follower-read]`: begin a story."""
+        """`cluster brokers=2 min-isr=1 protocol=current lag=10000 [coalesce] [follower-read]`.
+
+        Begin a story.
+        """
         config = Config(lag_ms=int(options.get("lag", "10000")), follower_read="follower-read" in words)
         self.world = World(
             WorldOptions(
@@ -175,9 +177,9 @@ class Story:
         del options
         broker = int(words[0])
         waiting = self._entries(
-            lambda item: isinstance(item, Delivery)
-            and item.to == broker
-            and isinstance(item.message, MetadataUpdate)
+            lambda item: (
+                isinstance(item, Delivery) and item.to == broker and isinstance(item.message, MetadataUpdate)
+            )
         )
         for entry in waiting[:-1]:
             self.world.drop(entry)

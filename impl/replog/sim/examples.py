@@ -26,9 +26,7 @@ def epoch_end(words: list[str], options: dict[str, str]) -> list[str]:
     lines = []
     for word in words:
         end = cache.end_offset_for(int(word), leo, rules)
-        lines.append(
-            f"epoch {word}: " + ("undefined" if end.is_undefined else describe_end(end))
-        )
+        lines.append(f"epoch {word}: " + ("undefined" if end.is_undefined else describe_end(end)))
     return lines
 
 
@@ -46,7 +44,10 @@ def place(words: list[str], options: dict[str, str]) -> list[str]:
 
 
 def propagate(words: list[str], options: dict[str, str]) -> list[str]:
-    """`propagate 0 3000 until=20000 [sent=-70000]`: ISR changes at these moments; when is the controller told? (F9)."""
+    """`propagate 0 3000 until=20000 [sent=-70000]`: ISR changes at these moments.
+
+    When is the controller told? (F9).
+    """
     changes = [int(word) for word in words]
     state = Propagator(min([0, *changes]), int(options.get("sent", "0")))
     lines = []
@@ -61,7 +62,10 @@ def propagate(words: list[str], options: dict[str, str]) -> list[str]:
 
 
 def deliver(words: list[str], options: dict[str, str]) -> list[str]:
-    """`deliver poll commit crash poll process`: one consumer on a log m0 m1 ..., and what it has processed (F6)."""
+    """`deliver poll commit crash poll process`.
+
+    One consumer on a log m0 m1 ..., and what it has processed (F6).
+    """
     del options
     groups, position, polled = Groups(), 0, -1
     generation = groups.join("g", 1)

@@ -70,7 +70,10 @@ class Injector:
     faults: Counter[str]
     is_over: bool = False
     victim: int = -1
-    """The node whose data loss the controller has not noticed yet; while there is one, nothing else happens."""
+    """The node whose data loss the controller has not noticed yet.
+
+    While there is one, nothing else happens.
+    """
 
     def start(self) -> None:
         """Schedule the first fault."""
@@ -202,9 +205,8 @@ class Injector:
         me = node.broker_id
         may_lose = rule in (PowerRule.ANY, PowerRule.KEEPS_ONE_COPY)
         if rule is PowerRule.ONE_AT_A_TIME:
-            may_lose = (
-                node.broker is not None and self._others_are_healthy(me) and not self._has_proposal_under_way(me)
-            )
+            is_alone = node.broker is None or self._has_proposal_under_way(me)
+            may_lose = not is_alone and self._others_are_healthy(me)
         if not may_lose:
             return False
         before = node.storage.end()
@@ -236,11 +238,14 @@ class Injector:
         return bool(others) and all(self._is_healthy(member) for member in others)
 
     def _has_proposal_under_way(self, me: int) -> bool:
-        """Tell whether an ISR proposal of this node may still arrive: it could make it the last one standing."""
-        return any(
-            isinstance(item, Delivery) and item.source == me and isinstance(item.message, AlterPartitionRequest)
-            for _, _, item in self.world.pending()
-        )
+        """Tell whether an ISR proposal of this node may still arrive.
+
+        It could make it the last one standing.
+        """
+        sent = [
+            item for _, _, item in self.world.pending() if isinstance(item, Delivery) and item.source == me
+        ]
+        return any(isinstance(item.message, AlterPartitionRequest) for item in sent)
 
     def _is_healthy(self, member: int) -> bool:
         node = self.world.nodes[member]

@@ -1,4 +1,4 @@
-"""What must be true of a running cluster, whatever happens to it.  These know Kafka's promises, no specification.
+"""What must be true of a running cluster, whatever happens to it: Kafka's promises, no specification.
 
     hw-within-log        HW never passes the LEO                                               (P1)
     hw-monotone          within one leadership HW never falls                                  (I2, P10)
@@ -221,7 +221,10 @@ class Oracles(Observer):
     # -- whole logs
 
     def compare_logs(self, world: World) -> None:
-        """Compare every two logs: where they have the same epoch at an offset, they agree up to there (P8)."""
+        """Compare every two logs.
+
+        Where they have the same epoch at an offset, they agree up to there (P8).
+        """
         logs = [
             (n.broker_id, cells(n.broker.replica.state.log, 0, n.broker.replica.state.log.leo))
             for n in world.running()
@@ -278,7 +281,10 @@ class Oracles(Observer):
 
 
 def converged(world: World) -> str:
-    """Return what is still missing until every replica is in the ISR with the same committed log; "" if nothing."""
+    """Return what is still missing until every replica is in the ISR with the same committed log.
+
+    "" if nothing.
+    """
     image = world.image
     if image.leader == NO_LEADER:
         return "no leader"

@@ -1,17 +1,17 @@
-"""Fault profiles: what goes wrong in a run, how often, and what is excluded because Kafka does not survive it.
+"""Fault profiles: what goes wrong in a run, how often, and what is excluded since Kafka does not survive it.
 
 What is excluded, and why:
 
-- **Losing every copy.**  Kafka acknowledges from the page cache (I5).  A power loss that takes unflushed records
-  of an ISR member is injected only while another member is sure to keep them (`PowerRule`).
-- **The last replica standing (B11).**  Without ELR the last ISR member stays in the ISR when it dies; if it loses
-  its tail, or if another member fails before the controller has noticed the loss, committed records are gone.
-  The same happens if the victim is a leader whose proposal to shrink the ISR to itself arrives after its death.
-  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no proposal of the victim
-  under way, and no other fault begins until the controller has fenced the victim.  `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process
-  ends uncleanly while another member of ISR or ELR lives; `ANY` (with a flush for each record) asks for nothing.
-- **Skipped metadata.**  Brokers apply every metadata version in order, except in profiles that say
-  `coalesces_metadata`.
+- **Losing every copy.**  Kafka acknowledges from the page cache (I5).  A power loss that takes unflushed
+  records of an ISR member is injected only while another member is sure to keep them (`PowerRule`).
+- **The last replica standing (B11).**  Without ELR the last ISR member stays in the ISR when it dies; if it
+  loses its tail, or if another member fails before the controller has noticed the loss, committed records
+  are gone.  The same happens if the victim is a leader whose proposal to shrink the ISR to itself arrives
+  after its death.  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no
+  proposal of the victim under way, and no other fault begins until the controller has fenced the victim.
+  `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process ends uncleanly while another member of ISR
+  or ELR lives; `ANY` (with a flush for each record) asks for nothing.
+- **Skipped metadata.**  Brokers apply every metadata version in order, except in the profile `coalesce`.
 
 `tests/replog/scenarios` has a scenario for each exclusion that shows the loss.
 """
@@ -146,7 +146,7 @@ _PROFILES = {
     "coalesce": replace(
         _ALL,
         name="coalesce",
-        about="as `all`, and brokers may skip metadata versions: loses data under today's rules",
+        about="as `all`, and brokers may skip metadata versions, which can lose data under today's rules",
         coalesces_metadata=True,
     ),
 }

@@ -1,9 +1,9 @@
-"""One simulated run: a seed and a profile in, a report out.  `replog sim --seed N --profile P` is this function.
+"""One simulated run, seed and profile in, report out: what `replog sim --seed N --profile P` does.
 
-    all is set up -> faults for `duration_ms` -> everything heals -> the cluster has to converge -> last checks
+    all is set up -> faults for `duration_ms` -> everything heals -> the cluster converges -> last checks
 
-The same seed, profile and protocol give the same run, step by step.  A run that breaks an oracle, or in which a
-core raises, is a failure; its report holds the command that repeats it.
+The same seed, profile and protocol give the same run, step by step.  A run that breaks an oracle, or in
+which a core raises, is a failure; its report holds the command that repeats it.
 """
 
 from __future__ import annotations
@@ -57,13 +57,14 @@ class Report:
         """Return the verdict in a few lines, the command last."""
         verdict = f"broken: {self.oracle}: {self.detail}" if self.is_failure else "all oracles hold"
         figures = self.figures
+        faults = ", ".join(f"{name} {n}" for name, n in sorted(self.faults.items())) or "none"
         lines = [
             f"seed {self.seed}, profile {self.profile}, protocol {self.protocol}: {verdict}",
-            f"  {self.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds;"
-            f" {self.crashes} crashes, {figures.elections} elections, {figures.isr_changes} partition changes",
-            f"  {figures.committed} records committed, {figures.acknowledged} acknowledged (acks=all),"
-            f" {figures.consumed} consumed",
-            "  faults: " + (", ".join(f"{name} {n}" for name, n in sorted(self.faults.items())) or "none"),
+            f"  {self.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds",
+            f"  crashes {self.crashes}, elections {figures.elections}, partition changes {figures.isr_changes}",
+            f"  records committed {figures.committed}, acknowledged {figures.acknowledged}",
+            f"  records consumed {figures.consumed}",
+            f"  faults: {faults}",
         ]
         if self.is_failure:
             lines.append(f"  repeat: {self.command}")
@@ -223,7 +224,10 @@ def storage_factory(weather: Profile) -> Callable[[], Storage]:
 
 
 def simulate(seed: int, profile_name: str = "all", protocol: str = "") -> Report:
-    """Run one seed; `protocol` names a preset and defaults to the profile's.  KeyError for an unknown name."""
+    """Run one seed.
+
+    `protocol` names a preset and defaults to the profile's.  KeyError for an unknown name.
+    """
     return Simulation(seed, profile(profile_name), protocol).run()
 
 

@@ -5,8 +5,9 @@
     > start
     broker 0: leader of epoch 0, LEO 0, HW 0, ISR 0,1, remote 1=?
 
-A line that begins with `> ` is a command, the lines after it are its output.  `play` runs the commands and returns
-the file with the outputs they have now, so a test compares two texts and `--rewrite` is writing one of them.
+A line that begins with `> ` is a command, the lines after it are its output.  `play` runs the commands and
+returns the file with the outputs they have now, so a test compares two texts and `--rewrite` is writing one
+of them.
 
 Nothing moves by itself: messages between brokers wait until a command delivers them, time passes by `wait`.
 

@@ -1,11 +1,12 @@
-"""What a simulated broker keeps on disk: an interface, and a fast model of it that holds values instead of bytes.
+"""What a simulated broker keeps on disk: an interface, and a fast model of it, values instead of bytes.
 
 `MemoryStorage` is the contract of the real store in thirty lines of state: appended batches are in the page
 cache until a flush, a truncation and an epoch checkpoint are durable when they return, a power loss keeps a
 prefix that ends anywhere in the unflushed part.  It makes runs fast; `replog.sim.stored` has the real store
 on a simulated disk behind the same interface, and a run can use either.
 
-Invariant: after `crash`, `recover` returns what a broker may rely on, and nothing that was flushed is missing.
+Invariant: after `crash`, `recover` returns what a broker may rely on, and nothing that was flushed is
+missing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class StorageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a start finds: the log with its HW checkpoint applied, and the clean marker's broker epoch (-1: none)."""
+    """What a start finds.
+
+    The log with its HW checkpoint applied, and the clean marker's broker epoch (-1: none).
+    """
 
     log: LogView
     previous_broker_epoch: int
@@ -72,7 +76,10 @@ class Storage(Protocol):
         """Return the offset after the last record in the page cache."""
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Let the disk fail at the `occasion`-th write or flush from now (0: the next; -1: never); `kind` picks how."""
+        """Let the disk fail at the `occasion`-th write or flush from now (0: the next.
+
+        -1: never); `kind` picks how.
+        """
 
     def is_armed(self) -> bool:
         """Tell whether a failure is still to come."""

@@ -1,10 +1,11 @@
 """The real store under a simulated broker: `replog.store` on a file system that loses what real ones lose.
 
-Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's bytes and, at
-a start, decoded again, so what the protocol believes and what the files say can be compared record by record.
+Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's
+bytes and, at a start, decoded again, so what the protocol believes and what the files say can be compared
+record by record.
 
-A copy shares no state, and opens the files anew when it is used; like every start it drops an epoch entry without
-a record.  Not here: which faults strike when (`faults`), and how files fail (`disk`).
+A copy shares no state, and opens the files anew when it is used; like every start it drops an epoch entry
+without a record.  Not here: which faults strike when (`faults`), and how files fail (`disk`).
 """
 
 from __future__ import annotations

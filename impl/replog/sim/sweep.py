@@ -1,6 +1,7 @@
 """Many seeds, one set of figures: how much was run, what went wrong on purpose, and what broke.
 
-python -m replog.sim.sweep 10000 all        # exit 1 and the commands that repeat the failures, if there are any
+python -m replog.sim.sweep 10000 all        # exit 1 and the commands that repeat the failures, if there are
+any
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ class Sweep:
         verdict = f"{len(self.failures)} failed" if self.failures else "all oracles hold"
         lines = [
             f"{self.seeds} seeds: {verdict}",
-            f"  {self.steps} protocol steps, {self.simulated_ms // 1000} simulated seconds,"
-            f" {self.crashes} crashes, {self.restarts} starts, {self.elections} elections,"
-            f" {self.isr_changes} partition changes",
-            f"  {self.committed} records committed, {self.acknowledged} acknowledged (acks=all),"
-            f" {self.consumed} consumed",
+            f"  {self.steps} protocol steps in {self.simulated_ms // 1000} simulated seconds",
+            f"  {self.crashes} crashes, {self.restarts} starts, {self.elections} elections",
+            f"  {self.isr_changes} partition changes",
+            f"  records: {self.committed} committed, {self.acknowledged} acknowledged with acks=all",
+            f"  {self.consumed} consumed",
             f"  {sum(self.faults.values())} faults:",
             *(f"    {name:22} {count}" for name, count in sorted(self.faults.items())),
         ]

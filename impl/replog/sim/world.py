@@ -1,4 +1,4 @@
-"""A cluster in one process: brokers, a controller, clients, a network and clocks; every step is the caller's choice.
+"""A cluster in one process: brokers, controller, clients, network, clocks; every step is the caller's choice.
 
     world = World(WorldOptions(brokers=3, min_isr=2))
     world.step()                       # the next event by time; or pick one yourself:
@@ -18,7 +18,7 @@ Not here: chance (`network`, `faults`), what is right (`oracles`), the free-runn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Protocol as Interface
 
@@ -46,7 +46,7 @@ class WorldOptions:
     brokers: int = 3
     min_isr: int = 2
     protocol: Protocol = CURRENT
-    config: Config = Config()
+    config: Config = field(default_factory=Config)
     session_timeout_ms: int = 9_000
     coalesces_metadata: bool = False
     make_storage: Callable[[], Storage] = MemoryStorage
@@ -112,7 +112,7 @@ class Client(Interface):
 
 
 class Network:
-    """The policy of a perfect network, and the interface of others: when do copies of a message arrive?"""
+    """When do copies of a message arrive: the policy of a perfect network, and the interface of others."""
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
         """Return the delay in milliseconds of every copy that arrives; none means the message is lost."""
