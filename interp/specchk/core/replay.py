@@ -53,7 +53,7 @@ def step_to(
 ) -> Iterator[Step]:  # fmt: skip
     """The steps from a state to `wanted` or, under symmetry, into its class."""
     goal = wanted if symmetry is None else symmetry.canonical(wanted)
-    for index, args, after in list(stepper.successors(state)):
+    for index, args, after in stepper.successors(state):
         if (after if symmetry is None else symmetry.canonical(after)) == goal:
             action = program.actions[index]
             shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))

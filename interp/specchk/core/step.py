@@ -65,9 +65,10 @@ class Stepper:
         self._locals = max((action.locals for action in program.actions), default=0)
         self._out: list[Successor] = []
         values = Values()
-        self._actions = [
-            _Compiled(self, index, action, values).runs() for index, action in enumerate(program.actions)
-        ]
+        compiled = [_Compiled(self, index, action, values) for index, action in enumerate(program.actions)]
+        self._bodies = [one.body for one in compiled]
+        self._domains = [one.domains for one in compiled]
+        self._actions = [one.runs() for one in compiled]
 
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
@@ -75,26 +76,33 @@ class Stepper:
 
     def successors(self, state: State) -> list[Successor]:
         """All successors, in the order of actions, arguments and choices; with repetitions."""
-        out = self._out
-        out.clear()
         env = self.environment(state)
+        self._out.clear()
         index = 0
         try:
             for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
                 run(env)
-        except Undefined as undefined:
-            out.clear()  # a state in which a step is undefined has no successors
+        except Undefined as undefined:  # a state in which a step is undefined has no successors
             raise Faulty(index, self._arguments(env, index), undefined) from None
-        return out
+        return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
 
     def _arguments(self, env: list[Any], index: int) -> tuple[Any, ...]:
         first = self.evaluator.first_local
         return tuple(env[first : first + len(self.program.actions[index].params)])
 
     def of_action(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
-        """The successors by one action with given arguments."""
-        wanted = tuple(args)
-        return [s for s in list(self.successors(state)) if s[0] == index and s[1] == wanted]
+        """The successors by one action with given arguments; none where an argument is out of range."""
+        if any(arg not in domain for arg, domain in zip(args, self._domains[index], strict=True)):
+            return []
+        env = self.environment(state)
+        first = self.evaluator.first_local
+        env[first : first + len(args)] = args
+        self._out.clear()
+        try:
+            self._bodies[index](env)
+        except Undefined as undefined:
+            raise Faulty(index, tuple(args), undefined) from None
+        return self._out.copy()
 
 
 class _Compiled:
@@ -104,20 +112,20 @@ class _Compiled:
         self.stepper = stepper
         self.index = index
         self.action = action
-        self.values = values
         self.size = stepper.size
         self.evaluator = stepper.evaluator
         self.paths = 2 * self.size + stepper._locals
         self.often = _assigned_often(action.body)
+        self.domains = [values.values(param.type) for param in action.params]
+        self.body = self.block(action.body, self._emit(self.evaluator.first_local, len(action.params)))
 
     def runs(self) -> Run:
         """The function that tries every instance of the action."""
         first = self.evaluator.first_local
         count = len(self.action.params)
-        body = self.block(self.action.body, self._emit(first, count))
+        body, domains = self.body, self.domains
         if count == 0:
             return body
-        domains = [self.values.values(param.type) for param in self.action.params]
         if count == 1:
             (domain,) = domains
 
