@@ -10,7 +10,7 @@ import click
 from specchk.cli.common import load, print_json, reject
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
-from specchk.core.instantiate import instantiate
+from specchk.core.instantiate import instantiate, survey
 from specchk.lang.diagnostics import Diagnostic, SpecError
 
 
@@ -42,9 +42,9 @@ def _check(file: str) -> tuple[list[Diagnostic], str]:
     except SpecError as error:
         return list(error.diagnostics), ""
     found: list[Diagnostic] = []
-    for model in checked.spec.models:
+    for number, model in enumerate(checked.spec.models):
         try:
-            instantiate(checked, model)
+            survey(checked, model) if number else instantiate(checked, model)
         except SpecError as error:  # what no engine checks yet is for `run` to refuse
             found += [d for d in error.diagnostics if not d.code.startswith("S6") and d not in found]
     spec = checked.spec

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from specchk.core.evaluate import Evaluator
 from specchk.core.undefined import BeyondHorizon, Undefined
 from specchk.core.values import Values
-from specchk.ir.lower import Lowering, lower
+from specchk.ir.lower import Lowering, ground, lower
 from specchk.ir.nodes import Expr, Value
 from specchk.ir.program import Program
 from specchk.ir.verify import verify
@@ -57,6 +57,11 @@ def instantiate(
     program, lowering = lower(checked, fixed, evaluate_constant, Values())
     verify(program)
     return Instance(program, fixed, lowering)
+
+
+def survey(checked: CheckedSpec, model: str) -> None:
+    """Check a model's constants, bounds and initial values without lowering the rest; raises `SpecError`."""
+    ground(checked, choose_model(checked, model, {}), evaluate_constant, Values())
 
 
 def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:

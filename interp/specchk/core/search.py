@@ -67,6 +67,7 @@ class _Search:
     stepper: Stepper = field(init=False)
     properties: Properties = field(init=False)
     symmetry: Symmetry | None = field(init=False, default=None)
+    no_symmetry: str = field(init=False, default="")
     meter: Meter = field(init=False)
     parents: dict[State, State | None] = field(init=False, default_factory=dict)
     outside: set[State] = field(init=False, default_factory=set)
@@ -84,6 +85,7 @@ class _Search:
         if self.options.symmetry:
             self.symmetry = Symmetry(self.program)
             if self.symmetry.order == 1:
+                self.no_symmetry = self.symmetry.reason
                 self.symmetry = None
 
     def run(self) -> Outcome:
@@ -266,7 +268,7 @@ class _Search:
     def _symmetry_text(self) -> str:
         if self.symmetry is not None:
             return f"on ({self.symmetry.order} renamings)"
-        return "off"
+        return f"off ({self.no_symmetry})" if self.no_symmetry else "off"
 
     def _verdict(self) -> Verdict:
         if self.found:

@@ -271,6 +271,13 @@ def lower(
     return program, lowering
 
 
+def ground(checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe) -> None:
+    """Only what a model itself decides: constants in range, types finite, initial values; raises `SpecError`."""
+    lowering = Lowering(checked, model, evaluate, universe)
+    lowering.variables()
+    _constants(lowering)
+
+
 def _of_kind(properties: list[Property], kind: str) -> tuple[Property, ...]:
     return tuple(prop for prop in properties if prop.kind == kind)
 
