@@ -60,8 +60,8 @@ class Models:
         if model.decl is None:
             self.report.add("S502", consts[open_[0]][0].span, f"nothing fixes {constants}", f"pass {sets}")
             return
-        self.report.add("S502", model.decl.span.word(model.name), f"model `{model.name}` leaves {constants} open",
-                        f"add `{bindings}` to the model, or pass {sets}")  # fmt: skip
+        place, message = model.decl.span.word(model.name), f"model `{model.name}` leaves {constants} open"
+        self.report.add("S502", place, message, f"add `{bindings}` to the model, or pass {sets}")
 
     def _selection(
         self, spec: Spec, names: tuple[tree.Name, ...] | None,

@@ -1,0 +1,111 @@
+"""The catalogue of diagnostic codes: complete, true, and in step with docs/diagnostics.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specchk.lang.codes import CODES, Page, explain
+from specchk.lang.codes.document import document
+from specchk.lang.diagnostics import Diagnostic, render
+
+Diagnose = Callable[[str], tuple[Diagnostic, ...]]
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "interp" / "specchk"
+DOCUMENT = ROOT / "docs" / "diagnostics.md"
+ALL = [pytest.param(page, id=code) for code, page in sorted(CODES.items())]
+
+
+def _example(page: Page, directory: Path, diagnose: Diagnose) -> tuple[Diagnostic, ...]:
+    """Write the example of a page into `directory`, the current one, and return what is said of it."""
+    if page.example is None:
+        return diagnose("missing.spec")
+    text = page.example.lstrip("\n")
+    found = re.match(r"spec (\w+)\n", text)
+    assert found, "an example starts with its spec's name"
+    (directory / f"{found[1]}.spec").write_bytes(text.encode("utf-8", "surrogateescape"))
+    for name, other in page.others:
+        (directory / name).write_text(other, encoding="utf-8")
+    return diagnose(f"{found[1]}.spec")
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_code_in_the_source_has_a_page_and_every_page_a_use() -> None:
+    """The catalogue and the code name the same diagnostics."""
+    used: set[str] = set()
+    for path in SOURCES.rglob("*.py"):
+        if path.parent.name != "codes":
+            used |= set(re.findall(r'"([SW]\d{3})"', path.read_text(encoding="utf-8")))
+    assert used == set(CODES)
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_the_example_of_a_page_yields_exactly_its_code(page: Page, empty: Path, diagnose: Diagnose) -> None:
+    """One diagnostic with this code, and no other."""
+    assert [d.code for d in _example(page, empty, diagnose)] == [page.code]
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_the_diagnostic_of_an_example_is_located_and_marked(
+    page: Page, empty: Path, diagnose: Diagnose
+) -> None:
+    """It starts with file:line:column and the code, and carets mark text of the line that is shown."""
+    (found,) = _example(page, empty, diagnose)
+    head, *rest = render(found).splitlines()
+    place = re.match(r"(\w+\.spec):(\d+):(\d+): error (S\d{3}): \S", head)
+    assert place, head
+    assert place[4] == page.code
+    if rest and rest[0].startswith(f"  {place[2]} | "):
+        shown, carets = rest[0], rest[1]
+        assert len(shown) <= 80
+        marked = shown[carets.index("^") : len(carets)]
+        assert marked.strip() or page.code == "S107", "white space is marked only where it is the fault"
+    else:
+        assert page.code in {"S001", "S002", "S003"}, "only what has no text shows none"
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_a_page_is_short_and_says_what_to_do(page: Page) -> None:
+    """A title without a full stop, two pieces of prose that are sentences, at most 12 lines of example."""
+    assert not page.title.endswith(".")
+    assert page.meaning.strip().endswith((".", "?"))
+    assert page.remedy.strip().endswith(".")
+    assert len(page.listing().splitlines()) <= 12
+    assert all(len(line) <= 100 for line in page.listing().splitlines())
+
+
+def test_explain_knows_codes_in_any_case_and_nothing_else() -> None:
+    """The page comes as text 80 columns wide; an unknown code has none."""
+    text = explain("s201")
+    assert text is not None
+    assert text.startswith("S201: ")
+    assert max(map(len, text.splitlines())) <= 80
+    assert explain("S999") is None
+    assert explain("") is None
+
+
+def test_the_document_is_what_the_catalogue_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diagnose: Diagnose, *, rewrite: bool
+) -> None:
+    """docs/diagnostics.md is generated; `--rewrite` generates it again."""
+
+    def printed(page: Page) -> str:
+        directory = tmp_path / page.code
+        directory.mkdir()
+        monkeypatch.chdir(directory)
+        return "\n".join(render(d) for d in _example(page, directory, diagnose))
+
+    text = document(printed)
+    if rewrite:
+        DOCUMENT.parent.mkdir(exist_ok=True)
+        DOCUMENT.write_text(text, encoding="utf-8")
+    assert DOCUMENT.read_text(encoding="utf-8") == text
