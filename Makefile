@@ -1,0 +1,46 @@
+# The two commands of the README, and what they need; everything else is in .ci/run.
+#
+#   make run    check the main spec, spec/replication.spec
+#   make test   run the tests: fast ones always, slow ones sampled (SLOW=1: all of them)
+#
+# Both make .venv on first use.  PYTHON names another interpreter than python3 (3.11 or newer).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+SPEC   ?= spec/replication.spec
+SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
+
+.PHONY: run test lint docs clean
+
+run: $(VENV)/.installed
+	$(BIN)/specchk run $(SPEC)
+
+test: $(VENV)/.tested
+	$(PYTEST) $(if $(SLOW),--slow,--sample-seed=$(SEED)) $(ARGS)
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+# The output of every command in README.md and docs/, as it is now; read the diff.
+docs: $(VENV)/.tested
+	$(BIN)/python -m pytest tests/docs --rewrite
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specchk needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "this Python has no venv; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.tested: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV)

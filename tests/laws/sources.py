@@ -1,0 +1,109 @@
+"""The source files as the laws see them: parsed, with what they import and where."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"specchk": ROOT / "interp" / "specchk", "replog": ROOT / "impl" / "replog"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module; `hidden` when it stands inside a function or class."""
+
+    module: str
+    line: int
+    hidden: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of a package."""
+
+    name: str  # specchk.core.search
+    path: Path
+    text: str
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    @property
+    def room(self) -> str:
+        """`specchk.core` for `specchk.core.search`; a module at the top is a room of its own."""
+        return ".".join(self.name.split(".")[:2])
+
+    @property
+    def shown(self) -> str:
+        return self.path.relative_to(ROOT).as_posix()
+
+    def functions(self) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+        """Every function and method with its dotted name."""
+        yield from _functions(self.tree, ())
+
+
+def _functions(
+    node: ast.AST, outer: tuple[str, ...]
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = (*outer, child.name)
+            if not isinstance(child, ast.ClassDef):
+                yield ".".join(name), child
+            yield from _functions(child, name)
+        else:
+            yield from _functions(child, outer)
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every module of the two packages, by name."""
+    found = [_read(package, path) for package, top in PACKAGES.items() for path in top.rglob("*.py")]
+    return tuple(sorted(found, key=lambda module: module.name))
+
+
+@cache
+def names() -> frozenset[str]:
+    return frozenset(module.name for module in modules())
+
+
+def _read(package: str, path: Path) -> Module:
+    parts = [package, *path.relative_to(PACKAGES[package]).with_suffix("").parts]
+    name = ".".join(part for part in parts if part != "__init__")
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text, str(path))
+    top = {id(node) for node in _at_top(tree.body)}
+    found = [Import(target, node.lineno, id(node) not in top)
+             for node in ast.walk(tree) for target in _targets(node, name, path)]  # fmt: skip
+    return Module(name, path, text, tree, tuple(found))
+
+
+def _at_top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported, inside `if` and `try` too."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try):
+            yield from _at_top([*node.body, *node.orelse])
+
+
+def _targets(node: ast.AST, importer: str, path: Path) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            package = importer.split(".") if path.name == "__init__.py" else importer.split(".")[:-1]
+            base = ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+        yield from (_submodule(base, alias.name) for alias in node.names)
+
+
+def _submodule(base: str, name: str) -> str:
+    """`from package import module` imports the module, `from module import name` the module it is in."""
+    top = base.split(".")[0]
+    if top not in PACKAGES:
+        return base
+    inside = PACKAGES[top].joinpath(*base.split(".")[1:], name)
+    return f"{base}.{name}" if inside.is_dir() or inside.with_suffix(".py").is_file() else base

@@ -1,0 +1,129 @@
+"""Who may import whom: the floors of ARCHITECTURE.md, read from the imports themselves."""
+
+from __future__ import annotations
+
+import sys
+
+from laws.sources import PACKAGES, Import, Module, modules
+
+# Each room may import itself and the rooms named here; `cli` may import everything of its package.
+ROOMS = {
+    "specchk.lang": set(),
+    "specchk.ir": {"specchk.lang"},
+    "specchk.core": {"specchk.ir", "specchk.lang"},
+    "specchk.report": {"specchk.core", "specchk.ir", "specchk.lang"},
+    "specchk.native": {"specchk.core", "specchk.ir", "specchk.lang"},
+    "specchk.symbolic": {"specchk.core", "specchk.ir", "specchk.lang"},
+    "specchk.spark": {"specchk.native", "specchk.core", "specchk.ir", "specchk.lang"},
+    "specchk.conform": {"specchk.native", "specchk.symbolic", "specchk.spark", "specchk.report",
+                        "specchk.core", "specchk.ir", "specchk.lang"},
+    "replog.core": set(),
+    "replog.store": {"replog.core"},
+    "replog.sim": {"replog.store", "replog.core"},
+    "replog.net": {"replog.sim", "replog.store", "replog.core"},
+    "replog.demo": {"replog.sim", "replog.store", "replog.core"},
+}  # fmt: skip
+# The programs: modules at the top of a package, and the room that has one module a command.
+PROGRAMS = {"specchk.cli", "specchk.__main__", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"}
+
+# A heavy library is imported in its rooms only.
+LIBRARIES = {
+    "lark": {"specchk.lang"},
+    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"},
+    "llvmlite": {"specchk.native"},
+    "z3": {"specchk.symbolic"},
+    "pyspark": {"specchk.spark"},
+    "crc32c": {"replog.store"},
+}
+
+# Imports inside a function, each with its reason.
+HIDDEN = {
+    ("specchk.cli.main", "difflib"): "only a mistyped command needs it",
+    ("specchk.cli.repl", "readline"): "changes how a terminal is read, so only where there is one",
+}
+# Modules imported by name: the tables of commands, so that `--help` imports none of them.
+LAZY_TABLES = {"specchk.cli.main", "replog.cli"}
+
+# What would let `replog.core` know of a clock, chance, a thread, a file or a log.
+WORLDLY = {
+    "asyncio", "concurrent", "datetime", "fcntl", "glob", "io", "logging", "mmap", "multiprocessing", "os",
+    "pathlib", "queue", "random", "secrets", "select", "shutil", "signal", "socket", "subprocess", "sys",
+    "tempfile", "threading", "time", "uuid", "warnings",
+}  # fmt: skip
+
+
+def ours(module: Module) -> list[Import]:
+    return [item for item in module.imports if item.module.split(".")[0] in PACKAGES]
+
+
+def others(module: Module) -> list[tuple[Import, str]]:
+    tops = [(item, item.module.split(".")[0]) for item in module.imports]
+    return [(item, top) for item, top in tops if top not in PACKAGES and top != "__future__"]
+
+
+def test_a_room_imports_only_rooms_below_it():
+    """A room knows the rooms of its floor and nothing above or beside it."""
+    found = []
+    for module in modules():
+        if module.room in PROGRAMS - {"replog.demo"} or module.name in PACKAGES:
+            continue
+        assert module.room in ROOMS, f"{module.room} has no floor: give it one here and in ARCHITECTURE.md"
+        allowed = ROOMS[module.room] | {module.room}
+        wrong = [i for i in ours(module) if ".".join(i.module.split(".")[:2]) not in allowed]
+        found += [f"{module.shown}:{i.line} imports {i.module}" for i in wrong]
+    assert not found
+
+
+def test_the_two_packages_do_not_know_each_other():
+    """The log has never heard of specifications, and specchk knows no implementation."""
+    for module in modules():
+        own = module.name.split(".")[0]
+        assert {i.module.split(".")[0] for i in ours(module)} <= {own}, module.shown
+
+
+def test_there_are_no_import_cycles():
+    """Following imports from module to module never leads back, hidden imports included."""
+    graph = {m.name: {i.module for i in ours(m) if i.module != m.name} for m in modules()}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            for target in sorted(graph.get(name, ())):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_imports_are_at_the_top_except_the_listed_ones():
+    """No import is hidden in a function but those that have a reason here, and no reason is stale."""
+    hidden = {(m.name, i.module) for m in modules() for i in m.imports if i.hidden}
+    assert hidden == set(HIDDEN)
+
+
+def test_only_the_tables_of_commands_import_by_name():
+    """`import_module` and `__import__` would walk around every law above."""
+    users = {m.name for m in modules() if "import_module" in m.text or "__import__" in m.text}
+    assert users == LAZY_TABLES
+
+
+def test_heavy_libraries_stay_in_their_rooms():
+    """A library outside the standard one is imported in the rooms listed for it and nowhere else."""
+    for module in modules():
+        for item, top in others(module):
+            if top in sys.stdlib_module_names:
+                continue
+            assert top in LIBRARIES, f"{module.shown}:{item.line}: {top} has no room"
+            assert module.room in LIBRARIES[top], (
+                f"{module.shown}:{item.line}: {top} is not for {module.room}"
+            )
+
+
+def test_the_protocol_core_has_no_clock_chance_threads_or_files():
+    """replog.core imports the standard library only, and nothing of it that reaches the world."""
+    for module in modules():
+        if module.room == "replog.core":
+            tops = {top for _, top in others(module)}
+            assert tops <= set(sys.stdlib_module_names) - WORLDLY, f"{module.shown}: {tops & WORLDLY}"

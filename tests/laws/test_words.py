@@ -1,0 +1,68 @@
+"""What may not stand in the sources: loose ends, output outside of the programs, gaps in tables."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from laws.sources import ROOT, modules
+from specchk.core.operators import RULES
+from specchk.ir import typing
+from specchk.ir.nodes import Op
+
+LOOSE_ENDS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
+TEXTS = ("*.py", "*.spec", "*.md", "*.lark", "*.toml")
+FOLDERS = ("interp", "impl", "conformance", "spec", "tests", "bench", "docs", ".ci")
+PROGRAMS = ("specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo")
+# Modules of a room that also run with `python -m`, in their `main`.
+ALSO_RUN = ("replog.sim.scenario", "replog.sim.sweep")
+# Where everything is caught outside of a program, with the reason.
+CATCHES = {"replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for"}
+
+
+def texts() -> list[Path]:
+    found = [path for folder in FOLDERS for kind in TEXTS for path in (ROOT / folder).rglob(kind)]
+    return sorted([*found, *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile", ROOT / ".ci" / "run"])
+
+
+def test_there_are_no_loose_ends():
+    """A known weakness is a strict xfail or a line in the docs, never a comment."""
+    found = [f"{path.relative_to(ROOT)}:{number}"
+             for path in texts()
+             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+             if LOOSE_ENDS.search(line)]  # fmt: skip
+    assert not found
+
+
+def test_only_programs_print_and_exit():
+    """Output, exit and the standard streams belong to the programs; a room returns values."""
+    found = []
+    for module in modules():
+        if module.name.startswith((*PROGRAMS, *ALSO_RUN)) or module.name.endswith("__main__"):
+            continue
+        for node in ast.walk(module.tree):
+            text = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Call) else ""
+            if re.match(r"(?:print|input|exit|quit)\(|sys\.(?:stdout|stderr|stdin|exit)\b", text):
+                found.append(f"{module.shown}:{node.lineno}: {text}")
+    assert not found
+
+
+def test_only_programs_catch_everything():
+    """`except Exception` elsewhere would turn a bug into a wrong answer; no reason here is stale."""
+    broad = {"Exception", "BaseException"}
+    found = {
+        module.name
+        for module in modules()
+        if not module.name.startswith(PROGRAMS)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)} & broad)
+    }
+    assert found == set(CATCHES)
+
+
+def test_every_operator_has_a_meaning_and_a_type():
+    """The tables of the reference interpreter and of the core's types are total over the operators."""
+    assert set(RULES) == set(Op)
+    assert typing.rules() | typing.LITERALS == set(Op)
