@@ -1,0 +1,273 @@
+"""The controller: the order of its checks, elections, fencing, registration, controlled shutdown, ELR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from core_support import PARTITION
+
+from replog.core.controller import Controller, ControllerConfig, ControllerState
+from replog.core.effects import Fired, Received, Send, Timer
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    ElectReply,
+    ElectRequest,
+    HeartbeatReply,
+    HeartbeatRequest,
+    MetadataRequest,
+    MetadataUpdate,
+    RegisterReply,
+    RegisterRequest,
+)
+from replog.core.protocol import CURRENT
+from replog.core.types import NO_LEADER, BrokerState, Error
+
+NOW = 1_000_000
+
+
+class Cluster:
+    """A controller with three registered, active brokers and one partition led by broker 0."""
+
+    def __init__(self, brokers=3, min_isr=2, **rules):
+        settings = ControllerConfig(min_isr, session_timeout_ms=9_000)
+        self.now = NOW
+        self.controller = Controller(ControllerState(settings, replace(CURRENT, **rules)))
+        self.controller.create_partition(PARTITION, tuple(range(brokers)))
+        self.epochs = {broker: self.register(broker, 1).broker_epoch for broker in range(brokers)}
+        for broker in range(brokers):
+            self.beat(broker)
+
+    @property
+    def image(self):
+        return self.controller.state.partitions[PARTITION]
+
+    def tell(self, source, message, kind):
+        effects = self.controller.handle(Received(source, message), self.now)
+        found = [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]
+        return found[0] if found else None
+
+    def register(self, broker, incarnation, previous=-1):
+        return self.tell(broker, RegisterRequest(broker, incarnation, previous), RegisterReply)
+
+    def beat(self, broker, shutdown=False, version=None):
+        version = self.controller.state.version if version is None else version
+        return self.tell(broker, HeartbeatRequest(broker, self.epochs[broker], version, shutdown), HeartbeatReply)
+
+    def expire(self, *silent):
+        """Let time pass in which only these brokers are silent."""
+        for _ in range(6):
+            self.now += 2_000
+            for broker in self.epochs:
+                if broker not in silent:
+                    self.beat(broker)
+        self.controller.handle(Fired(Timer.SESSION_CHECK), self.now)
+
+    def alter(self, members, **changes):
+        request = AlterPartitionRequest(
+            1,
+            PARTITION,
+            0,
+            self.epochs[0],
+            self.image.leader_epoch,
+            self.image.partition_epoch,
+            tuple((member, self.epochs.get(member, -1)) for member in members),
+        )
+        return self.tell(0, replace(request, **changes), AlterPartitionReply)
+
+    def elect(self, unclean=False):
+        return self.tell(-9, ElectRequest(1, PARTITION, unclean), ElectReply).error
+
+
+def test_an_accepted_shrink_bumps_the_partition_epoch_only():
+    """A12: isr changes, partitionEpoch + 1, leaderEpoch unchanged; the reply has the new state."""
+    cluster = Cluster()
+    before = cluster.image
+    reply = cluster.alter([0, 1])
+    assert cluster.image == replace(before, isr=(0, 1), partition_epoch=before.partition_epoch + 1)
+    assert (reply.error, reply.isr, reply.partition_epoch) == (Error.NONE, (0, 1), before.partition_epoch + 1)
+
+
+def test_a_proposal_that_changes_nothing_succeeds_without_a_new_epoch():
+    """A12: a no-op change is a success and no bump."""
+    cluster = Cluster()
+    before = cluster.image
+    assert cluster.alter([2, 1, 0]).error is Error.NONE
+    assert cluster.image == before
+
+
+CHECKS = [
+    ({"broker_epoch": 99}, Error.STALE_BROKER_EPOCH),
+    ({"broker_id": 77}, Error.STALE_BROKER_EPOCH),
+    ({"partition": "no-0"}, Error.UNKNOWN_TOPIC_OR_PARTITION),
+    ({"leader_epoch": 50}, Error.NOT_CONTROLLER),
+    ({"partition_epoch": 50}, Error.NOT_CONTROLLER),
+    ({"leader_epoch": -1}, Error.FENCED_LEADER_EPOCH),
+    ({"broker_id": 1, "broker_epoch": 3}, Error.INVALID_REQUEST),
+    ({"partition_epoch": -3}, Error.INVALID_UPDATE_VERSION),
+    ({"new_isr": ()}, Error.INVALID_REQUEST),
+    ({"new_isr": ((0, 2), (0, 2))}, Error.INVALID_REQUEST),
+    ({"new_isr": ((1, 3),)}, Error.INVALID_REQUEST),
+    ({"new_isr": ((0, 2), (8, -1))}, Error.INVALID_REQUEST),
+    ({"is_recovering": True}, Error.INVALID_REQUEST),
+    ({"new_isr": ((0, 2), (1, 77))}, Error.INELIGIBLE_REPLICA),
+]
+
+
+@pytest.mark.parametrize(("changes", "error"), CHECKS)
+def test_a_proposal_is_refused_with_the_error_of_the_first_broken_rule(changes, error):
+    """A12: each rule has its error, and nothing changes."""
+    cluster = Cluster()
+    assert cluster.epochs == {0: 2, 1: 3, 2: 4}
+    before = cluster.image
+    assert cluster.alter([0, 1], **changes).error is error
+    assert cluster.image == before
+
+
+@pytest.mark.parametrize("rank", range(len(CHECKS) - 1))
+def test_the_checks_come_in_kafkas_order(rank):
+    """A12: a request that also breaks a later rule gets the error of the earlier one."""
+    first, error = CHECKS[rank]
+    for later, _ in CHECKS[rank + 1 :]:
+        assert Cluster().alter([0, 1], **{**later, **first}).error is error
+
+
+def test_a_fenced_or_leaving_member_is_not_admitted():
+    """KIP-841: INELIGIBLE_REPLICA for members that are not active."""
+    cluster = Cluster()
+    cluster.expire(2)
+    assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
+    assert cluster.alter([0, 1, 2]).error is Error.INELIGIBLE_REPLICA
+
+
+def test_a_silent_leader_is_fenced_and_the_next_replica_leads():
+    """A15, A23: out of the ISR, leader epoch + 1, first active ISR member in assignment order."""
+    cluster = Cluster()
+    epoch = cluster.image.leader_epoch
+    cluster.expire(0)
+    assert (cluster.image.leader, cluster.image.isr) == (1, (1, 2))
+    assert cluster.image.leader_epoch == epoch + 1
+
+
+def test_the_last_member_stays_in_the_isr_without_a_leader():
+    """A15: the ISR never becomes empty without ELR; nobody leads until it returns."""
+    cluster = Cluster()
+    cluster.alter([0])
+    cluster.expire(0)
+    assert (cluster.image.leader, cluster.image.isr) == (NO_LEADER, (0,))
+    cluster.beat(0)
+    assert (cluster.image.leader, cluster.image.isr) == (0, (0,))
+
+
+def test_an_unfenced_broker_does_not_return_to_the_isr_by_itself():
+    """A23: unfencing makes it a candidate again only by its leader's proposal."""
+    cluster = Cluster()
+    cluster.expire(2)
+    cluster.beat(2)
+    assert cluster.controller.state.brokers[2].state is BrokerState.ACTIVE
+    assert cluster.image.isr == (0, 1)
+
+
+def test_a_broker_is_unfenced_only_after_it_knows_of_its_registration():
+    """A23: the heartbeat's metadata version must reach the registration."""
+    cluster = Cluster()
+    cluster.expire(2)
+    cluster.epochs[2] = cluster.register(2, 2).broker_epoch
+    assert cluster.beat(2, version=cluster.epochs[2] - 1).is_fenced
+    assert not cluster.beat(2, version=cluster.epochs[2]).is_fenced
+
+
+def test_a_new_incarnation_waits_for_the_old_session_and_gets_a_new_epoch():
+    """A23: DUPLICATE_BROKER_REGISTRATION while the old one may live; then a later broker epoch."""
+    cluster = Cluster()
+    assert cluster.register(1, 2).error is Error.DUPLICATE_BROKER_REGISTRATION
+    cluster.expire(1)
+    reply = cluster.register(1, 2)
+    assert reply.error is Error.NONE
+    assert reply.broker_epoch > cluster.epochs[1]
+    assert cluster.register(1, 2) == reply
+    assert cluster.beat(1).error is Error.STALE_BROKER_EPOCH
+
+
+def test_preferred_election_keeps_the_old_leader_in_the_isr():
+    """A15: the first replica leads again, nobody leaves; refused when it may not, or need not."""
+    cluster = Cluster()
+    assert cluster.elect() is Error.ELECTION_NOT_NEEDED
+    cluster.expire(0)
+    assert cluster.elect() is Error.PREFERRED_LEADER_NOT_AVAILABLE
+    cluster.beat(0)
+    reply = cluster.alter(
+        [0, 1, 2], broker_id=1, broker_epoch=cluster.epochs[1], partition_epoch=cluster.image.partition_epoch
+    )
+    assert reply.error is Error.NONE
+    assert cluster.elect() is Error.NONE
+    assert (cluster.image.leader, cluster.image.isr) == (0, (0, 1, 2))
+
+
+def test_unclean_election_needs_to_be_asked_for():
+    """A16: never by itself unless enabled; then ISR = {leader}, recovering."""
+    cluster = Cluster()
+    cluster.alter([0])
+    assert cluster.elect(unclean=True) is Error.ELECTION_NOT_NEEDED
+    cluster.expire(0)
+    assert cluster.image.leader == NO_LEADER
+    assert cluster.elect(unclean=True) is Error.NONE
+    assert (cluster.image.leader, cluster.image.isr, cluster.image.is_recovering) == (1, (1,), True)
+    enabled = Cluster(unclean_election=True)
+    enabled.alter([0])
+    enabled.expire(0)
+    assert enabled.image.leader == 1
+
+
+def test_a_leaving_broker_is_let_go_when_it_leads_nothing_and_everyone_knows():
+    """A29: CONTROLLED_SHUTDOWN takes it out of ISR and leadership, SHUTDOWN_NOW after all have heard."""
+    cluster = Cluster()
+    assert not cluster.beat(0, shutdown=True).should_shut_down
+    assert (cluster.image.leader, cluster.image.isr) == (1, (1, 2))
+    cluster.beat(1)
+    assert not cluster.beat(0, shutdown=True).should_shut_down
+    cluster.beat(2)
+    assert cluster.beat(0, shutdown=True).should_shut_down
+
+
+def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
+    """A17: ELR holds the last full-enough ISR; an empty ISR is led from the ELR; an unclean return leaves it."""
+    cluster = Cluster(elr=True)
+    cluster.alter([0, 1])
+    cluster.expire(1)
+    assert (cluster.image.isr, cluster.image.elr) == ((0,), (1,))
+    cluster.expire(0, 1)
+    assert (cluster.image.isr, cluster.image.elr, cluster.image.leader) == ((), (0, 1), NO_LEADER)
+    cluster.register(0, 2)
+    assert cluster.image.elr == (1,)
+    cluster.beat(1)
+    assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (1, (1,), ())
+
+
+def test_a_clean_return_keeps_its_place_in_the_elr():
+    """A17, KIP-966: the marker's broker epoch shows that nothing was lost."""
+    cluster = Cluster(elr=True)
+    cluster.alter([0, 1])
+    cluster.expire(1)
+    cluster.register(1, 2, previous=cluster.epochs[1])
+    assert cluster.image.elr == (1,)
+
+
+def test_metadata_is_sent_from_where_a_broker_is_or_as_a_snapshot():
+    """Consecutive versions if they are remembered, else the latest alone."""
+    cluster = Cluster()
+    latest = cluster.controller.state.version
+    update = cluster.tell(1, MetadataRequest(1, latest - 2), MetadataUpdate)
+    assert [image.version for image in update.images] == [latest - 1, latest]
+    snapshot = cluster.tell(1, MetadataRequest(1, -1), MetadataUpdate)
+    assert [image.version for image in snapshot.images] == [latest]
+
+
+def test_a_copy_is_independent():
+    """A snapshot of the controller does not see later changes."""
+    cluster = Cluster()
+    twin = cluster.controller.copy()
+    cluster.expire(0)
+    assert twin.state.partitions[PARTITION].leader == 0
+    assert cluster.image.leader == 1

@@ -1,0 +1,225 @@
+"""A follower: fetching, truncation by every historical rule, out of range, and replies it must ignore."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from core_support import NOW, following, log_of, metadata, sent
+
+from replog.core.effects import Append, Reset, SetTimer, StoreEpochs, Timer, Truncate
+from replog.core.follower import truncation_point
+from replog.core.messages import (
+    EARLIEST,
+    LATEST,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+)
+from replog.core.protocol import CURRENT, Truncation, TruncateWhen
+from replog.core.state import FetchPhase
+from replog.core.types import UNDEFINED, Batch, EpochEnd, Error
+
+
+def ask(replica):
+    """Ring the fetch timer and return the request that goes out."""
+    (request,) = sent(replica.fire(Timer.SEND_FETCH, 0, NOW))
+    return request
+
+
+def answer(replica, **fields):
+    """Let the replica ask, and answer with a fetch reply."""
+    request = ask(replica)
+    fields = {"error": Error.NONE, "high_watermark": 0, "log_start": 0, **fields}
+    return replica.receive(0, FetchReply(request.correlation, **fields), NOW)
+
+
+def test_a_fetch_says_where_the_log_ends_and_in_which_epoch():
+    """A5: fetchOffset is the LEO, lastFetchedEpoch the latest epoch known; one request in flight."""
+    follower = following(log_of(0, 0, 2), epoch=3)
+    request = ask(follower)
+    assert isinstance(request, FetchRequest)
+    assert (request.replica_id, request.leader_epoch, request.fetch_offset) == (1, 3, 3)
+    assert (request.last_fetched_epoch, request.broker_epoch) == (2, 2)
+    assert sent(follower.fire(Timer.SEND_FETCH, 0, NOW)) == []
+
+
+def test_records_are_appended_and_the_high_watermark_follows_as_far_as_the_log():
+    """A8, I6: HW is assigned, clamped to the LEO, and may go down."""
+    follower = following()
+    answer(follower, batches=(Batch(0, 0, 2),), high_watermark=9)
+    assert (follower.state.log.leo, follower.state.log.hw) == (2, 2)
+    answer(follower, high_watermark=1)
+    assert follower.state.log.hw == 1
+
+
+def test_each_epochs_entry_is_stored_right_before_its_first_record():
+    """The disk never has a later epoch's entry before an earlier epoch's records."""
+    follower = following()
+    effects = answer(follower, batches=(Batch(0, 0, 1), Batch(1, 0, 1), Batch(2, 3, 1)))
+    on_disk = [e for e in effects if isinstance(e, Append | StoreEpochs)]
+    assert on_disk == [
+        StoreEpochs(((0, 0),)),
+        Append((Batch(0, 0, 1), Batch(1, 0, 1))),
+        StoreEpochs(((0, 0), (3, 2))),
+        Append((Batch(2, 3, 1),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [(Batch(1, 0, 1),), (Batch(0, 0, 0),), (Batch(0, 0, -1),), (Batch(0, -1, 1),), (Batch(0, 0, 1), Batch(2, 0, 1))],
+)
+def test_records_that_do_not_continue_the_log_change_nothing(batches):
+    """A leader that lies about offsets, counts or epochs is asked again after the backoff."""
+    follower = following()
+    effects = answer(follower, batches=batches, high_watermark=7)
+    assert effects == [SetTimer(Timer.SEND_FETCH, follower.state.config.fetch_backoff_ms)]
+    assert (follower.state.log.leo, follower.state.log.hw) == (0, 0)
+
+
+def test_a_diverging_answer_cuts_and_does_nothing_else():
+    """F5, B12: log epochs [0,0,1,1,1], Diverging(0,3) -> cut to 2; HW is not the reply's."""
+    follower = following(log_of(0, 0, 1, 1, 1), epoch=2)
+    effects = answer(follower, high_watermark=5, diverging=EpochEnd(0, 3))
+    assert (follower.state.log.leo, follower.state.log.hw) == (2, 0)
+    assert effects[:2] == [Truncate(2), StoreEpochs(((0, 0),))]
+    request = ask(follower)
+    assert (request.fetch_offset, request.last_fetched_epoch) == (2, 0)
+
+
+def test_an_epoch_the_follower_never_knew_cuts_to_where_its_own_begins():
+    """F5: follower cache (1,0), answer (0,4) -> cut to 0."""
+    follower = following(log_of(1, 1), epoch=3)
+    answer(follower, diverging=EpochEnd(0, 4))
+    assert follower.state.log.leo == 0
+
+
+def test_a_reply_to_a_request_of_before_the_epoch_change_is_ignored():
+    """P19, KAFKA-13207: in-flight replies of the old epoch change nothing."""
+    follower = following(log_of(0))
+    old = ask(follower)
+    follower.apply(metadata(0, 1, 2, version=2), 2, NOW)
+    late = FetchReply(old.correlation, Error.NONE, 1, 0, (Batch(1, 0, 1),))
+    follower.receive(0, late, NOW)
+    assert follower.state.log.leo == 1
+
+
+def test_a_duplicate_reply_is_applied_once():
+    """The same reply twice appends once."""
+    follower = following()
+    request = ask(follower)
+    reply = FetchReply(request.correlation, Error.NONE, 0, 0, (Batch(0, 0, 1),))
+    follower.receive(0, reply, NOW)
+    follower.receive(0, reply, NOW)
+    assert follower.state.log.leo == 1
+
+
+def test_a_fenced_fetch_waits_for_metadata_and_an_unknown_epoch_is_tried_again():
+    """A8: FENCED_LEADER_EPOCH stops the fetcher until new metadata; others back off."""
+    follower = following()
+    backoff = SetTimer(Timer.SEND_FETCH, follower.state.config.fetch_backoff_ms)
+    assert answer(follower, error=Error.UNKNOWN_LEADER_EPOCH) == [backoff]
+    assert answer(follower, error=Error.FENCED_LEADER_EPOCH) == []
+    assert follower.fire(Timer.SEND_FETCH, 0, NOW) == []
+    follower.apply(metadata(0, 1, 2, version=2), 2, NOW)
+    assert isinstance(ask(follower), FetchRequest)
+
+
+def test_a_lost_request_is_sent_again():
+    """The timeout of the request in flight sends a new one; of an older one, nothing."""
+    follower = following()
+    request = ask(follower)
+    assert sent(follower.fire(Timer.FETCH_TIMEOUT, request.correlation - 1, NOW)) == []
+    (again,) = sent(follower.fire(Timer.FETCH_TIMEOUT, request.correlation, NOW))
+    assert again.correlation != request.correlation
+
+
+def test_out_of_range_above_the_leaders_end_cuts_to_it():
+    """A9, I27: the leader's LATEST is below the LEO: cut, and fetch on."""
+    follower = following(log_of(0, 0, 0))
+    answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
+    request = ask(follower)
+    assert isinstance(request, ListOffsetsRequest)
+    assert request.which == LATEST
+    follower.receive(0, ListOffsetsReply(request.correlation, Error.NONE, 1), NOW)
+    assert follower.state.log.leo == 1
+    assert isinstance(ask(follower), FetchRequest)
+
+
+def test_out_of_range_below_the_leaders_start_begins_anew_there():
+    """A9: the leader's EARLIEST is past the LEO: drop everything."""
+    follower = following(log_of(0))
+    answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
+    follower.receive(0, ListOffsetsReply(ask(follower).correlation, Error.NONE, 50), NOW)
+    request = ask(follower)
+    assert request.which == EARLIEST
+    effects = follower.receive(0, ListOffsetsReply(request.correlation, Error.NONE, 40), NOW)
+    assert effects[:2] == [Reset(40), StoreEpochs(())]
+    assert (follower.state.log.log_start, follower.state.log.leo, follower.state.log.hw) == (40, 40, 40)
+
+
+def test_hw_truncation_cuts_on_becoming_follower():
+    """B1: up to 0.10 a new follower cuts at its own HW, whatever the leader has."""
+    log = log_of(0, 0, 0)
+    log.assign_hw(1)
+    follower = following(log, protocol=replace(CURRENT, truncation=Truncation.HW))
+    assert follower.state.log.leo == 1
+
+
+def test_epoch_truncation_asks_until_the_logs_agree():
+    """A21, KIP-279: an answer about an unknown epoch cuts, and asks again about a lower one."""
+    follower = following(
+        log_of(0, 0, 2, 2, 4), epoch=5, protocol=replace(CURRENT, truncation=Truncation.KAFKA7415)
+    )
+    request = ask(follower)
+    assert isinstance(request, EpochEndRequest)
+    assert request.epoch == 4
+    follower.receive(0, EpochEndReply(request.correlation, Error.NONE, EpochEnd(3, 4)), NOW)
+    assert follower.state.log.leo == 4
+    request = ask(follower)
+    assert request.epoch == 2
+    follower.receive(0, EpochEndReply(request.correlation, Error.NONE, EpochEnd(2, 3)), NOW)
+    assert follower.state.log.leo == 3
+    assert follower.state.following is not None
+    assert follower.state.following.phase is FetchPhase.FETCHING
+
+
+def test_an_undefined_answer_falls_back_to_the_high_watermark():
+    """B4: (-1, -1) means cut at HW."""
+    log = log_of(0, 0, 0)
+    log.assign_hw(1)
+    assert truncation_point(following(log).state, UNDEFINED) == (1, True)
+
+
+def test_the_same_leader_in_a_later_epoch_is_not_asked_under_the_old_rule():
+    """B6: with LEADER_ID_CHANGE a missed epoch leaves the log uncut; today every epoch counts."""
+    for when, phase in (
+        (TruncateWhen.LEADER_ID_CHANGE, FetchPhase.FETCHING),
+        (TruncateWhen.EVERY_EPOCH, FetchPhase.TRUNCATING),
+    ):
+        rules = replace(CURRENT, truncation=Truncation.KIP279, truncate_when=when)
+        follower = following(log_of(0), protocol=rules)
+        assert follower.state.following is not None
+        follower.state.following.phase = FetchPhase.FETCHING
+        follower.apply(metadata(0, 2, 2, version=2), 2, NOW)
+        assert follower.state.following.phase is phase
+
+
+def test_without_a_leader_nobody_is_asked():
+    """A19: leader none stops the fetcher; the log stays."""
+    follower = following(log_of(0))
+    follower.apply(metadata(-1, 1, 2, version=2), 2, NOW)
+    assert follower.fire(Timer.SEND_FETCH, 0, NOW) == []
+    assert follower.state.log.leo == 1
+
+
+def test_an_older_image_changes_nothing():
+    """A19: a partition epoch that is not newer is ignored."""
+    follower = following(log_of(0), epoch=3)
+    before = follower.state.dump()
+    follower.apply(metadata(1, 9, 1, version=9), 2, NOW)
+    assert follower.state.dump() == before

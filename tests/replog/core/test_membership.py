@@ -1,0 +1,113 @@
+"""A broker process as a member: registration, heartbeats, metadata in order."""
+
+from __future__ import annotations
+
+from core_support import NOW, PARTITION, metadata, sent
+
+from replog.core.broker import Broker
+from replog.core.effects import Fired, Received, ShutDown, Timer
+from replog.core.membership import Membership
+from replog.core.messages import (
+    HeartbeatReply,
+    HeartbeatRequest,
+    MetadataRequest,
+    MetadataUpdate,
+    RegisterReply,
+    RegisterRequest,
+)
+from replog.core.replica import Replica
+from replog.core.state import ReplicaState
+from replog.core.types import Error, Role
+
+
+def broker(**fields) -> Broker:
+    return Broker(Membership(1, 4, **fields), Replica(ReplicaState(1)))
+
+
+def registered(**fields) -> Broker:
+    process = broker(**fields)
+    process.handle(Received(-1, RegisterReply(4, Error.NONE, 7)), NOW)
+    return process
+
+
+def update(process: Broker, *versions: int):
+    images = tuple(metadata(0, v, v, version=v) for v in versions)
+    return process.handle(Received(-1, MetadataUpdate(images)), NOW)
+
+
+def test_a_start_registers_and_keeps_trying():
+    """The first message is a registration with the incarnation; the heartbeat timer repeats it."""
+    process = broker(previous_broker_epoch=3)
+    assert sent(process.start()) == [RegisterRequest(1, 4, 3)]
+    assert sent(process.handle(Fired(Timer.HEARTBEAT), NOW)) == [RegisterRequest(1, 4, 3)]
+
+
+def test_a_refused_or_foreign_registration_changes_nothing():
+    """Errors, and replies to another incarnation, are ignored."""
+    process = broker()
+    process.handle(Received(-1, RegisterReply(4, Error.DUPLICATE_BROKER_REGISTRATION, -1)), NOW)
+    process.handle(Received(-1, RegisterReply(3, Error.NONE, 9)), NOW)
+    assert process.membership.broker_epoch == -1
+
+
+def test_a_registered_broker_asks_for_metadata_and_heartbeats():
+    """The registration's answer leads to a metadata request and a heartbeat with the broker epoch."""
+    process = broker()
+    out = process.handle(Received(-1, RegisterReply(4, Error.NONE, 7)), NOW)
+    assert sent(out) == [MetadataRequest(1, -1), HeartbeatRequest(1, 7, -1)]
+
+
+def test_metadata_is_applied_in_order_after_a_first_snapshot():
+    """The first version may be any; a gap asks for what is missing and applies nothing."""
+    process = registered()
+    update(process, 5)
+    assert process.state.leader_epoch == 5
+    assert sent(update(process, 7)) == [MetadataRequest(1, 5)]
+    assert process.state.leader_epoch == 5
+    update(process, 6, 7)
+    assert (process.state.leader_epoch, process.membership.metadata_version) == (7, 7)
+    update(process, 6)
+    assert process.state.leader_epoch == 7
+
+
+def test_a_coalescing_broker_jumps_to_the_latest():
+    """With `coalesces`, versions in between are never seen."""
+    process = registered(coalesces=True)
+    update(process, 2)
+    update(process, 4, 9)
+    assert (process.state.leader_epoch, process.membership.metadata_version) == (9, 9)
+
+
+def test_an_unregistered_broker_applies_no_metadata():
+    """Without a broker epoch a process has no role."""
+    process = broker()
+    update(process, 1)
+    assert process.state.role is Role.NONE
+    assert PARTITION == process.state.partition
+
+
+def test_a_stale_broker_epoch_makes_it_register_again():
+    """STALE_BROKER_EPOCH ends the membership of this registration."""
+    process = registered()
+    process.handle(Received(-1, HeartbeatReply(7, Error.STALE_BROKER_EPOCH, True, False)), NOW)
+    assert sent(process.handle(Fired(Timer.HEARTBEAT), NOW)) == [RegisterRequest(1, 4, -1)]
+
+
+def test_a_shutdown_is_granted_only_to_who_asked():
+    """A29: the wish goes with heartbeats; the grant gives the ShutDown effect."""
+    process = registered()
+    grant = Received(-1, HeartbeatReply(7, Error.NONE, False, True))
+    assert process.handle(grant, NOW) == []
+    (wish,) = sent(process.shut_down())
+    assert wish.wants_shutdown
+    assert process.handle(grant, NOW) == [ShutDown()]
+
+
+def test_a_copy_of_a_broker_runs_on_its_own():
+    """A snapshot equals the original until one of them moves."""
+    process = registered()
+    update(process, 1)
+    twin = process.copy()
+    assert twin.state == process.state
+    update(process, 2)
+    assert (twin.state.leader_epoch, process.state.leader_epoch) == (1, 2)
