@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specchk.core.verdict import Violation
+from specchk.ir.footprint import live_points
 from specchk.ir.program import Point, Program
 
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
-    """The points that were never reached, in source order of the program."""
-    return [point for point, count in zip(program.points, counts, strict=True) if count == 0]
+    """The points never reached, in source order; what the constants decide is not counted."""
+    live = live_points(program)
+    pairs = enumerate(zip(program.points, counts, strict=True))
+    return [point for index, (point, count) in pairs if count == 0 and index in live]
 
 
 def describe(point: Point) -> str:

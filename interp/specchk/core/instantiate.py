@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from specchk.core.evaluate import Evaluator
+from specchk.core.initial import CONSTANT_LOCALS
 from specchk.core.undefined import BeyondHorizon, Undefined
 from specchk.core.values import Values
 from specchk.ir.lower import Lowering, ground, lower
 from specchk.ir.nodes import Expr, Value
 from specchk.ir.program import Program
+from specchk.ir.simplify import simplify
+from specchk.ir.types import cardinality
 from specchk.ir.verify import verify
 from specchk.lang import tree
 from specchk.lang.diagnostics import Diagnostic, SpecError, nearest
@@ -22,7 +25,7 @@ from specchk.lang.frontend import CheckedSpec, choose_model
 from specchk.lang.models import FixedModel
 from specchk.lang.source import Source, Span
 
-MAX_CONSTANT_LOCALS = 1000
+MAX_TRIES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Instance:
 def evaluate_constant(expr: Expr) -> Value:
     """The value of a constant expression; a `SpecError` where it has none."""
     try:
-        return Evaluator(0).compile(expr)([0] * MAX_CONSTANT_LOCALS)
+        return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
     except Undefined as undefined:
         raise SpecError(
             [Diagnostic("S511", f"this constant has no value: {undefined.reason}", undefined.span)]
@@ -56,12 +59,35 @@ def instantiate(
         _select(checked, fixed, properties)
     program, lowering = lower(checked, fixed, evaluate_constant, Values())
     verify(program)
+    program = simplify(program, _fold)
+    verify(program)
+    _bounded(program)
     return Instance(program, fixed, lowering)
+
+
+def _fold(expr: Expr) -> Value | None:
+    """The value of a constant expression; None where it is undefined or beyond a horizon."""
+    try:
+        return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
+    except (Undefined, BeyondHorizon):
+        return None
 
 
 def survey(checked: CheckedSpec, model: str) -> None:
     """Check a model's constants, bounds and initial values without lowering the rest; raises `SpecError`."""
     ground(checked, choose_model(checked, model, {}), evaluate_constant, Values())
+
+
+def _bounded(program: Program) -> None:
+    """Refuse variables left to `init` that have more values than can be tried one by one."""
+    tries = 1
+    for start, variable in zip(program.starts, program.variables, strict=True):
+        if start.value is None and start.choices is None:
+            tries *= cardinality(variable.type)
+            if tries > MAX_TRIES:
+                message = f"`init` would have to try {tries} values for what is left open up to here"
+                hint = f"give `{variable.name}` a value (`= e`) or choices (`in e`)"
+                raise SpecError([Diagnostic("S510", message, variable.span, hint)])
 
 
 def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:

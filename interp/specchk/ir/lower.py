@@ -272,7 +272,7 @@ def lower(
 
 
 def ground(checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe) -> None:
-    """Only what a model itself decides: constants in range, types finite, initial values; raises `SpecError`."""
+    """Only what a model decides: constants in range, types finite, initial values; else `SpecError`."""
     lowering = Lowering(checked, model, evaluate, universe)
     lowering.variables()
     _constants(lowering)

@@ -1,0 +1,85 @@
+"""Which variables an action reads and writes, and a property reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from specchk.ir.nodes import Assign, Block, Choice, Cover, Either, Expr, Var, When
+from specchk.ir.program import Action, Program, Property
+from specchk.ir.verify import properties
+from specchk.ir.walk import expressions, inside, roots
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Positions of variables; a partial write (`x'[k] = e`) also reads its variable."""
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+
+
+def of_action(action: Action) -> Footprint:
+    """What an action touches."""
+    assigned = list(assignments(action.body))
+    reads = _read(roots(action.body)) | {stmt.slot for stmt in assigned if stmt.path}
+    return Footprint(frozenset(reads), frozenset(stmt.slot for stmt in assigned))
+
+
+def of_property(prop: Property) -> Footprint:
+    """What a property looks at, before or after a step."""
+    return Footprint(frozenset(_read([prop.body])), frozenset())
+
+
+def _read(found: Iterable[Expr]) -> set[int]:
+    return {node.slot for root in found for node in inside(root) if isinstance(node, Var)}
+
+
+def assignments(body: Block) -> Iterator[Assign]:
+    """Every assignment in a block, in order."""
+    for stmt in body:
+        match stmt:
+            case Assign():
+                yield stmt
+            case Choice():
+                yield from assignments(stmt.body)
+            case Either():
+                for branch in stmt.branches:
+                    yield from assignments(branch)
+            case When():
+                yield from assignments(stmt.then)
+                yield from assignments(stmt.orelse)
+
+
+def live_points(program: Program) -> frozenset[int]:
+    """The coverage points that can still be counted: constants decide some branches away."""
+    found = {node.point for node in expressions(program) if isinstance(node, Cover)}
+    for action in program.actions:
+        found.add(action.point)
+        found.update(_branch_points(action.body))
+    return frozenset(found)
+
+
+def _branch_points(body: Block) -> Iterator[int]:
+    for stmt in body:
+        match stmt:
+            case Choice():
+                yield from _branch_points(stmt.body)
+            case Either():
+                yield from stmt.points
+                for branch in stmt.branches:
+                    yield from _branch_points(branch)
+            case When():
+                yield from stmt.points
+                yield from _branch_points(stmt.then)
+                yield from _branch_points(stmt.orelse)
+
+
+def unused_variables(program: Program) -> list[str]:
+    """Variables that no action and no property reads."""
+    reads: set[int] = set()
+    for action in program.actions:
+        reads |= of_action(action).reads
+    for prop in properties(program):
+        reads |= of_property(prop).reads
+    return [variable.name for slot, variable in enumerate(program.variables) if slot not in reads]
