@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
+MEMORY_EVERY_S = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -30,11 +32,12 @@ class Progress:
 
 
 class Meter:
-    """Measures one run against its budget; asked now and then, not for every state."""
+    """Measures one run against its budget; cheap enough to be asked for every state."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.started = time.monotonic()
+        self._memory_asked = -MEMORY_EVERY_S
 
     @property
     def seconds(self) -> float:
@@ -48,9 +51,16 @@ class Meter:
             return f"the limit of {budget.max_states} states (--max-states) was reached"
         if budget.max_seconds is not None and self.seconds >= budget.max_seconds:
             return f"the limit of {budget.max_seconds:g} s (--max-seconds) was reached"
-        if budget.max_memory_bytes is not None and resident_bytes() >= budget.max_memory_bytes:
+        if budget.max_memory_bytes is not None and self._too_large(budget.max_memory_bytes):
             return f"the limit of {budget.max_memory_bytes} bytes of memory (--max-memory) was reached"
         return None
+
+    def _too_large(self, limit: int) -> bool:
+        """Whether memory is over the limit; looked at now and then, because looking takes a while."""
+        if self.seconds - self._memory_asked < MEMORY_EVERY_S:
+            return False
+        self._memory_asked = self.seconds
+        return resident_bytes() >= limit
 
 
 def resident_bytes() -> int:

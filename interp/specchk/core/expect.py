@@ -54,7 +54,13 @@ def _answers(violation: Violation, expect: decls.Expect) -> bool:
         return (
             violation.kind == "unreachable" and expect.name is not None and violation.name == expect.name.full
         )
-    return expect.kind == "violates" and expect.name is not None and violation.name == expect.name.full
+    kinds = ("invariant", "step invariant", "liveness")
+    return (
+        expect.kind == "violates"
+        and violation.kind in kinds
+        and expect.name is not None
+        and violation.name == expect.name.full
+    )
 
 
 def describe(violation: Violation) -> str:

@@ -7,8 +7,12 @@ from itertools import product
 from typing import Any
 
 from specchk.core.evaluate import Evaluator
+from specchk.core.undefined import BeyondHorizon, Undefined
 from specchk.core.values import State, Values
+from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
+
+CONSTANT_LOCALS = 1000
 
 
 def initial_states(program: Program) -> list[State]:
@@ -17,16 +21,13 @@ def initial_states(program: Program) -> list[State]:
 
 
 def _candidates(program: Program) -> Iterator[State]:
-    constant = Evaluator(0)
     values = Values()
-    locals_ = [0] * 1000
     domains: list[tuple[Any, ...]] = []
     for start, variable in zip(program.starts, program.variables, strict=True):
         if start.value is not None:
-            domains.append((constant.compile(start.value)(list(locals_)),))
+            domains.append((_constant(start.value),))
         elif start.choices is not None:
-            chosen: Any = constant.compile(start.choices)(list(locals_))
-            domains.append(tuple(chosen))
+            domains.append(_constant(start.choices))
         else:
             domains.append(values.values(variable.type))
     evaluator = Evaluator(len(program.variables))
@@ -35,3 +36,10 @@ def _candidates(program: Program) -> Iterator[State]:
         env = [*state, *state, *([0] * (max((n for _, n in tests), default=0) + 1))]
         if all(test(env) for test, _ in tests):
             yield state
+
+
+def _constant(expr: Expr) -> Any:
+    try:
+        return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
+    except BeyondHorizon:
+        raise Undefined(expr.span, "an initial value is above its horizon") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from specchk.core.evaluate import Evaluator
@@ -14,6 +14,15 @@ from specchk.core.verdict import Blame
 from specchk.ir.program import Program, Property
 
 Test = Callable[[list[Any]], Any]
+
+
+class NoAnswer(Exception):
+    """A constraint, a witness or a `deadlock ok` is undefined in a state."""
+
+    def __init__(self, prop: Property, undefined: Undefined) -> None:
+        self.name = prop.name
+        self.blame = Blame(undefined.span, undefined.reason, ())
+        super().__init__(undefined.reason)
 
 
 class Properties:
@@ -41,29 +50,35 @@ class Properties:
         return [*state, *(after if after is not None else state), *([0] * self._locals)]
 
     def failed(
-        self, env: list[Any], among: list[tuple[Property, Test]]
+        self, env: list[Any], among: list[tuple[Property, Test]], known: Container[tuple[str, str]] = ()
     ) -> Iterator[tuple[Property, str, Blame]]:
-        """The properties that fail, with kind and blame; an undefined one fails as `undefined`."""
+        """The properties that fail, with kind and blame; an undefined one fails as `undefined`.
+
+        Failures that are `known`, as (kind, name), are left out: finding the blame takes a while.
+        """
         for prop, test in among:
             try:
                 if test(env):
                     continue
             except Undefined as undefined:
-                yield prop, "undefined", Blame(undefined.span, undefined.reason, ())
+                if ("undefined", prop.name) not in known:
+                    yield prop, "undefined", Blame(undefined.span, undefined.reason, ())
                 continue
-            yield prop, prop.kind, blame(prop, self._quiet, env)
+            if (prop.kind, prop.name) not in known:
+                yield prop, prop.kind, blame(prop, self._quiet, env)
 
     def inside(self, env: list[Any]) -> bool:
-        """Whether a state satisfies all constraints; one that is undefined does not."""
-        return all(_true(test, env) for _, test in self._constraints)
+        """Whether a state satisfies all constraints; raises `NoAnswer`."""
+        return all(answer(prop, test, env) for prop, test in self._constraints)
 
     def may_deadlock(self, env: list[Any]) -> bool:
-        """Whether `deadlock ok` says that this end is fine."""
-        return any(_true(test, env) for _, test in self._deadlock_ok)
+        """Whether `deadlock ok` says that this end is fine; raises `NoAnswer`."""
+        return any(answer(prop, test, env) for prop, test in self._deadlock_ok)
 
 
-def _true(test: Test, env: list[Any]) -> bool:
+def answer(prop: Property, test: Test, env: list[Any]) -> bool:
+    """Whether a predicate is true in an environment; raises `NoAnswer`."""
     try:
         return bool(test(env))
-    except Undefined:
-        return False
+    except Undefined as undefined:
+        raise NoAnswer(prop, undefined) from None

@@ -26,18 +26,15 @@ def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry:
 
     The counts of the stepper are left as they were: replaying is not coverage.
     """
-    counts, cuts = list(stepper.counts), stepper.horizon_cuts
     current = _initial(program, path[0], symmetry)
     initial = current
     steps: list[Step] = []
     for wanted in path[1:]:
-        step = next(step_to(program, stepper, current, wanted, symmetry), None)
-        if step is None:
+        found = quiet_steps_to(program, stepper, current, wanted, symmetry)
+        if not found:
             raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the trace to the next")
-        steps.append(step)
-        current = step.state
-    stepper.counts[:] = counts
-    stepper.horizon_cuts = cuts
+        steps.append(found[0])
+        current = found[0].state
     return Trace(initial, tuple(steps))
 
 
@@ -46,6 +43,17 @@ def _initial(program: Program, wanted: State, symmetry: Symmetry | None) -> Stat
         if state == wanted or (symmetry is not None and symmetry.canonical(state) == wanted):
             return state
     raise ReplayFailed("the trace does not start in an initial state")
+
+
+def quiet_steps_to(
+    program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
+) -> list[Step]:
+    """As `step_to`, leaving the stepper's counts as they were: replaying is not coverage."""
+    counts, cuts = list(stepper.counts), stepper.horizon_cuts
+    found = list(step_to(program, stepper, state, wanted, symmetry))
+    stepper.counts[:] = counts
+    stepper.horizon_cuts = cuts
+    return found
 
 
 def step_to(

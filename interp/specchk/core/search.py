@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings, vacuous
 from specchk.core.initial import initial_states
-from specchk.core.properties import Properties
-from specchk.core.replay import rebuild, step_to
+from specchk.core.properties import NoAnswer, Properties, answer
+from specchk.core.replay import quiet_steps_to, rebuild
 from specchk.core.step import Faulty, Stepper
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.core.verdict import (
+    INTERRUPTED,
     Blame,
     Holds,
     HoldsWithin,
@@ -37,7 +38,6 @@ from specchk.core.verdict import (
 )  # fmt: skip
 from specchk.ir.program import Program
 
-ASK_EVERY = 256  # states between two looks at the budget
 REPORT_EVERY_S = 0.25
 
 
@@ -92,7 +92,7 @@ class _Search:
         try:
             self._levels(self._start())
         except KeyboardInterrupt:
-            self.stopped = Inconclusive("it was interrupted", budget=False)
+            self.stopped = Inconclusive(INTERRUPTED, budget=False)
         except MemoryError:
             self.parents.clear()
             self.stopped = Inconclusive("there is no memory left; limit it with --max-memory", budget=True)
@@ -122,7 +122,7 @@ class _Search:
                 return
             next_frontier: list[State] = []
             for index, state in enumerate(frontier):
-                if index % ASK_EVERY == 0 and self._out_of_budget(len(frontier) - index + len(next_frontier)):
+                if self._out_of_budget(len(frontier) - index + len(next_frontier)):
                     self._count_cut_level(next_frontier)
                     return
                 self._expand(state, next_frontier)
@@ -136,8 +136,10 @@ class _Search:
         reason = self.meter.exceeded(len(self.parents))
         if reason is not None:
             self.stopped = Inconclusive(reason, budget=True)
+        if self.on_progress is None:
+            return self.stopped is not None
         seconds = self.meter.seconds
-        if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
+        if seconds - self.last_report >= REPORT_EVERY_S:
             self.last_report = seconds
             depth = len(self.levels)
             self.on_progress(
@@ -170,49 +172,55 @@ class _Search:
         if state in self.parents:
             return
         env = self.properties.environment(state)
-        if self.properties.inside(env):
+        if self._inside(state, parent, env):
             self.parents[state] = parent
             frontier.append(state)
             self._check_witnesses(state, env)
         else:
             self.outside.add(state)
-        for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
-            if (kind, prop.name) not in self.found:
-                trace = self._trace(parent, state) if parent is not None else self._trace(None, state)
-                env_ = self.properties.environment(trace.states[-1])
-                shown = next(
-                    (b for p, _, b in self.properties.failed(env_, self.properties.invariants) if p is prop),
-                    blame,
-                )
-                self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
+        for prop, kind, blame in self.properties.failed(env, self.properties.invariants, self.found):
+            trace = self._trace(parent, state)
+            there = self.properties.environment(trace.last)  # under symmetry a renaming of this state
+            again = self.properties.failed(
+                there, [(p, t) for p, t in self.properties.invariants if p is prop]
+            )
+            shown = next((found for _, _, found in again), blame)
+            self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
+
+    def _inside(self, state: State, parent: State | None, env: list[object]) -> bool:
+        try:
+            return self.properties.inside(env)
+        except NoAnswer as unclear:
+            self._unclear(unclear, parent, state)
+            return False
+
+    def _unclear(self, unclear: NoAnswer, parent: State | None, state: State) -> None:
+        key = ("undefined", unclear.name)
+        if key not in self.found:
+            self.found[key] = Violation(*key, self._trace(parent, state), unclear.blame)
 
     def _check_witnesses(self, state: State, env: list[object]) -> None:
         for prop, test in self.properties.witnesses:
             if prop.name in self.reached:
                 continue
             try:
-                if test(env):
+                if answer(prop, test, env):
                     self.reached[prop.name] = self._trace(self.parents[state], state)
-            except Undefined as undefined:
-                blame = Blame(undefined.span, undefined.reason, ())
-                trace = self._trace(self.parents[state], state)
-                self.found.setdefault(
-                    ("undefined", prop.name), Violation("undefined", prop.name, trace, blame)
-                )
+            except NoAnswer as unclear:
+                self._unclear(unclear, self.parents[state], state)
 
     def _check_steps(self, state: State, successors: list[State]) -> None:
         for after in successors:
             env = self.properties.environment(state, after)
-            for prop, kind, blame in self.properties.failed(env, self.properties.steps):
-                if (kind, prop.name) not in self.found:
-                    trace, shown = self._step_trace(state, after, prop.name, blame)
-                    self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
+            for prop, kind, blame in self.properties.failed(env, self.properties.steps, self.found):
+                trace, shown = self._step_trace(state, after, prop.name, blame)
+                self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
 
     def _step_trace(self, state: State, after: State, name: str, blame: Blame) -> tuple[Trace, Blame]:
         """A trace that ends in the failing step; under symmetry in a renaming of it that fails too."""
         base = rebuild(self.program, self.stepper, self._path(state), self.symmetry)
-        last = base.states[-1]
-        for step in step_to(self.program, self.stepper, last, after, self.symmetry):
+        last = base.last
+        for step in quiet_steps_to(self.program, self.stepper, last, after, self.symmetry):
             env = self.properties.environment(last, step.state)
             for prop, _, found in self.properties.failed(env, self.properties.steps):
                 if prop.name == name:
@@ -220,15 +228,22 @@ class _Search:
         return base, blame
 
     def _faulty(self, state: State, fault: Faulty) -> None:
-        trace = self._trace(self.parents[state], state)
         name = self.program.actions[fault.action].name
+        if ("undefined", name) in self.found:
+            return
+        trace = self._trace(self.parents[state], state)
         blame = Blame(fault.undefined.span, fault.undefined.reason, ())
-        self.found.setdefault(("undefined", name), Violation("undefined", name, trace, blame))
+        self.found["undefined", name] = Violation("undefined", name, trace, blame)
 
     def _deadlock(self, state: State) -> None:
         if ("deadlock", "deadlock") in self.found:
             return
-        if not self.properties.may_deadlock(self.properties.environment(state)):
+        try:
+            fine = self.properties.may_deadlock(self.properties.environment(state))
+        except NoAnswer as unclear:
+            self._unclear(unclear, self.parents[state], state)
+            return
+        if not fine:
             trace = self._trace(self.parents[state], state)
             self.found["deadlock", "deadlock"] = Violation("deadlock", "deadlock", trace)
 

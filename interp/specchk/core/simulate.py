@@ -13,10 +13,21 @@ from random import Random
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings
 from specchk.core.initial import initial_states
-from specchk.core.properties import Properties
+from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.step import Faulty, Stepper
+from specchk.core.undefined import Undefined
 from specchk.core.values import State, show
-from specchk.core.verdict import Blame, Inconclusive, Outcome, Statistics, Step, Trace, Violated, Violation
+from specchk.core.verdict import (
+    INTERRUPTED,
+    Blame,
+    Inconclusive,
+    Outcome,
+    Statistics,
+    Step,
+    Trace,
+    Violated,
+    Violation,
+)  # fmt: skip
 from specchk.ir.program import Program
 
 
@@ -54,22 +65,17 @@ class _Simulation:
         self.reached: dict[str, Trace] = {}
 
     def run(self) -> Outcome:
-        initial = initial_states(self.program)
-        reason = f"{self.walks.walks} random walks found nothing, which is no proof"
-        violation = None
+        violation, stopped = None, None
         try:
-            for number in range(self.walks.walks):
-                limit = self.meter.exceeded(len(self.seen))
-                if limit or not initial:
-                    reason = limit or "no state satisfies `init`"
-                    break
-                self._report(number)
-                violation = self._walk(self.random.choice(initial))
-                if violation is not None:
-                    break
+            violation, stopped = self._walks(initial_states(self.program))
+        except Undefined as undefined:
+            violation = Violation("undefined", "init", None, Blame(undefined.span, undefined.reason, ()))
         except KeyboardInterrupt:
-            reason = "it was interrupted"
-        verdict = Violated((violation,)) if violation else Inconclusive(reason, budget=True)
+            stopped = Inconclusive(INTERRUPTED, budget=False)
+        nothing = Inconclusive(
+            f"{self.walks.walks} random walks found nothing, which is no proof", budget=True
+        )
+        verdict = Violated((violation,)) if violation else stopped or nothing
         statistics = Statistics(len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
                                 self.stepper.horizon_cuts)  # fmt: skip
         warnings = complete_search_warnings(self.program, self.stepper.counts, complete=False)
@@ -89,51 +95,89 @@ class _Simulation:
             self.on_progress(Progress(len(self.seen), self.generated, self.longest, self.walks.walks - number,
                                       self.meter.seconds, resident_bytes()))  # fmt: skip
 
+    def _walks(self, initial: list[State]) -> tuple[Violation | None, Inconclusive | None]:
+        """All walks: what they found, or what ended them early."""
+        if not initial:
+            return None, Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
+        for number in range(self.walks.walks):
+            self._report(number)
+            violation = self._walk(self.random.choice(initial))
+            if violation is not None:
+                return violation, None
+            limit = self.meter.exceeded(len(self.seen))
+            if limit is not None:
+                return None, Inconclusive(limit, budget=True)
+        return None, None
+
     def _walk(self, state: State) -> Violation | None:
-        trace = Trace(state, ())
-        failed = self._state(state, trace)
-        while failed is None and len(trace.steps) < self.walks.steps:
-            following = self._choose(trace)
+        """One walk; it ends at a violation, at an end, at the edge of a constraint or of the budget."""
+        walked = _Walked(state, [])
+        try:
+            return self._advance(state, walked)
+        except NoAnswer as unclear:
+            return Violation("undefined", unclear.name, walked.trace, unclear.blame)
+
+    def _advance(self, state: State, walked: _Walked) -> Violation | None:
+        steps = walked.steps
+        failed = self._state(state, walked)
+        while failed is None and len(steps) < self.walks.steps and not self.meter.exceeded(len(self.seen)):
+            if not self._inside(state):
+                break
+            following = self._choose(state, walked)
             if following is None or isinstance(following, Violation):
                 return following
-            failed = self._step(trace.states[-1], following) or self._state(following.states[-1], following)
-            trace = following
+            before, state = state, following.state
+            steps.append(following)
+            self.generated += 1
+            self.longest = max(self.longest, len(steps))
+            failed = self._step(before, state, walked) or self._state(state, walked)
         return failed
 
-    def _choose(self, trace: Trace) -> Trace | Violation | None:
-        """The trace with one more step; a violation when there is none that may be; None at an end."""
-        state, cuts = trace.states[-1], self.stepper.horizon_cuts
+    def _inside(self, state: State) -> bool:
+        return self.properties.inside(self.properties.environment(state))
+
+    def _choose(self, state: State, walked: _Walked) -> Step | Violation | None:
+        """A step; a violation when there is none that may be; None at an end."""
+        cuts = self.stepper.horizon_cuts
         try:
             successors = self.stepper.successors(state)
         except Faulty as fault:
             blame = Blame(fault.undefined.span, fault.undefined.reason, ())
-            return Violation("undefined", self.program.actions[fault.action].name, trace, blame)
+            return Violation("undefined", self.program.actions[fault.action].name, walked.trace, blame)
         if not successors:
             fine = self.stepper.horizon_cuts > cuts
             if fine or self.properties.may_deadlock(self.properties.environment(state)):
                 return None
-            return Violation("deadlock", "deadlock", trace)
+            return Violation("deadlock", "deadlock", walked.trace)
         index, args, after = self.random.choice(successors)
-        if not self.properties.inside(self.properties.environment(after)):
-            return None
         action = self.program.actions[index]
         shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
-        self.generated += 1
-        self.longest = max(self.longest, len(trace.steps) + 1)
-        return Trace(trace.initial, (*trace.steps, Step(action.name, shown, after)))
+        return Step(action.name, shown, after)
 
-    def _step(self, before: State, trace: Trace) -> Violation | None:
-        env = self.properties.environment(before, trace.states[-1])
+    def _step(self, before: State, after: State, walked: _Walked) -> Violation | None:
+        env = self.properties.environment(before, after)
         for prop, kind, blame in self.properties.failed(env, self.properties.steps):
-            return Violation(kind, prop.name, trace, blame)
+            return Violation(kind, prop.name, walked.trace, blame)
         return None
 
-    def _state(self, state: State, trace: Trace) -> Violation | None:
+    def _state(self, state: State, walked: _Walked) -> Violation | None:
         self.seen.add(state)
         env = self.properties.environment(state)
-        for prop, test in self.properties.witnesses:
-            if prop.name not in self.reached and test(env):
-                self.reached[prop.name] = trace
         for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
-            return Violation(kind, prop.name, trace, blame)
+            return Violation(kind, prop.name, walked.trace, blame)
+        for prop, test in self.properties.witnesses:
+            if prop.name not in self.reached and answer(prop, test, env):
+                self.reached[prop.name] = walked.trace
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """How far a walk has come; made into a trace only when one is wanted."""
+
+    initial: State
+    steps: list[Step]
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(self.initial, tuple(self.steps))

@@ -11,6 +11,8 @@ from specchk.core.values import State
 from specchk.ir.program import Program
 from specchk.lang.source import Span
 
+INTERRUPTED = "it was interrupted"  # the reason of a run that was ended from the keyboard
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -35,6 +37,11 @@ class Trace:
     def states(self) -> tuple[State, ...]:
         """All states, the initial one first."""
         return (self.initial, *(step.state for step in self.steps))
+
+    @property
+    def last(self) -> State:
+        """The state it ends in."""
+        return self.steps[-1].state if self.steps else self.initial
 
 
 @dataclass(frozen=True, slots=True)
