@@ -57,9 +57,17 @@ class Layout:
 
     def __init__(self) -> None:
         self.text = ""
+        self.seen: list[Token] = []  # what `process` has yielded for this declaration
         self.ends_line = True  # a declaration does, a lone expression does not
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """Yield the tokens of one declaration as logical lines, and keep them in `seen`."""
+        self.seen = []
+        for token in self._lines(stream):
+            self.seen.append(token)
+            yield token
+
+    def _lines(self, stream: Iterator[Token]) -> Iterator[Token]:
         """Yield the tokens with `_NEWLINE`, `_INDENT` and `_DEDENT` where the rules say so."""
         line = _LogicalLine()
         indents = [0]

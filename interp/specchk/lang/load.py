@@ -40,7 +40,7 @@ def load(path: str, report: Report, text: str | None = None) -> Spec | None:
 
 def _load(path: Path, shown: str, loading: _Loading, text: str | None = None) -> Spec | None:
     source = Source(shown, text) if text is not None else read(path, shown, loading.report)
-    if source is None or not _fits(source, loading.report):
+    if source is None or not fits(source, loading.report):
         return None
     loading.stack.append(path.resolve())
     module = parse(source, loading.report)
@@ -92,7 +92,8 @@ def _decode(data: bytes, shown: str, report: Report) -> Source | None:
         return None
 
 
-def _fits(source: Source, report: Report) -> bool:
+def fits(source: Source, report: Report) -> bool:
+    """Whether a text is small enough to be read on; a diagnostic where it is not."""
     if len(source.text) > MAX_BYTES:
         report.add("S003", Span(source, 0, 0), f"{source.path} is larger than {MAX_BYTES} bytes",
                    "a spec is a small text")  # fmt: skip
@@ -138,7 +139,7 @@ def _extend(spec: Spec, decl: decls.Extends, base: Path, loading: _Loading, seen
     if path is None or path.resolve() in seen:
         return
     source = read(path, str(path), loading.report)
-    if source is None or not _fits(source, loading.report):
+    if source is None or not fits(source, loading.report):
         return
     loading.stack.append(path.resolve())
     _include(spec, parse(source, loading.report), path, loading, seen)

@@ -94,6 +94,18 @@ def parse(source: Source, report: Report) -> decls.Module:
     return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", found)))
 
 
+def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:
+    """The tokens of each declaration as the parser saw them, with the declaration's offset.
+
+    Line ends and blocks stand as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
+    """
+    found = []
+    for start, end in _chunks(source, report):
+        if _parse_chunk(source, start, end, "decl", report) is not None:
+            found.append((start, parser().layout.seen))
+    return found
+
+
 def parse_expression(source: Source, report: Report) -> tree.Expr | None:
     """The tree of a lone expression (`--set`, the REPL), or None with a diagnostic."""
     if _COMMENTS_ONLY.match(source.text):
