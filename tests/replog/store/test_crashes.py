@@ -1,6 +1,6 @@
 """A log against a list: any sequence of operations, crashes and power losses, at any change of the disk."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from hypothesis import settings
@@ -48,14 +48,15 @@ class Model:
 class LogAgainstList(RuleBasedStateMachine):
     """Every rule changes log and list alike; a rule that crashes half way leaves the list a choice."""
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(syncs_on_roll=st.booleans())
+    def start(self, syncs_on_roll: bool) -> None:
+        self.config = replace(CONFIG, flush_on_roll=syncs_on_roll)
         self.fs = SimFs()
         self.model = Model()
         self.epoch = 0
         self.counter = 0
         self.expected_clean = False
-        self.directory = LogDirectory.open(self.fs, "data", CONFIG)
+        self.directory = LogDirectory.open(self.fs, "data", self.config)
         self.log = self.directory.log(*KEY)
 
     @rule(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3), fat=st.booleans())
@@ -150,7 +151,7 @@ class LogAgainstList(RuleBasedStateMachine):
             self.settle(loosely=what == "advance_start")
 
     def reopen(self) -> None:
-        self.directory = LogDirectory.open(self.fs, "data", CONFIG)
+        self.directory = LogDirectory.open(self.fs, "data", self.config)
         self.log = self.directory.logs[KEY] if KEY in self.directory.logs else self.directory.log(*KEY)
 
     def settle(self, loosely: bool = False) -> None:
@@ -177,7 +178,9 @@ class LogAgainstList(RuleBasedStateMachine):
         found = []
         offset = self.log.log_start
         while offset < self.log.log_end:
-            for batch in split(self.log.read(offset, 300)):
+            data = self.log.read(offset, 300)
+            assert data, "what is below the log end can be read"
+            for batch in split(data):
                 records = decode_batch(batch)
                 epoch = int.from_bytes(batch[12:16], "big")
                 found.append((records[0].offset, epoch, tuple(r.value or b"" for r in records)))
@@ -199,10 +202,10 @@ class LogAgainstList(RuleBasedStateMachine):
     def reopening_changes_nothing(self) -> None:
         before = self.fs.snapshot()
         self.fs.process_crash()
-        first = LogDirectory.open(self.fs, "data", CONFIG)
+        first = LogDirectory.open(self.fs, "data", self.config)
         state = {k: (log.log_start, log.log_end, log.epochs) for k, log in first.logs.items()}
         first.abandon()
-        second = LogDirectory.open(self.fs, "data", CONFIG)
+        second = LogDirectory.open(self.fs, "data", self.config)
         assert {k: (log.log_start, log.log_end, log.epochs) for k, log in second.logs.items()} == state
         assert [log.recovery.cut_bytes for log in second.logs.values()] == [0] * len(state)
         self.fs.restore(before)

@@ -52,7 +52,9 @@ def test_a_follower_stores_what_it_was_sent_byte_for_byte() -> None:
     """Copying a log by reading and appending gives equal bytes, epochs and end."""
     leader, follower = filled(30), PartitionLog.open(SimFs(), "t-0", SMALL)
     while follower.log_end < leader.log_end:
+        before = follower.log_end
         follower.append_as_follower(leader.read(follower.log_end, 700))
+        assert follower.log_end > before
     assert follower.epochs == leader.epochs
     assert list(follower.headers()) == list(leader.headers())
     assert follower.read(0, 10_000) == leader.read(0, 10_000)
