@@ -1,9 +1,10 @@
 """Producers and consumers as sans-I/O state machines: replies and alarms in, effects out.
 
-A producer keeps up to five batches in flight, retries for ever with the same sequence numbers, and gives up
-on an epoch of its own only when its oldest batch is out of order for good.  A consumer reads on from its
-position and reports every record.  Both ask `find_broker` whom to talk to, which may well be a broker that
-is wrong.
+A producer keeps up to five consecutive batches in flight, retries for ever with the same sequence numbers,
+and gives up on an epoch of its own only when its oldest batch is out of order for good; its first batch goes
+alone, since a broker that knows nothing of a producer takes any sequence number (A2).  A consumer reads on
+from its position and reports every record.  Both ask `find_broker` whom to talk to, which may well be a
+broker that is wrong.
 
 Not here: groups and commits (`replog.core.groups`).
 """
@@ -50,6 +51,7 @@ class Producer:
     next_number: int = 0
     next_seq: int = 0
     epoch: int = 0
+    has_begun: bool = False
     correlation: int = 0
     outstanding: list[Outstanding] = field(default_factory=list)
     answered: int = 0
@@ -69,7 +71,9 @@ class Producer:
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
         """Send a new batch if there is room, repeat what has waited too long, and come back."""
         out: list[Effect] = [SetTimer(timer, 1 + self.choose(self.interval_ms))]
-        if self.next_number < self.limit and len(self.outstanding) < WINDOW:
+        oldest = self.outstanding[0].number if self.outstanding else self.next_number
+        window = WINDOW if self.has_begun else 1
+        if self.next_number < min(self.limit, oldest + window):
             self.outstanding.append(Outstanding(self.next_number, self._make_batch()))
             self.next_number += 1
         late = [w for w in self.outstanding if w.sent_ms < 0 or now_ms - w.sent_ms > self.timeout_ms]
@@ -100,6 +104,7 @@ class Producer:
         if reply.error is Error.NONE:
             self.outstanding.remove(waiting)
             self.answered += 1
+            self.has_begun = True
             if self.acks == -1:
                 self.oracles.acknowledged(reply.base_offset, waiting.batch.count, waiting.batch.body)
             return
@@ -107,11 +112,12 @@ class Producer:
             self.outstanding.remove(waiting)
             self.refused += 1
             return
-        waiting.tries += 1
         waiting.correlation = -1
         is_head = waiting is self.outstanding[0]
-        if reply.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and is_head and waiting.tries > GIVE_UP_TRIES:
-            self._begin_epoch()
+        if reply.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and is_head:
+            waiting.tries += 1
+            if waiting.tries > GIVE_UP_TRIES:
+                self._begin_epoch()
 
     def _begin_epoch(self) -> None:
         """Give up on everything in flight.
@@ -122,6 +128,7 @@ class Producer:
         self.outstanding.clear()
         self.epoch += 1
         self.next_seq = 0
+        self.has_begun = False
 
 
 @dataclass(slots=True)

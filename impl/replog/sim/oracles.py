@@ -11,6 +11,7 @@
     ack-after-commit     an acknowledged (acks=all) record is in the committed prefix          (P11)
     reads-committed      a consumer reads only the committed prefix, the same each time        (P9)
     no-duplicate         an idempotent producer's record is in the log once, in order          (P15, P16)
+    never-gives-up       a retried batch of an idempotent producer is never refused for good    (A2)
     flushed-survives     a power loss takes nothing that was flushed
     disk-is-log          what a process has in memory is what its disk would give back
 

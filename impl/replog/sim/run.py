@@ -196,6 +196,9 @@ class Simulation:
         """Compare whole logs and disks, once everything is still."""
         self.oracles.compare_logs(self.world)
         self.oracles.check_disks(self.world)
+        abandoned = sum(producer.abandoned for producer in self.producers)
+        if abandoned:
+            raise ViolationError("never-gives-up", f"{abandoned} batches out of order for good")
         leader = self.world.nodes.get(self.world.image.leader)
         if leader is not None and leader.broker is not None:
             self.oracles.check_producers(leader.broker.replica.state.log)
