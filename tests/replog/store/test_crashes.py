@@ -14,7 +14,7 @@ from replog.store.directory import LogDirectory
 from replog.store.records import Record, decode_batch, encode_batch
 
 KEY = ("orders", 0)
-CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
+CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=150)
 
 OPERATIONS = ("append", "flush", "truncate", "checkpoint", "advance_start", "restart_cleanly")
 
@@ -222,4 +222,4 @@ def split(data: bytes) -> list[bytes]:
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestLogAgainstList.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
