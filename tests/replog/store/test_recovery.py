@@ -102,6 +102,11 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch(lost: int) -> None:
     kept = sum(1 for i in range(len(whole)) if sum(h.size_bytes for h in whole[: i + 1]) <= size - lost)
     assert log.log_end == (whole[kept - 1].next_offset if kept else log.segment_bases[-1])
     assert log.epochs == tuple(e for e in EPOCHS if e[1] < log.log_end)
+    end = log.log_end
+    log.append_as_leader(encode_batch([Record(b"after the cut")]), 9)
+    fs.process_crash()
+    again = reopened(fs).logs[KEY]
+    assert (again.log_end, again.recovery.cut_bytes) == (end + 1, 0)
 
 
 def test_a_bad_crc_cuts_there_and_drops_later_segments() -> None:
@@ -157,7 +162,7 @@ def test_a_recovery_point_beyond_the_log_is_noted_and_ignored() -> None:
 @given(st.integers(0, 2**32))
 @settings(max_examples=40)
 def test_the_recovery_point_promises_no_more_than_was_synced(seed: int) -> None:
-    """With syncing left to the system, a checkpoint hides no lost segment from the scan after a power loss."""
+    """With syncing left to the system, no checkpoint hides a lost segment from the scan after a crash."""
     fs = SimFs()
     lazy = replace(CONFIG, flush_on_roll=False)
     directory = LogDirectory.open(fs, "data", lazy)
