@@ -10,6 +10,7 @@ import click
 from specchk.cli.common import load, print_json, reject
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
+from specchk.cli.output import echo
 from specchk.core.instantiate import instantiate, survey
 from specchk.lang.diagnostics import Diagnostic, SpecError
 
@@ -32,7 +33,7 @@ def command(files: Sequence[str], as_json: bool) -> None:
             {"schema": "specchk.check/1", "verdict": "ok", "files": list(spec_files(files)), "exit_code": 0}
         )
     else:
-        click.echo("\n".join(lines))
+        echo("\n".join(lines))
     sys.exit(Exit.OK)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from specchk.cli.exits import Exit
+from specchk.cli.output import echo, is_terminal
 from specchk.core.budget import Budget
 from specchk.core.instantiate import Instance, instantiate
 from specchk.lang.diagnostics import Diagnostic, SpecError, render
@@ -106,10 +107,10 @@ def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
         print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "diagnostics": found,
                     "exit_code": int(Exit.REJECTED)})  # fmt: skip
     else:
-        click.echo("\n".join(render(diagnostic) for diagnostic in diagnostics), err=True)
+        echo("\n".join(render(diagnostic) for diagnostic in diagnostics), err=True)
         count = len(diagnostics)
         code = diagnostics[0].code
-        click.echo(f"{count} error{'s' * (count > 1)}; `specchk explain {code}` says more", err=True)
+        echo(f"{count} error{'s' * (count > 1)}; `specchk explain {code}` says more", err=True)
     sys.exit(Exit.REJECTED)
 
 
@@ -127,23 +128,29 @@ def load_instance(
         return instantiate(load(file), model, table, properties)
 
 
+def one_output(*, as_json: bool, itf: str | None) -> None:
+    """Refuse to write two things to standard output."""
+    if as_json and itf == "-":
+        raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
+
+
 def print_json(found: Any) -> None:
     """One JSON object on standard output."""
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 def write_json(path: str, found: Any) -> None:
     """A JSON file; `-` is standard output."""
     text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise click.FileError(path, hint=error.strerror or str(error)) from None
+        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def width() -> int:
     """How wide to print: the terminal's width, 80 in a pipe."""
-    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+    return shutil.get_terminal_size((80, 24)).columns if is_terminal(sys.stdout) else 80

@@ -7,6 +7,7 @@ import sys
 import click
 
 from specchk.cli.exits import Exit
+from specchk.cli.output import echo
 from specchk.lang.codes import CODES, explain
 from specchk.lang.diagnostics import nearest
 
@@ -16,11 +17,11 @@ from specchk.lang.diagnostics import nearest
 def command(code: str | None) -> None:
     """Explain a diagnostic CODE, with an example; without CODE, list them all."""
     if code is None:
-        click.echo("\n".join(f"{name}  {page.title}" for name, page in sorted(CODES.items())))
+        echo("\n".join(f"{name}  {page.title}" for name, page in sorted(CODES.items())))
         return
     found = explain(code.upper())
     if found is None:
         hint = nearest(code.upper(), CODES) or "`specchk explain` lists all codes"
-        click.echo(f"there is no diagnostic code {code}; {hint}", err=True)
+        echo(f"there is no diagnostic code {code}; {hint}", err=True)
         sys.exit(Exit.USAGE)
-    click.echo(found)
+    echo(found)

@@ -12,6 +12,7 @@ import click
 from specchk.cli.common import rejections
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
+from specchk.cli.output import echo
 from specchk.lang.diagnostics import Report, SpecError
 from specchk.lang.format import format_source
 from specchk.lang.load import read
@@ -36,19 +37,26 @@ def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
     old = click.get_text_stream("stdin").read() if file == "-" else _read(file)
     new = format_source(old, file)
     if file == "-":
-        click.echo(new, nl=False)
+        echo(new, nl=False)
         return False
     if old == new:
         return False
     if show_diff:
         lines = unified_diff(old.splitlines(True), new.splitlines(True), file, f"{file} (formatted)")
-        click.echo("".join(lines), nl=False)
+        echo("".join(lines), nl=False)
     elif keep:
-        click.echo(f"not formatted: {file}")
+        echo(f"not formatted: {file}")
     else:
-        Path(file).write_text(new, encoding="utf-8")
-        click.echo(f"formatted: {file}")
+        _write(file, new)
+        echo(f"formatted: {file}")
     return True
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {file}: {error.strerror or error}") from None
 
 
 def _read(file: str) -> str:

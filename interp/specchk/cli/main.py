@@ -6,13 +6,14 @@ pipe ends quietly, and what nobody expected is an internal error (70) with what 
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from importlib import import_module
 from types import MappingProxyType
 
 import click
+
+from specchk.cli import output
 
 # command -> (module, its line in --help)
 COMMANDS = MappingProxyType(
@@ -71,22 +72,26 @@ def cli() -> None:
 def main() -> None:
     """The program's entry point."""
     sys.setrecursionlimit(RECURSION_LIMIT)
+    output.prepare()
     try:
-        cli()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _quiet_stdout()
-        sys.exit(0)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(_run())
+    finally:
+        output.flush()
+
+
+def _run() -> int:
+    """Run the command line; the commands leave with exit codes of their own."""
+    try:
+        result = cli(standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
+        output.echo("interrupted", err=True)
+        return 21
+    except click.ClickException as error:
+        error.show()
+        return 2
     except Exception:
-        click.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
-        click.echo("Please report it with the command, the spec and these lines:\n", err=True)
-        traceback.print_exc()
-        sys.exit(70)
-
-
-def _quiet_stdout() -> None:
-    """Let the interpreter's last flush go nowhere: the reader has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
+        output.echo("Please report it with the command, the spec and these lines:\n", err=True)
+        output.echo(traceback.format_exc(), err=True)
+        return 70
+    return result if isinstance(result, int) else 0

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 import click
 
 from specchk.cli.common import load_instance, model_options, width
+from specchk.cli.output import echo
 from specchk.core.evaluate import Evaluator
 from specchk.core.initial import initial_states
 from specchk.core.instantiate import Instance
 from specchk.core.step import Faulty, Stepper
 from specchk.core.undefined import Undefined
-from specchk.core.values import show
+from specchk.core.values import State, show
 from specchk.core.verdict import Step, Trace
 from specchk.lang.diagnostics import SpecError, render
 from specchk.lang.frontend import check_expression
@@ -41,7 +42,7 @@ def command(file: str, model: str | None, overrides: Sequence[str], properties: 
     if interactive:
         import readline  # noqa: F401 - line editing, only where there is a terminal
 
-        click.echo(f"{instance.program.spec}, model {instance.program.model}; :help for help")
+        echo(f"{instance.program.spec}, model {instance.program.model}; :help for help")
     while True:
         try:
             line = input("specchk> " if interactive else "")
@@ -50,7 +51,7 @@ def command(file: str, model: str | None, overrides: Sequence[str], properties: 
         if line.strip() in (":quit", ":q"):
             break
         for text in session.answer(line.strip()):
-            click.echo(text)
+            echo(text)
 
 
 class Session:
@@ -60,8 +61,19 @@ class Session:
         self.instance = instance
         self.program = instance.program
         self.stepper = Stepper(self.program)
-        self.initial = initial_states(self.program)
+        self.initial = self._initial()
         self.trace = Trace(self.initial[0], ())
+
+    def _initial(self) -> list[State]:
+        try:
+            found = initial_states(self.program)
+        except Undefined as undefined:
+            raise click.ClickException(
+                f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
+            ) from None
+        if not found:
+            raise click.ClickException("no state satisfies `init`, so there is nothing to look at")
+        return found
 
     def answer(self, line: str) -> Iterator[str]:
         """The lines to print for a line of input."""
@@ -89,7 +101,7 @@ class Session:
         except SpecError as error:
             yield "\n".join(render(diagnostic) for diagnostic in error.diagnostics)
             return
-        state = self.trace.states[-1]
+        state = self.trace.last
         try:
             value = Evaluator(len(state)).compile(body)([*state, *state, *([0] * (locals_ + 1))])
         except Undefined as undefined:
@@ -99,7 +111,7 @@ class Session:
 
     def _enabled(self) -> list[Step]:
         found = {}
-        for index, args, after in list(self.stepper.successors(self.trace.states[-1])):
+        for index, args, after in self.stepper.successors(self.trace.last):
             action = self.program.actions[index]
             shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
             found[index, args, after] = Step(action.name, shown, after)
@@ -112,7 +124,7 @@ class Session:
             yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
             return
         for number, step in enumerate(enabled, 1):
-            found = changes(self.program, self.trace.states[-1], step.state)
+            found = changes(self.program, self.trace.last, step.state)
             yield f"{number:3}  {step}" + "".join(
                 f"\n       {c.path}: {c.before} -> {c.after}" for c in found
             )
@@ -120,14 +132,18 @@ class Session:
             yield "no step is enabled"
 
     def _take(self, wanted: str) -> Iterator[str]:
-        enabled = self._enabled()
+        try:
+            enabled = self._enabled()
+        except Faulty as fault:
+            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
+            return
         by_number = {str(number): step for number, step in enumerate(enabled, 1)}
         by_name = {str(step).replace(" ", ""): step for step in reversed(enabled)}
         step = by_number.get(wanted) or by_name.get(wanted.replace(" ", ""))
         if step is None:
             yield f"no enabled step `{wanted}`; :steps lists them"
             return
-        before = self.trace.states[-1]
+        before = self.trace.last
         self.trace = Trace(self.trace.initial, (*self.trace.steps, step))
         for change in changes(self.program, before, step.state):
             yield f"{change.path}: {change.before} -> {change.after}"
@@ -140,7 +156,7 @@ class Session:
         self.trace = Trace(self.trace.initial, self.trace.steps[:-1])
 
     def _state(self) -> Iterator[str]:
-        yield from (f"{name} = {value}" for name, value in parts(self.program, self.trace.states[-1]))
+        yield from (f"{name} = {value}" for name, value in parts(self.program, self.trace.last))
 
     def _trace(self) -> Iterator[str]:
         yield from trace_lines(self.program, self.trace, width())

@@ -14,12 +14,14 @@ from specchk.cli.common import (
     budget_options,
     load_instance,
     model_options,
+    one_output,
     print_json,
     width,
     write_json,
 )  # fmt: skip
 from specchk.cli.engines import ENGINES, explore
 from specchk.cli.exits import of_verdict
+from specchk.cli.output import echo
 from specchk.core.search import Options
 from specchk.core.verdict import Outcome, Violated
 from specchk.report.itf import trace_itf
@@ -52,21 +54,22 @@ def command(
     codes: 0 holds, 10 violated, 11 deadlock, 20 a budget ended the search, 21 inconclusive
     otherwise, 30 the spec was rejected.
     """
+    one_output(as_json=as_json, itf=itf)
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
     outcome = replace(explore(instance.program, options, engine=engine, quiet=as_json), seed=seed)
-    finish(outcome, as_json=as_json, itf=itf, again=_next(file, model, overrides, outcome))
+    finish(outcome, as_json=as_json, itf=itf, again=_next(file, model, overrides, properties, outcome))
 
 
 def finish(outcome: Outcome, *, as_json: bool, itf: str | None, again: str) -> None:
     """Report an outcome in the forms asked for, and exit with its code."""
     code = of_verdict(outcome.verdict)
-    if itf is not None:
-        _write_itf(outcome, itf)
     if as_json:
         print_json(run_json(outcome, int(code)))
     elif itf != "-":
-        click.echo(render(outcome, width(), again))
+        echo(render(outcome, width(), again))
+    if itf is not None:
+        _write_itf(outcome, itf)
     sys.exit(code)
 
 
@@ -76,10 +79,12 @@ def _write_itf(outcome: Outcome, path: str) -> None:
         if violation.trace is not None:
             write_json(path, trace_itf(outcome.program, violation.trace, violation))
             return
-    click.echo("no counterexample, so no ITF trace was written", err=True)
+    echo("no counterexample, so no ITF trace was written", err=True)
 
 
-def _next(file: str, model: str | None, overrides: Sequence[str], outcome: Outcome) -> str:
+def _next(
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], outcome: Outcome
+) -> str:  # fmt: skip
     """The command a reader wants next."""
     if not isinstance(outcome.verdict, Violated):
         return ""
@@ -88,4 +93,6 @@ def _next(file: str, model: str | None, overrides: Sequence[str], outcome: Outco
         parts += ["--model", quote(model)]
     for override in overrides:
         parts += ["--set", quote(override)]
+    for name in properties:
+        parts += ["--property", quote(name)]
     return " ".join([*parts, "--itf", "trace.itf.json"])

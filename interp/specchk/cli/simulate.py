@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import click
 
-from specchk.cli.common import budget, budget_options, load_instance, model_options
+from specchk.cli.common import budget, budget_options, load_instance, model_options, one_output
+from specchk.cli.output import is_terminal
 from specchk.cli.run import finish
 from specchk.core.simulate import Walks, simulate
 from specchk.report.progress import TerminalProgress
@@ -35,9 +36,10 @@ def command(
 
     Finding nothing proves nothing: the exit code is then 20, not 0.
     """
+    one_output(as_json=as_json, itf=itf)
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     chosen = seed if seed is not None else secrets.randbelow(1 << 31)
-    progress = TerminalProgress(sys.stderr) if sys.stderr.isatty() and not as_json else None
+    progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not as_json else None
     limits = budget(max_states, max_seconds, max_memory)
     outcome = simulate(instance.program, Walks(chosen, walks, steps, limits), progress)
     if progress is not None:

@@ -13,11 +13,12 @@ from specchk.cli.common import budget, budget_options, load, print_json, rejecti
 from specchk.cli.engines import ENGINES, explore
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
+from specchk.cli.output import echo
 from specchk.core.expect import unmet, wants_counts
 from specchk.core.instantiate import instantiate
 from specchk.core.scenario import run_scenario
 from specchk.core.search import Options
-from specchk.core.verdict import Outcome, Violated, name_of
+from specchk.core.verdict import INTERRUPTED, Outcome, Violated, name_of
 from specchk.lang import decls
 from specchk.lang.frontend import CheckedSpec
 from specchk.report.json import run_json, scenario_json
@@ -59,6 +60,8 @@ def command(
             done.append(line)
             if not as_json:
                 _print(line)
+            if line.json.get("reason") == INTERRUPTED:
+                raise KeyboardInterrupt
     bad = [line for line in done if line.problems]
     code = Exit.VIOLATED if bad else Exit.OK
     if as_json:
@@ -66,20 +69,20 @@ def command(
             {"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)}
         )
     else:
-        click.echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
+        echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
     if not done:
-        click.echo("nothing was tested: no model or scenario has that name", err=True)
+        echo("nothing was tested: no model or scenario has that name", err=True)
         sys.exit(Exit.USAGE)
     sys.exit(code)
 
 
 def _print(line: Line) -> None:
     mark = "FAILED" if line.problems else "ok"
-    click.echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
+    echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
     for problem in line.problems:
-        click.echo(f"       {problem}")
+        echo(f"       {problem}")
     for detail in line.details:
-        click.echo(f"       {detail}")
+        echo(f"       {detail}")
 
 
 def _file(

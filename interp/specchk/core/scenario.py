@@ -30,7 +30,7 @@ class ScenarioFailure:
     span: Span
     message: str
     blame: Blame | None
-    trace: Trace
+    trace: Trace | None  # None when there is no initial state
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class _Failed(Exception):
 
 def run_scenario(instance: Instance, scenario: decls.Scenario) -> ScenarioResult:
     """Run a scenario on an instance of its model."""
-    runner = _Runner(instance)
     failure = None
     try:
+        runner = _Runner(instance, scenario.span)
         for line in scenario.steps:
             runner.line(line)
     except _Failed as failed:
@@ -62,12 +62,17 @@ def run_scenario(instance: Instance, scenario: decls.Scenario) -> ScenarioResult
 
 
 class _Runner:
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, span: Span) -> None:
         self.instance = instance
         self.program = instance.program
         self.stepper = Stepper(self.program)
         self.evaluator = Evaluator(len(self.program.variables))
-        self.traces = [Trace(state, ()) for state in initial_states(self.program)]
+        try:
+            self.traces = [Trace(state, ()) for state in initial_states(self.program)]
+        except Undefined as undefined:
+            raise self._failed(span, f"the initial state is undefined: {undefined.reason}", None) from None
+        if not self.traces:
+            raise self._failed(span, "no state satisfies `init`", None)
 
     def line(self, line: decls.TakeStep | decls.Assert) -> None:
         """Run one line; raises `_Failed`."""
@@ -80,7 +85,7 @@ class _Runner:
             self._take(line)
 
     def _assert(self, condition: tree.Expr, trace: Trace, span: Span) -> None:
-        prop, env = self._predicate(condition, trace.states[-1])
+        prop, env = self._predicate(condition, trace.last)
         try:
             holds = self.evaluator.compile(prop.body)(env)
         except Undefined as undefined:
@@ -94,14 +99,14 @@ class _Runner:
         prop = Property("assert", "assert", body, locals_, node.span)
         return prop, [*state, *state, *([0] * (locals_ + 1))]
 
-    def _failed(self, span: Span, message: str, trace: Trace, why: Blame | None = None) -> _Failed:
+    def _failed(self, span: Span, message: str, trace: Trace | None, why: Blame | None = None) -> _Failed:
         return _Failed(ScenarioFailure(span, message, why, trace))
 
     def _outcomes(self, line: decls.TakeStep, trace: Trace) -> list[Trace]:
         """The trace extended by every outcome of the line's action."""
-        action, args = self._instance_of(line.call)
+        action, args = self._instance_of(line.call, trace)
         try:
-            found = self.stepper.of_action(trace.states[-1], action, args)
+            found = self.stepper.of_action(trace.last, action, args)
         except Faulty as fault:
             raise self._failed(line.span, f"undefined: {fault.undefined.reason}", trace) from None
         params = self.program.actions[action].params
@@ -110,8 +115,10 @@ class _Runner:
         states = dict.fromkeys(after for _, _, after in found)
         return [Trace(trace.initial, (*trace.steps, Step(name, shown, after))) for after in states]
 
-    def _instance_of(self, call: tree.Call) -> tuple[int, tuple[Any, ...]]:
+    def _instance_of(self, call: tree.Call, trace: Trace) -> tuple[int, tuple[Any, ...]]:
         names = [action.name for action in self.program.actions]
+        if call.callee.text not in names:
+            raise self._failed(call.span, f"the model leaves action `{call.callee.text}` out", trace)
         scope = Scope(self.instance.lowering.spec)
         args = tuple(evaluate_constant(self.instance.lowering.lower(arg.value, scope)) for arg in call.args)
         return names.index(call.callee.text), args
@@ -125,11 +132,11 @@ class _Runner:
             if not kept:
                 raise self._failed(line.span, "no outcome of the step satisfies `where`", outcomes[0])
             outcomes = kept
-        unique = {trace.states[-1]: trace for trace in reversed(outcomes)}
+        unique = {trace.last: trace for trace in reversed(outcomes)}
         self.traces = list(unique.values())[::-1]
 
     def _true(self, node: tree.Expr, trace: Trace) -> bool:
-        prop, env = self._predicate(node, trace.states[-1])
+        prop, env = self._predicate(node, trace.last)
         try:
             return bool(self.evaluator.compile(prop.body)(env))
         except Undefined as undefined:
@@ -139,5 +146,5 @@ class _Runner:
         for trace in self.traces:
             for outcome in self._outcomes(line, trace):
                 raise self._failed(
-                    line.span, f"`{line.call.span.text}` should be refused, but is enabled", outcome
+                    line.span, f"`{outcome.steps[-1]}` should be refused, but is enabled", outcome
                 )

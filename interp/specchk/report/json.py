@@ -170,5 +170,5 @@ def scenario_json(program: Program, result: ScenarioResult) -> dict[str, Any]:
         "message": failure.message if failure else None,
         "at": failure.span.where if failure else None,
         "because": _place(failure.blame) if failure and failure.blame else None,
-        "trace": trace_json(program, failure.trace) if failure else None,
+        "trace": trace_json(program, failure.trace) if failure and failure.trace else None,
     }

@@ -161,7 +161,7 @@ def scenario_lines(program: Program, result: ScenarioResult, width: int) -> list
     if failure is None:
         return []
     lines = [f"scenario {result.name}: {failure.span.where}: {failure.message}"]
-    lines += trace_lines(program, failure.trace, width)
+    lines += trace_lines(program, failure.trace, width) if failure.trace is not None else []
     return lines + (blame_lines(failure.blame, width) if failure.blame is not None else [])
 
 
