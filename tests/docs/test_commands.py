@@ -1,0 +1,61 @@
+"""Every command that a document shows is run, and its output is what the document shows."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from docs.blocks import DOCUMENTS, ROOT, Workplace, agrees, blocks, normal, play, rewritten, with_output
+from specchk.lang.diagnostics import Report, render
+from specchk.lang.parse import parse
+from specchk.lang.source import Source
+
+# What a document may show without its being run here: .ci/run does, in a clone of its own.
+ONLY_IN_CI = {
+    "git clone https://github.com/specchk/specchk", "cd specchk", "make run", "make test", "make test SLOW=1",
+    "pip install .", "bash .ci/run",
+}  # fmt: skip
+LANGUAGES = {"spec", "console", "sh", "text", "json", "yaml", "python"}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_the_commands_of_a_document_do_what_it_shows(path: Path, tmp_path: Path, request):
+    """Played from top to bottom in one directory, each command prints what stands below it."""
+    text = path.read_text(encoding="utf-8")
+    played = list(play(text, Workplace(tmp_path)))
+    if request.config.getoption("--rewrite"):
+        outputs = [rewritten(command.shown, found) for command, found in played]
+        path.write_text(with_output(text, outputs), encoding="utf-8")
+        return
+    for command, found in played:
+        shown, printed = ([normal(line) for line in lines] for lines in (command.shown, found))
+        difference = "\n".join(difflib.unified_diff(shown, printed, "document", "output", lineterm=""))
+        assert agrees(command.shown, found), f"$ {command.text}\n{difference}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_a_document_shows_only_blocks_that_are_held_to_something(path: Path):
+    """No block of an unknown kind, and no shell command that nothing runs."""
+    for block in blocks(path.read_text(encoding="utf-8")):
+        assert block.language in LANGUAGES, f"{path.name}:{block.start}: a block of `{block.language}`"
+        if block.language == "sh":
+            assert set(block.lines) <= ONLY_IN_CI, f"{path.name}:{block.start}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_the_parts_of_specs_in_a_document_parse(path: Path):
+    """A fragment is a list of declarations, and says nothing that the grammar refuses."""
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.language == "spec" and not block.words:
+            report = Report()
+            parse(Source(f"{path.name}:{block.start}", "\n".join(block.lines) + "\n"), report)
+            assert not report.found, "\n".join(render(found) for found in report.found)
+
+
+def test_ci_runs_what_the_documents_cannot():
+    """The commands that are not run here are lines of .ci/run, clone and change of directory aside."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for command in ("make run", "make test", "pip install"):
+        assert command in script
