@@ -61,7 +61,7 @@ class Report:
         lines = [
             f"seed {self.seed}, profile {self.profile}, protocol {self.protocol}: {verdict}",
             f"  {self.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds",
-            f"  crashes {self.crashes}, elections {figures.elections}, partition changes {figures.isr_changes}",
+            f"  crashes {self.crashes}, elections {figures.elections}, ISR changes {figures.isr_changes}",
             f"  records committed {figures.committed}, acknowledged {figures.acknowledged}",
             f"  records consumed {figures.consumed}",
             f"  faults: {faults}",

@@ -94,10 +94,6 @@ def _remote_leo_kept() -> list[Patch]:
             remote.leo = max(remote.leo, known.get(f, -1))
         return leading
 
-    def resign(leading, out):
-        keep[0](leading, out)
-
-    keep = [leader.resign]
     change = replica.Replica._change
 
     def _change(self, image, now_ms, out):
@@ -125,7 +121,7 @@ def _consumer_reads_past_hw() -> list[Patch]:
     return [(LogView, "read", read)]
 
 
-def _window_of_four() -> list[Patch]:
+def _window_of_one() -> list[Patch]:
     return [(producer, "WINDOW", 1)]
 
 
@@ -164,18 +160,6 @@ def _cache_kept_on_truncation() -> list[Patch]:
     return [(EpochCache, "truncate_from_end", lambda self, offset: False)]
 
 
-def _hw_kept_above_leo() -> list[Patch]:
-    right = LogView.truncate_to
-
-    def truncate_to(self, offset):
-        hw = self.hw
-        cut = right(self, offset)
-        self.hw = hw
-        return cut
-
-    return [(LogView, "truncate_to", truncate_to)]
-
-
 def _hw_falls() -> list[Patch]:
     def raise_hw(self, offset):
         moved = min(offset, self.leo) != self.hw
@@ -185,13 +169,7 @@ def _hw_falls() -> list[Patch]:
     return [(LogView, "raise_hw", raise_hw)]
 
 
-def _no_shrink() -> list[Patch]:
-    return [(isr, "lagging", lambda state, leading, now_ms: ())]
-
-
 def _min_isr_ignored() -> list[Patch]:
-    from replog.core.state import ReplicaState
-
     return [(ReplicaState, "effective_min_isr", lambda self: 1)]
 
 
@@ -207,10 +185,6 @@ def _flush_forgotten() -> list[Patch]:
 
 def _fence_keeps_isr() -> list[Patch]:
     return [(Controller, "_drop", lambda self, broker_id, gone=(): None)]
-
-
-def _stale_incarnation_counts() -> list[Patch]:
-    return []
 
 
 BUGS = (
@@ -238,8 +212,6 @@ BUGS = (
     Planted("fenced-in-isr", "B24 KIP-841", {"checks_fenced": False}),
     Planted("expand-without-leso", "B5 KAFKA-7128", {"expand_needs_leso": False}),
     Planted("expand-without-hw", "B30", {"expand_needs_hw": False, "expand_needs_leso": False}),
-    Planted("cache-entry-kept", "B23 KAFKA-10706", {"truncates_cache_always": False}),
-    Planted("no-hw-on-alter", "B23 KAFKA-13091", {"hw_on_alter_ok": False}),
     Planted("restart-unnoticed", "B17", {"restart_leaves_isr": False}),
     Planted("follower-hw-unclamped", "I6", patches=_follower_hw_unclamped),
     Planted("leader-hw-is-leo", "A7", patches=_leader_hw_is_leo),
@@ -248,17 +220,14 @@ BUGS = (
     Planted("remote-leo-kept", "A18", patches=_remote_leo_kept),
     Planted("ack-at-once", "A4", patches=_ack_at_once),
     Planted("reads-past-hw", "A30", patches=_consumer_reads_past_hw),
-    Planted("dedupe-window-of-one", "A2", patches=_window_of_four),
+    Planted("dedupe-window-of-one", "A2", patches=_window_of_one),
     Planted("no-dedupe", "B13", patches=_no_dedupe),
     Planted("sequence-gap", "A2", patches=_gap_accepted),
     Planted("no-epoch-bump", "A15", patches=_no_epoch_bump),
     Planted("end-offset-off-by-one", "A20", patches=_end_offset_off_by_one),
     Planted("cache-kept-on-truncation", "KAFKA-10706", patches=_cache_kept_on_truncation),
-    Planted("hw-above-leo", "A21", patches=_hw_kept_above_leo),
     Planted("hw-falls", "I2", patches=_hw_falls),
-    Planted("never-shrinks", "A10", patches=_no_shrink),
     Planted("min-isr-ignored", "A1", {"hw_under_min_isr": True}, _min_isr_ignored),
     Planted("flush-forgotten", "KAFKA-10101", patches=_flush_forgotten, profile="flush"),
     Planted("dead-stay-in-isr", "A23", patches=_fence_keeps_isr),
-    Planted("coalesced-metadata", "A18", profile="coalesce", seeds=400),
 )  # fmt: skip

@@ -1,0 +1,171 @@
+"""The world: deterministic, controllable step by step, and rewindable."""
+
+from __future__ import annotations
+
+from replog.core.effects import Timer
+from replog.core.messages import ProduceReply, ProduceRequest
+from replog.core.types import Batch, Error, Role
+from replog.sim.storage import MemoryStorage
+from replog.sim.stored import StoreStorage
+from replog.sim.world import Alarm, Delivery, World, WorldOptions
+
+CLIENT = -10
+
+
+def run_for(world: World, ms: int) -> None:
+    end = world.now_ms + ms
+    while world.now_ms < end and world.step():
+        pass
+
+
+def led_world(**options) -> World:
+    """Three brokers, registered, with a leader, followers fetching."""
+    world = World(WorldOptions(**options))
+    for broker in world.nodes:
+        world.restart(broker)
+    run_for(world, 5_000)
+    return world
+
+
+def dumps(world: World):
+    return [node.broker and node.broker.state.dump() for node in world.nodes.values()]
+
+
+def produce(world: World, number: int, acks: int = -1) -> None:
+    batch = Batch(0, -1, 1, body=b"m%d" % number)
+    world.send(CLIENT, world.image.leader, ProduceRequest(number, batch, acks, 5_000))
+
+
+def test_a_cluster_elects_a_leader_and_acknowledges():
+    """Without faults one leader serves, and acks=all is answered."""
+    world = led_world()
+    assert world.image.leader == 0
+    produce(world, 1)
+    run_for(world, 2_000)
+    assert (CLIENT, ProduceReply(1, Error.NONE, 0)) in world.replies
+
+
+def test_a_dead_leader_is_replaced_and_returns_as_a_follower():
+    """Crash, session timeout, election, restart, catching up, and the record is everywhere."""
+    world = led_world()
+    produce(world, 1)
+    run_for(world, 2_000)
+    world.crash(0)
+    run_for(world, 12_000)
+    assert world.image.leader == 1
+    world.restart(0)
+    run_for(world, 20_000)
+    broker = world.nodes[0].broker
+    assert broker is not None
+    assert broker.state.role is Role.FOLLOWER
+    assert broker.state.log.cells() == ((0, b"m1"),)
+    assert set(world.image.isr) == {0, 1, 2}
+
+
+def test_a_copy_replays_to_the_same_state_and_leaves_the_original_alone():
+    """Snapshot, run, and run the snapshot: equal; the original is where it was."""
+    world = led_world()
+    produce(world, 1)
+    before = world.copy()
+    run_for(world, 3_000)
+    after = dumps(world)
+    assert dumps(before) != after
+    twin = before.copy()
+    run_for(twin, 3_000)
+    assert dumps(twin) == after
+    run_for(before, 3_000)
+    assert dumps(before) == after
+
+
+def test_any_pending_item_can_be_taken_or_dropped():
+    """The caller decides what happens next: a lost message never arrives, a taken one arrives now."""
+    world = led_world()
+    produce(world, 1, acks=1)
+    (entry,) = [e for e in world.pending() if isinstance(e[2], Delivery) and e[2].source == CLIENT]
+    now = world.now_ms
+    world.take(entry)
+    leader = world.nodes[0].broker
+    assert leader is not None
+    assert (leader.state.log.leo, world.now_ms) == (1, now)
+    produce(world, 2, acks=1)
+    (entry,) = [e for e in world.pending() if isinstance(e[2], Delivery) and e[2].source == CLIENT]
+    world.drop(entry)
+    run_for(world, 2_000)
+    assert leader.state.log.leo == 1
+
+
+def test_a_node_can_die_between_any_two_effects():
+    """effects_left = k lets exactly k more happen: append, two answers to waiting followers, the client's."""
+    for left, on_disk, answered in ((0, 0, False), (1, 1, False), (3, 1, False), (4, 1, True)):
+        world = led_world()
+        produce(world, 1, acks=1)
+        (entry,) = [e for e in world.pending() if isinstance(e[2], Delivery) and e[2].source == CLIENT]
+        world.nodes[0].effects_left = left
+        world.take(entry)
+        replies = [m for _, m in world.replies] + [
+            e[2].message for e in world.pending() if isinstance(e[2], Delivery) and e[2].to == CLIENT
+        ]
+        assert (world.nodes[0].storage.end(), bool(replies)) == (on_disk, answered)
+
+
+def test_messages_to_a_dead_incarnation_are_lost():
+    """A connection dies with the process: what was under way to it does not reach the next one."""
+    world = led_world()
+    produce(world, 1, acks=1)
+    world.crash(0)
+    world.restart(0)
+    (entry,) = [e for e in world.pending() if isinstance(e[2], Delivery) and e[2].source == CLIENT]
+    world.take(entry)
+    assert world.replies == []
+
+
+def test_a_paused_process_handles_everything_when_it_wakes():
+    """A pause delays events, it does not lose them."""
+    world = led_world()
+    world.pause(0)
+    produce(world, 1, acks=1)
+    run_for(world, 1_000)
+    assert world.replies == []
+    world.resume(0)
+    run_for(world, 1_000)
+    assert [message for _, message in world.replies] == [ProduceReply(1, Error.NONE, 0)]
+
+
+def test_timers_of_a_dead_process_do_not_ring():
+    """An alarm belongs to an incarnation."""
+    world = led_world()
+    alarms = [e for e in world.pending() if isinstance(e[2], Alarm) and e[2].owner == 0]
+    assert {Timer.ISR_CHECK, Timer.HEARTBEAT} <= {e[2].timer for e in alarms}
+    world.crash(0)
+    steps = world.counters.steps
+    for entry in alarms:
+        world.take(entry)
+    assert world.counters.steps == steps
+
+
+def test_a_controlled_shutdown_moves_the_leader_first_and_loses_nothing():
+    """A29: leadership is gone before the process is; the clean start finds everything."""
+    world = led_world()
+    produce(world, 1, acks=1)
+    run_for(world, 2_000)
+    world.shut_down(0)
+    run_for(world, 8_000)
+    assert world.nodes[0].broker is None
+    assert world.image.leader == 1
+    assert world.nodes[0].storage.flushed() == world.nodes[0].storage.end() == 1
+
+
+def test_the_real_store_and_the_model_of_it_run_alike():
+    """The same steps on files and on values give the same states, through a crash and a restart."""
+    worlds = [led_world(make_storage=kind) for kind in (MemoryStorage, StoreStorage)]
+    for world in worlds:
+        for number in range(5):
+            produce(world, number)
+            run_for(world, 700)
+        world.crash(1)
+        run_for(world, 12_000)
+        produce(world, 9)
+        world.restart(1)
+        run_for(world, 20_000)
+    assert dumps(worlds[0]) == dumps(worlds[1])
+    assert dumps(worlds[0])[0]["leo"] == 6
