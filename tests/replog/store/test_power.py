@@ -1,0 +1,108 @@
+"""Promises that hold when the power fails right after a call returned: one test each, many seeds."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from replog.sim.disk import SimFs
+from replog.store.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
+from replog.store.config import LogConfig
+from replog.store.directory import LogDirectory
+from replog.store.fs import read_file
+from replog.store.partition import PartitionLog
+from replog.store.records import Record, encode_batch
+
+KEY = ("t", 0)
+CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=150)
+SEEDS = range(25)
+
+
+def filled() -> tuple[SimFs, LogDirectory, PartitionLog]:
+    """Open a log of 20 one-record batches in several segments, synced and checkpointed."""
+    fs = SimFs()
+    directory = LogDirectory.open(fs, "data", CONFIG)
+    log = directory.log(*KEY)
+    for i in range(20):
+        log.append_as_leader(encode_batch([Record(b"x" * 40)]), i // 7)
+    log.flush()
+    directory.checkpoint({KEY: 20})
+    return fs, directory, log
+
+
+def after_power_loss(fs: SimFs, seed: int) -> PartitionLog:
+    fs.power_loss(Random(seed).randrange)
+    return LogDirectory.open(fs, "data", CONFIG).logs[KEY]
+
+
+@pytest.mark.parametrize("offset", [0, 3, 11, 19])
+def test_nothing_truncated_comes_back(offset: int) -> None:
+    """A truncation is durable when it returns: log end, segments and epochs."""
+    for seed in SEEDS:
+        fs, _, log = filled()
+        assert log.truncate_to(offset) == offset
+        again = after_power_loss(fs, seed)
+        assert again.log_end == offset
+        assert again.epochs == tuple(e for e in ((0, 0), (1, 7), (2, 14)) if e[1] < offset)
+
+
+def test_nothing_of_a_reset_log_comes_back() -> None:
+    """After a reset the log is empty at its new start, or the checkpointed one if that is later."""
+    for seed in SEEDS:
+        fs, _, log = filled()
+        log.reset(50)
+        again = after_power_loss(fs, seed)
+        assert (again.log_start, again.log_end, again.epochs) == (50, 50, ())
+
+
+def test_nothing_flushed_is_lost() -> None:
+    """Whatever the last unsynced bytes do."""
+    for seed in SEEDS:
+        fs, _, log = filled()
+        log.append_as_leader(encode_batch([Record(b"y" * 40)]), 2)
+        assert log.flushed == 20
+        assert after_power_loss(fs, seed).log_end in (20, 21)
+
+
+def test_no_checkpoint_speaks_of_more_than_a_truncation_left() -> None:
+    """Recovery point and log start are lowered before the log is cut below them."""
+    fs, directory, log = filled()
+    log.advance_log_start(13)
+    directory.checkpoint({})
+    log.truncate_to(10)
+    assert read_offsets(fs, "data", RECOVERY_POINT_FILE) == {KEY: 10}
+    assert read_offsets(fs, "data", LOG_START_FILE) == {KEY: 10}
+    again = after_power_loss(fs, 1)
+    assert (again.log_start, again.log_end) == (10, 10)
+
+
+def test_an_epoch_is_durable_before_its_first_record() -> None:
+    """Any record that survives has its epoch in the file, whatever else is lost."""
+    for seed in SEEDS:
+        fs, _, log = filled()
+        log.append_as_leader(encode_batch([Record(b"y")]), 9)
+        fs.power_loss(Random(seed).randrange)
+        path = f"data/t-0/{log.segment_bases[-1]:020d}.log"
+        if fs.exists(path) and b"y" in read_file(fs, path):
+            assert b"9 20\n" in read_file(fs, "data/t-0/leader-epoch-checkpoint")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda directory, log: log.assign_epoch(8, 20),
+        lambda directory, log: directory.checkpoint({KEY: 19}),
+        lambda directory, log: log.advance_log_start(13),
+        lambda directory, log: directory.shut_down({KEY: 20}, 3),
+    ],
+)
+def test_calls_that_do_not_write_records_lose_none(
+    act: Callable[[LogDirectory, PartitionLog], object],
+) -> None:
+    """Epochs, checkpoints, retention and a clean stop keep every record that was synced."""
+    for seed in SEEDS:
+        fs, directory, log = filled()
+        act(directory, log)
+        again = after_power_loss(fs, seed)
+        assert again.log_end == 20
+        assert [h.base_offset for h in again.headers()][-1] == 19
