@@ -28,6 +28,10 @@ class Declarations:
         for const in spec.consts.values():
             self._const(const, spec)
         for definition in spec.defs.values():
+            for node in (definition.returns, *(param.type for param in definition.params)):
+                if node is not None:
+                    self.checker.resolver.resolve(node, spec)
+                    self._bounds(node, spec)
             self.checker.returns(definition, spec, definition)
             self.levels.demand(definition, self._most(spec), "an imported definition has no state to read"
                                if spec.prefix else "a definition is a state expression")  # fmt: skip
