@@ -1,17 +1,24 @@
-"""What the tests of the language share: spec texts to diagnostics."""
+"""What the tests of the language share: spec texts, mutations of them, and what is said of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 
 from specchk.core.instantiate import instantiate
 from specchk.lang.diagnostics import Diagnostic, SpecError
 from specchk.lang.frontend import check
 
+HERE = Path(__file__).parent
+SPECS = sorted((HERE.parents[1] / "spec").rglob("*.spec"))
+EVERYTHING = HERE / "everything.spec"
+
 Findings = Callable[[str], tuple[Diagnostic, ...]]
+TOKEN = re.compile(r"#[^\n]*|\n *|\w+|[^\w\s]+| +")
 
 
 def diagnostics(path: str, text: str | None = None) -> tuple[Diagnostic, ...]:
@@ -29,6 +36,12 @@ def diagnostics(path: str, text: str | None = None) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
+@pytest.fixture(scope="session")
+def diagnose() -> Callable[[str, str | None], tuple[Diagnostic, ...]]:
+    """Diagnose a file, or a text in its place."""
+    return diagnostics
+
+
 @pytest.fixture
 def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
     """Write a text to `a.spec` in an empty directory and return what is said of it."""
@@ -42,12 +55,43 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
 
 
 @pytest.fixture
-def diagnose() -> Callable[[str], tuple[Diagnostic, ...]]:
-    """Diagnose a file that exists."""
-    return diagnostics
-
-
-@pytest.fixture
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written anew."""
     return bool(request.config.getoption("--rewrite"))
+
+
+@pytest.fixture(scope="session")
+def spec_texts() -> dict[Path, str]:
+    """Every spec of the repository, and one that uses each construct of the language."""
+    return {path: path.read_text(encoding="utf-8") for path in [EVERYTHING, *SPECS]}
+
+
+@st.composite
+def mutations(draw: st.DrawFn, texts: dict[Path, str]) -> tuple[Path, str]:
+    """A spec with a few of its tokens or lines deleted, doubled, swapped or replaced."""
+    path = draw(st.sampled_from(list(texts)))
+    unit = draw(st.sampled_from(["token", "line"]))
+    parts = TOKEN.findall(texts[path]) if unit == "token" else texts[path].splitlines(keepends=True)
+    pool = sorted(set(TOKEN.findall(texts[EVERYTHING])))
+    places = st.integers(0, len(parts) - 1)
+    for _ in range(draw(st.integers(1, 4))):
+        at, length = draw(places) % len(parts), draw(st.sampled_from([1, 1, 2, 5, 20]))
+        match draw(st.sampled_from(["delete", "double", "swap", "replace", "insert"])):
+            case "delete":
+                parts[at : at + length] = [""]
+            case "double":
+                parts[at:at] = parts[at : at + length]
+            case "swap":
+                other = draw(places) % len(parts)
+                parts[at], parts[other] = parts[other], parts[at]
+            case "replace":
+                parts[at] = draw(st.sampled_from(pool))
+            case _:
+                parts.insert(at, draw(st.sampled_from(pool)))
+    return path, "".join(parts)
+
+
+@pytest.fixture(scope="session")
+def mutated(spec_texts: dict[Path, str]) -> st.SearchStrategy[tuple[Path, str]]:
+    """Wrong specs as people make them: a path, and the text in its place."""
+    return mutations(spec_texts)

@@ -146,9 +146,7 @@ def _indented(lines: list[Cells], pieces: dict[int, _Piece]) -> list[Cells]:
             new[number] = base
         else:
             new[number] = max(base + line.indent - start, _least(piece, base))
-    old = {number: line.indent for number, line in enumerate(lines, 1)}
-    for number, line in enumerate(lines, 1):
-        line.indent = new[number] if number in new else _of_comment(number, old, new)
+    _comments(lines, new)
     return lines
 
 
@@ -157,17 +155,31 @@ def _least(piece: _Piece, base: int) -> int:
     return base if base or str(piece.tokens[0]) in ")]}" else INDENT
 
 
-def _of_comment(number: int, old: dict[int, int], new: dict[int, int]) -> int:
-    """A comment line goes with the code below it or above it, whichever it was closer to."""
-    column = old[number]
-    if column == 0:
+def _comments(lines: list[Cells], new: dict[int, int]) -> None:
+    """Set every line's new indentation; a comment line goes with the nearest code above or below it.
+
+    Of the two it takes the one whose column it was closer to; in column 1 it stays there.
+    """
+    code: tuple[int, int] | None = None
+    above: list[tuple[int, int] | None] = []  # of each line: old and new column of the code before it
+    for number, line in enumerate(lines, 1):
+        above.append(code)
+        code = (line.indent, new[number]) if number in new else code
+    below: tuple[int, int] | None = None
+    for number in range(len(lines), 0, -1):
+        line = lines[number - 1]
+        if number in new:
+            below = (line.indent, new[number])
+            line.indent = new[number]
+        else:
+            line.indent = _of_comment(line.indent, below, above[number - 1])
+
+
+def _of_comment(column: int, below: tuple[int, int] | None, above: tuple[int, int] | None) -> int:
+    near = [code for code in (below, above) if code is not None]
+    if column == 0 or not near:
         return 0
-    below = next((n for n in range(number + 1, max(old) + 1) if n in new), None)
-    above = next((n for n in range(number - 1, 0, -1) if n in new), None)
-    near = [n for n in (below, above) if n is not None]
-    if not near:
-        return 0
-    return new[min(near, key=lambda n: abs(old[n] - column))]
+    return min(near, key=lambda code: abs(code[0] - column))[1]
 
 
 # ------------------------------------------------------------------------- lines to text

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -123,7 +124,7 @@ def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
             "S101", Span(source, first, first + 1), "a declaration is expected here, in column 1",
             f"a file starts with a declaration: {', '.join(DECLARATIONS[:6])}, ...",
         )  # fmt: skip
-    yield from zip(starts, [*starts[1:], len(source.text)], strict=True)
+    yield from pairwise([*starts, len(source.text)])
 
 
 def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
