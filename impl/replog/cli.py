@@ -10,14 +10,17 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import MappingProxyType
 
 import click
 
-COMMANDS = {
-    "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
-    "dump": ("replog.dump", "Show what is in a log directory."),
-    "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
-}
+COMMANDS = MappingProxyType(
+    {
+        "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
+        "dump": ("replog.dump", "Show what is in a log directory."),
+        "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
+    }
+)
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 

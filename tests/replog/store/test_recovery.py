@@ -130,6 +130,16 @@ def test_a_zeroed_tail_is_no_batch() -> None:
     assert (log.log_end, log.recovery.cut_bytes) == (60, 300)
 
 
+def test_what_follows_a_cut_is_dropped_even_if_it_would_fit() -> None:
+    """Garbage behind the last batch of an unsynced segment ends the log there, as in Kafka."""
+    fs = stopped(saved=False)
+    paths = names(fs, ".log")
+    edit(fs, paths[1], lambda content: content.extend(b"garbage"))
+    log = reopened(fs).logs[KEY]
+    assert log.log_end == int(paths[2].split("/")[-1][:20])
+    assert log.recovery.dropped_segments == len(paths) - 2
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [True, False])
 def test_missing_and_stale_indexes_are_rebuilt(suffix: str, clean: bool) -> None:
