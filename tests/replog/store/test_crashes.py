@@ -167,7 +167,11 @@ class LogAgainstList(RuleBasedStateMachine):
         self.model.flushed = max(self.model.flushed, min(self.log.flushed, self.model.end))
         self.model.start = self.start_after_restart()
         assert self.log.log_end == self.model.end
-        assert self.contents() == [b for b in self.model.batches if b[0] + len(b[2]) > self.log.log_start]
+        kept = [b for b in self.model.batches if b[0] + len(b[2]) > self.log.log_start]
+        assert self.contents() == kept
+        for base, _, values in reversed(kept):
+            last = base + len(values) - 1
+            assert self.log.read(last, 1)[:8] == base.to_bytes(8, "big"), "the index leads to every batch"
 
     def start_after_restart(self) -> int:
         """Accept that a crash undoes an unsaved log start, not that it raises one."""
