@@ -135,6 +135,15 @@ _PROFILES = {
         power=PowerRule.ANY,
         flush_messages=1,
     ),
+    "stale": replace(
+        _ALL,
+        name="stale",
+        about="as `all`, with messages that come twice, late and out of order",
+        duplication=0.4,
+        tail=0.15,
+        tail_ms=9_000,
+        loss=0.02,
+    ),
     "store": replace(
         _ALL,
         name="store",

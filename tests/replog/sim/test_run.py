@@ -9,7 +9,7 @@ from replog.core.protocol import preset
 from replog.sim.profiles import PowerRule, profile, profile_names
 from replog.sim.run import Simulation, simulate, simulate_many
 
-SAMPLE = {"calm": 2, "network": 12, "all": 60, "elr": 15, "flush": 15, "store": 15, "coalesce": 10}
+SAMPLE = {"calm": 2, "network": 12, "all": 60, "elr": 15, "flush": 15, "stale": 15, "store": 15, "coalesce": 10}
 
 
 def test_every_profile_is_sampled():
