@@ -1,0 +1,78 @@
+"""The smaller specs: delivery, ISR timing, placement, the fetch rounds and the examples.
+
+Counts of the examples were checked against a program of its own for each; two_phase_commit has the known
+counts of Lamport's TwoPhase.  Lengths of delivery's counterexamples are those of the bug ledger.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from specchk.core.instantiate import instantiate
+from specchk.core.search import Options, search
+from specs.spec_runs import (
+    SPECS,
+    failure_of_scenario,
+    lengths,
+    models_of,
+    problems_of_model,
+    scenarios_of,
+    spec,
+)  # fmt: skip
+
+EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
+FILES = ["delivery", "isr_timing", "placement", "two_round_fetch", *EXAMPLES]
+
+
+@pytest.mark.parametrize(("name", "model"), models_of(FILES, {}))
+def test_every_model_is_as_it_expects(name: str, model: str) -> None:
+    """Verdict, length of the counterexample and counts are what the model says."""
+    assert problems_of_model(name, model) == []
+
+
+@pytest.mark.parametrize(("name", "scenario"), scenarios_of(FILES))
+def test_every_scenario_goes_as_written(name: str, scenario: str) -> None:
+    """Each line of a walk-through is possible, refused or true as it says."""
+    assert failure_of_scenario(name, scenario) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "law", "steps"),
+    [
+        ("b13", "no_duplicate", 5),
+        ("b26", "in_order", 7),
+        ("b27", "no_skip", 3),
+        ("b28", "no_redo", 5),
+    ],
+)
+def test_delivery_fails_in_the_ledgers_lengths(model: str, law: str, steps: int) -> None:
+    """Duplicates, reordering, loss and repetition come after as many steps as the ledger says."""
+    outcome = search(instantiate(spec("delivery"), model).program, Options())
+    assert lengths(outcome) == {law: steps}
+
+
+@pytest.mark.parametrize(
+    ("rule", "law"),
+    [
+        ("message_count", "steady_stays"),
+        ("message_count", "member_is_recent"),
+        ("caught_up", "steady_stays"),
+        ("every_fetch", "member_is_recent"),
+    ],
+)
+def test_every_older_rule_breaks_what_todays_keeps(rule: str, law: str) -> None:
+    """Each rule of being caught up but today's throws out a good follower or keeps a bad one."""
+    model = "steady" if law == "steady_stays" else "today"
+    for chosen, fails in ((rule, True), ("previous_fetch", False)):
+        program = instantiate(spec("isr_timing"), model, {"rule": chosen}, [law]).program
+        assert (law in lengths(search(program, Options()))) == fails
+
+
+@pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (5, 2), (5, 3)])
+def test_kafka_places_replicas_well_for_any_size(brokers: int, factor: int) -> None:
+    """Apart, balanced and with spread failover, wherever it starts."""
+    sizes = {"Brokers": brokers, "Partitions": 2 * brokers + 1, "ReplicationFactor": factor}
+    laws = ["replicas_apart", "leaders_balanced", "copies_balanced", "first_round_is_simple"]
+    laws += ["failover_spread"] if factor > 1 else []
+    overrides = {name: str(value) for name, value in sizes.items()}
+    assert lengths(search(instantiate(spec("placement"), None, overrides, laws).program, Options())) == {}
