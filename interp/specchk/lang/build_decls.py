@@ -159,5 +159,32 @@ class Builder(Statements):
         call = tree.Call(self.span(meta), c[0], c[1] or ())
         return decls.TakeStep(self.span(meta), call, None, refused=True)
 
+    def view_log(self, _: Meta, c: list[Child]) -> Child:
+        return ("log", c[0])
+
+    def view_mark(self, meta: Meta, c: list[Child]) -> Child:
+        return ("mark", decls.Shown(self.span(meta), str(c[0]), c[1]))
+
+    def view_label(self, meta: Meta, c: list[Child]) -> Child:
+        return ("label", decls.Shown(self.span(meta), str(c[0]), c[1]))
+
+    def view_hide(self, _: Meta, c: list[Child]) -> Child:
+        return ("hide", c[0])
+
+    def view_arrow(self, meta: Meta, c: list[Child]) -> Child:
+        params = tuple(str(name) for name in c[1:-2] if name is not None)
+        return ("arrow", decls.Arrow(self.span(meta), str(c[0]), params, c[-2], c[-1]))
+
+    def view(self, meta: Meta, c: list[Child]) -> Child:
+        items: dict[str, list[Child]] = {"log": [], "mark": [], "label": [], "hide": [], "arrow": []}
+        for kind, item in c[2:]:
+            items[kind].append(item)
+        hidden = tuple(name for names in items["hide"] for name in names)
+        log = items["log"][-1] if items["log"] else None
+        return decls.View(
+            self.span(meta), str(c[0]), c[1], log,
+            tuple(items["mark"]), tuple(items["label"]), hidden, tuple(items["arrow"]),
+        )  # fmt: skip
+
     def assert_(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Assert(self.span(meta), c[0])

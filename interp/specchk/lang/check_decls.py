@@ -5,9 +5,10 @@ from __future__ import annotations
 from specchk.lang import decls, tree
 from specchk.lang.check import Checker
 from specchk.lang.check_base import Context
+from specchk.lang.diagnostics import nearest
 from specchk.lang.levels import Level, Levels
 from specchk.lang.spec import Spec
-from specchk.lang.types import BOOL, UNKNOWN, Option, Set, Type, show, unbounded_part
+from specchk.lang.types import BOOL, UNKNOWN, Option, Set, Sort, Type, show, unbounded_part
 
 Place = tuple[str, tuple[tree.Accessor, ...]]
 
@@ -46,6 +47,8 @@ class Declarations:
         for prop in spec.properties.values():
             self._property(prop, spec)
         self._rest(spec)
+        for view in spec.views:
+            self._view(view, spec)
 
     def _most(self, spec: Spec) -> Level:
         return Level.CONSTANT if spec.prefix else Level.STATE
@@ -134,6 +137,37 @@ class Declarations:
             self.checker.fresh(param.name, param.span, context)
             context = context.bind(param.name, kind)
         Statements(self.checker, self.levels).block(decl.body, context, [])
+
+    def _view(self, view: decls.View, spec: Spec) -> None:
+        if view.sort.full not in spec.sorts:
+            self.checker.unknown(view.sort, spec.sorts, "sort", spec)
+            return
+        lane = Sort(view.sort.full)
+        context = Context(spec).bind(view.lane, lane)
+        parts = [item.value for item in (*view.marks, *view.labels)]
+        for node in parts + ([view.log] if view.log is not None else []):
+            self.checker.settle(node, context)
+            self.levels.demand(node, Level.STATE, "a view shows one state")
+        for name in view.hidden:
+            if name.full not in spec.variables:
+                self.checker.unknown(name, spec.variables, "variable", spec)
+        for arrow in view.arrows:
+            self._arrow(arrow, lane, spec)
+
+    def _arrow(self, arrow: decls.Arrow, lane: Sort, spec: Spec) -> None:
+        action = spec.actions.get(arrow.action)
+        if action is None or len(action.params) != len(arrow.params):
+            what = "there is no action" if action is None else "these are not the parameters of"
+            self.report.add("S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, spec.actions))
+            return
+        context = Context(spec)
+        for name, param in zip(arrow.params, action.params, strict=True):
+            context = context.bind(name, self.checker.resolver.resolve(param.type, spec))
+        for node in (arrow.source, arrow.target):
+            found = self.checker.settle(node, context)
+            if found not in (lane, Option(lane), UNKNOWN):
+                self.checker.mismatch(node.span, found, lane)
+            self.levels.demand(node, Level.STATE, "an arrow is drawn from the state before the step")
 
     def _rest(self, spec: Spec) -> None:
         for ok in spec.deadlock:

@@ -269,9 +269,40 @@ class Scenario(Node):
     steps: tuple[TakeStep | Assert, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Shown(Node):
+    """`mark hw: e` or `label role: e` in a view."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow(Node):
+    """`arrow send_fetch(f): f -> e`: a step of the action is drawn as a message between lanes."""
+
+    action: str
+    params: tuple[str, ...]
+    source: Expr
+    target: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class View(Node):
+    """`view b in Broker: ...`: how pictures show the states of a spec."""
+
+    lane: str
+    sort: Name
+    log: Expr | None
+    marks: tuple[Shown, ...]
+    labels: tuple[Shown, ...]
+    hidden: tuple[Name, ...]
+    arrows: tuple[Arrow, ...]
+
+
 Decl = (
     Header | Import | Extends | Sort | Const | TypeDecl | Var | Init | Def | Action | Property
-    | DeadlockOk | Fair | Refines | Model | Scenario
+    | DeadlockOk | Fair | Refines | Model | Scenario | View
 )  # fmt: skip
 
 

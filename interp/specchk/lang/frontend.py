@@ -51,6 +51,7 @@ def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str,
         source = Source(f"--set {target}", text)
         value = parse_expression(source, report)
         if value is not None:
+            checked.facts.kept.append(value)
             bindings.append(_binding(target, value, source))
     report.stop_if_any()
     model = fixed(checked.spec, name, report, bindings)
@@ -74,6 +75,7 @@ def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tupl
     node = parse_expression(Source("expression", text), report)
     report.stop_if_any()
     assert node is not None
+    checked.facts.kept.append(node)
     context = Context(checked.spec, elements=elements(model), properties=True)
     kind = Checker(checked.facts, report).settle(node, context)
     report.stop_if_any()

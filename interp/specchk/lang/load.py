@@ -184,6 +184,8 @@ def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
             spec.fair.append(decl)
         case decls.Refines():
             spec.refines.append(decl)
+        case decls.View():
+            spec.views.append(decl)
         case decls.Header() | decls.Import() | decls.Extends():
             pass
         case _:

@@ -32,7 +32,7 @@ _COMMENTS_ONLY = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?(?:\r?\n|\Z))*\Z")
 DECLARATIONS = (
     "spec", "import", "extends", "sort", "const", "type", "var", "init", "def", "action",
     "invariant", "step", "reachable", "liveness", "constraint", "deadlock", "fair", "strong",
-    "refines", "model", "scenario",
+    "refines", "model", "scenario", "view",
 )  # fmt: skip
 
 _INSTEAD = MappingProxyType(

@@ -32,6 +32,7 @@ class Spec:
     refines: list[decls.Refines] = field(default_factory=list)
     models: dict[str, decls.Model] = field(default_factory=dict)
     scenarios: dict[str, decls.Scenario] = field(default_factory=dict)
+    views: list[decls.View] = field(default_factory=list)
     imports: dict[str, Spec] = field(default_factory=dict)
     members: dict[str, tuple[str, int]] = field(default_factory=dict)  # enum member: type, index
     variants: dict[str, str] = field(default_factory=dict)  # constructor -> union type's name
@@ -64,6 +65,7 @@ class Facts:
     refs: dict[int, Ref] = field(default_factory=dict)
     declared: dict[int, Type] = field(default_factory=dict)  # of TypeExpr nodes
     binders: dict[int, Type] = field(default_factory=dict)  # element type of Binder nodes
+    kept: list[tree.Node] = field(default_factory=list)  # trees that no spec keeps alive
 
     def type_of(self, node: tree.Expr) -> Type:
         """The type of a checked expression."""
