@@ -172,10 +172,8 @@ class LogDirectory:
             self._write(LOG_START_FILE, self._log_starts)
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        try:
+        with self.health.during(f"writing {name}"):
             write_offsets(self._fs, self._path, name, offsets)
-        except OSError as error:
-            raise self.health.fail(f"writing {name}", error) from error
 
     def shut_down(self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int = -1) -> None:
         """Stop cleanly: sync everything, write the checkpoints, then the marker, and release the lock.
@@ -186,10 +184,8 @@ class LogDirectory:
             for log in self.logs.values():
                 log.seal()
             self.checkpoint(high_watermarks)
-            try:
+            with self.health.during(f"writing {CLEAN_SHUTDOWN_FILE}"):
                 write_clean_shutdown(self._fs, self._path, broker_epoch)
-            except OSError as error:
-                raise self.health.fail(f"writing {CLEAN_SHUTDOWN_FILE}", error) from error
         finally:
             self.abandon()
 

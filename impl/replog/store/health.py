@@ -6,6 +6,9 @@ fsync Failures?", ATC 2020). So the first failure takes the directory offline, a
 directory, and only opening it anew, which reads what is really there, brings it back.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from replog.store.errors import StorageOfflineError
 
 
@@ -27,3 +30,12 @@ class Health:
         if self.reason is None:
             self.reason = f"{doing}: {error.strerror or error}"
         return StorageOfflineError(f"{doing}: {error.strerror or error}")
+
+    @contextmanager
+    def during(self, doing: str) -> Iterator[None]:
+        """Refuse to begin once offline, and go offline on an `OSError` of the block."""
+        self.check()
+        try:
+            yield
+        except OSError as error:
+            raise self.fail(doing, error) from error

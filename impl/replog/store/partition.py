@@ -199,48 +199,38 @@ class PartitionLog:
     def headers(self, start_offset: int = 0) -> Iterator[BatchHeader]:
         """Walk the batch headers from the one holding `start_offset` (or the log start) to the end."""
         offset = max(start_offset, self.log_start)
-        while offset < self.log_end:
-            segment = self._segment_of(offset)
-            yield from segment.headers(offset)
-            offset = segment.next_offset
+        with self._health.during(f"reading {self._directory}"):
+            while offset < self.log_end:
+                segment = self._segment_of(offset)
+                yield from segment.headers(offset)
+                offset = segment.next_offset
 
     def offset_for_time(self, timestamp_ms: int) -> BatchHeader | None:
         """Return the first batch that holds a record at or after a time; None if all are older."""
-        self._health.check()
-        for segment in self._segments:
-            if (header := segment.batch_at_time(timestamp_ms)) is not None:
-                return header
-        return None
+        with self._health.during(f"reading {self._directory}"):
+            found = (segment.batch_at_time(timestamp_ms) for segment in self._segments)
+            return next((header for header in found if header is not None), None)
 
     def store_epochs(self, entries: Iterable[tuple[int, int]]) -> None:
         """Replace the leader epochs, durably (the protocol keeps its own cache and says when it changed)."""
-        self._change_epochs(lambda: self._epochs.replace(entries))
+        with self._health.during(f"writing the epochs of {self._directory}"):
+            self._epochs.replace(entries)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Note, durably, that `epoch` begins at `start_offset`."""
-        self._change_epochs(lambda: self._epochs.assign(epoch, start_offset))
-
-    def _change_epochs(self, change: Callable[[], None]) -> None:
-        self._health.check()
-        try:
-            change()
-        except OSError as error:
-            raise self._health.fail(f"writing the epochs of {self._directory}", error) from error
+        with self._health.during(f"writing the epochs of {self._directory}"):
+            self._epochs.assign(epoch, start_offset)
 
     def flush(self) -> None:
         """Make everything up to the log end durable; `flushed` moves only after every sync succeeded."""
-        self._health.check()
-        end = self.log_end
-        try:
+        with self._health.during(f"syncing {self._directory}"):
             for segment in self._segments:
                 if segment.next_offset > self.flushed:
                     segment.flush()
             if not self._names_synced:
                 self._fs.fsync_dir(self._directory)
                 self._names_synced = True
-        except OSError as error:
-            raise self._health.fail(f"syncing {self._directory}", error) from error
-        self.flushed = end
+        self.flushed = self.log_end
 
     def flush_if_due(self, now_ms: int) -> None:
         """Flush if `flush_ms` passed since the last call that flushed."""
@@ -255,16 +245,13 @@ class PartitionLog:
         Returns the log end: lower than `offset` if that lies inside a batch. Below the log start nothing is
         left but an empty log at `offset`.
         """
-        self._health.check()
         if offset < self._segments[0].base_offset:
             self.reset(offset)
             return self.log_end
-        try:
+        with self._health.during(f"truncating {self._directory}"):
             if offset < self.log_end:
                 self._cut(offset)
             self._epochs.truncate_from_end(offset)
-        except OSError as error:
-            raise self._health.fail(f"truncating {self._directory}", error) from error
         return self.log_end
 
     def _cut(self, offset: int) -> None:
@@ -283,8 +270,7 @@ class PartitionLog:
 
     def reset(self, offset: int) -> None:
         """Durably drop everything and begin an empty log at `offset` (the leader starts later)."""
-        self._health.check()
-        try:
+        with self._health.during(f"resetting {self._directory}"):
             self._lower_checkpoints(offset)
             while self._segments:
                 self._segments[-1].delete()
@@ -293,8 +279,6 @@ class PartitionLog:
             self._segments.append(segment)
             self._fs.fsync_dir(self._directory)
             self._epochs.replace(())
-        except OSError as error:
-            raise self._health.fail(f"resetting {self._directory}", error) from error
         self.log_start = self.log_end = self.flushed = offset
 
     def advance_log_start(self, offset: int) -> int:
@@ -305,12 +289,10 @@ class PartitionLog:
         if offset <= self.log_start:
             return 0
         dead = sum(1 for segment in self._segments[:-1] if segment.next_offset <= offset)
-        try:
+        with self._health.during(f"deleting from {self._directory}"):
             self._epochs.truncate_from_start(offset)
             for segment in self._segments[:dead]:
                 segment.delete()
-        except OSError as error:
-            raise self._health.fail(f"deleting from {self._directory}", error) from error
         del self._segments[:dead]
         self.log_start = offset
         return dead
@@ -331,11 +313,9 @@ class PartitionLog:
     def seal(self) -> None:
         """Flush, and write the last segment's indexes: what a clean shutdown leaves."""
         self.flush()
-        try:
+        with self._health.during(f"sealing {self._directory}"):
             self._segments[-1].seal()
             self._fs.fsync_dir(self._directory)
-        except OSError as error:
-            raise self._health.fail(f"sealing {self._directory}", error) from error
 
     def close(self) -> None:
         """Release the file handles without flushing; closing twice is harmless."""

@@ -149,6 +149,22 @@ def test_truncation_drops_records_and_epochs_from_there() -> None:
     assert log.segment_bases[-1] <= 38
 
 
+@given(st.integers(1, 11), st.lists(st.integers(1, 4), min_size=3, max_size=9))
+def test_after_a_truncation_the_index_leads_to_the_new_batches(offset: int, sizes: list[int]) -> None:
+    """Other batches in place of the old ones are found at every offset, and by their time."""
+    log = filled(6, LogConfig(index_interval_bytes=60))
+    end = log.truncate_to(offset)
+    starts = list(range(0, end, 2))
+    for size in sizes:
+        starts.append(log.log_end)
+        log.append_as_leader(batch(*[b"new" * size] * size, time=1000 + log.log_end), 5)
+    for wanted in reversed(range(log.log_end)):
+        assert bases(log.read(wanted, 1)) == [max(base for base in starts if base <= wanted)]
+    found = log.offset_for_time(1000 + end)
+    assert found is not None
+    assert found.base_offset == end
+
+
 def test_truncating_at_the_end_still_cuts_the_epochs() -> None:
     """An epoch that begins at the log end and wrote nothing goes (KAFKA-10706)."""
     log = filled(3)

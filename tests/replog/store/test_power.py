@@ -76,6 +76,17 @@ def test_no_checkpoint_speaks_of_more_than_a_truncation_left() -> None:
     assert (again.log_start, again.log_end) == (10, 10)
 
 
+def test_a_checkpointed_log_start_stays_where_it_was() -> None:
+    """Records below it, in a segment that is kept for its later ones, do not come back."""
+    for seed in SEEDS:
+        fs, directory, log = filled()
+        log.advance_log_start(13)
+        directory.checkpoint({})
+        again = after_power_loss(fs, seed)
+        assert again.log_start == 13 > again.segment_bases[0]
+        assert again.epochs[0] == (1, 13)
+
+
 def test_an_epoch_is_durable_before_its_first_record() -> None:
     """Any record that survives has its epoch in the file, whatever else is lost."""
     for seed in SEEDS:
