@@ -48,7 +48,7 @@ class Lowering(LowerOps):
     def __init__(
         self, checked: CheckedSpec, model: FixedModel, evaluate: Evaluate, universe: Universe
     ) -> None:
-        self.evaluate = evaluate
+        self._evaluate = evaluate
         super().__init__(Ground(checked, model, self._constant), universe)
         self.spec = checked.spec
         self.model = model
@@ -58,6 +58,10 @@ class Lowering(LowerOps):
 
     def _constant(self, node: tree.Expr, home: Spec, _: Type | None) -> Value:
         return self.evaluate(self.lower(node, Scope(home)))
+
+    def evaluate(self, expr: Expr) -> Value:
+        """The value of a constant expression; raises `SpecError` where it has none."""
+        return self._evaluate(expr)
 
     def point(self, kind: str, label: str, span: Span) -> int:
         """The coverage point at a span; one for all inlined copies."""
