@@ -1,0 +1,154 @@
+"""From a program to a loaded kernel: emit, optimise, compile, cache.
+
+The object code is kept on disk under a name made of everything it depends on: the program, the
+renamings, the mode, this package's version, LLVM and the CPU.  A second run only links it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from specchk.core.symmetry import Renaming
+from specchk.ir.program import Program
+from specchk.native.asm import I64, PTR, Asm
+from specchk.native.canonical import emit_canonical
+from specchk.native.layout import Layout
+from specchk.native.predicates import emit_check, emit_check_step, emit_may_end, emit_note
+from specchk.native.search_kernel import Kernel, Parts
+from specchk.native.steps import Steps
+from specchk.native.totality import Facts
+
+ENTRIES = ("work_alone", "work_shared", "add", "rehash", "precede")
+_SOURCES = tuple(sorted(Path(__file__).parent.glob("*.py")))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A kernel in this process: `call[name]` is a C function of 64-bit arguments."""
+
+    call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
+    keeper: object  # what owns the code
+    was_cached: bool
+
+
+def build_module(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> ir.Module:
+    """The kernel's LLVM module."""
+    module = ir.Module(name=program.spec)
+    facts = Facts()
+    emit_note(module, layout.words)
+    kind = ir.FunctionType(I64, [PTR, PTR, PTR, PTR])
+    successors = ir.Function(module, kind, "successors")
+    successors.linkage = "internal"
+    successors.attributes.add("noinline")
+    for arg in successors.args:
+        arg.add_attribute("noalias")
+    Steps(Asm(successors), program, layout, facts).emit()
+    parts = Parts(
+        successors,
+        emit_check(module, program, layout, facts),
+        emit_check_step(module, program, layout, facts) if program.step_invariants else None,
+        emit_may_end(module, program, layout, facts),
+        emit_canonical(module, layout, renamings) if len(renamings) > 1 else None,
+    )
+    Kernel(module, layout.words, parts, compact=compact).emit()
+    return module
+
+
+def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> Loaded:
+    """The kernel of a program, from the cache or newly compiled."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    path = cache_dir() / f"{_key(program, renamings, compact=compact)}.o"
+    code = _cached(path)
+    if code is not None:
+        return _linked(code, was_cached=True)
+    code = compile_module(str(build_module(program, layout, renamings, compact=compact)))
+    _remember(path, code)
+    return _linked(code, was_cached=False)
+
+
+def _machine() -> llvm.TargetMachine:
+    target = llvm.Target.from_default_triple()
+    machine: llvm.TargetMachine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, reloc="pic", codemodel="small"
+    )
+    return machine
+
+
+def compile_module(text: str) -> bytes:
+    """Optimised object code of LLVM IR."""
+    machine = _machine()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _linked(code: bytes, *, was_cached: bool) -> Loaded:
+    jit = llvm.create_lljit_compiler(_machine())
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in ENTRIES:
+        library.export_symbol(name)
+    tracker = library.link(jit, "kernel")
+    calls = {}
+    for name, count in (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6)):
+        shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
+        calls[name] = shape(tracker[name])
+    return Loaded(calls, (jit, tracker), was_cached)
+
+
+def cache_dir() -> Path:
+    """Where kernels are kept: under the user's cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "specchk" / "kernels"
+
+
+def _key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
+    digest = hashlib.sha256()
+    for source in _SOURCES:
+        digest.update(source.read_bytes())
+    about = (version("llvmlite"), llvm.llvm_version_info, llvm.get_host_cpu_name(), compact, renamings, _essence(program))
+    digest.update(repr(about).encode())
+    return digest.hexdigest()[:40]
+
+
+def _essence(program: Program) -> tuple[object, ...]:
+    """What a kernel depends on: nothing about spans and names of models."""
+    return (
+        program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
+        program.witnesses, program.constraints, program.deadlock_ok,
+    )  # fmt: skip
+
+
+def _cached(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _remember(path: Path, code: bytes) -> None:
+    """Keep code for later; a cache that cannot be written is no reason to fail."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        Path(file.name).replace(path)
+    except OSError:
+        return

@@ -1,0 +1,89 @@
+"""What an expression may do besides having a value: be undefined, count coverage, take long.
+
+A *plain* expression always has a value and counts nothing, so that evaluating it earlier, later or
+needlessly cannot be noticed.  Plain parts of conjunctions are computed without branches, and plain
+guards move out of loops over parameters that they do not mention.
+"""
+
+from __future__ import annotations
+
+from specchk.ir.nodes import Apply, Case, Choose, Collect, Cover, Expr, Gather, Local, MapOf, Narrow, Op, Quantifier
+from specchk.ir.types import Bool, Enum, Int, Map, Sort, cardinality, fits
+from specchk.ir.verify import bound, parts
+
+_PARTIAL = frozenset(
+    {Op.GET, Op.SET_MIN, Op.SET_MAX, Op.SEQ_GET, Op.SEQ_SET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX,
+     Op.BAG_REMOVE}
+)  # fmt: skip
+_LOOPING = frozenset(
+    {Op.IN_SEQ, Op.IN_BAG, Op.SEQ_ITEMS, Op.BAG_ITEMS, Op.BAG, Op.BAG_ADD, Op.BAG_COUNT, Op.BAG_UNION, Op.CONCAT,
+     Op.SUBSETS, Op.SET_SUM}
+)  # fmt: skip
+
+
+class Facts:
+    """Facts about expressions, each found once."""
+
+    def __init__(self) -> None:
+        self._plain: dict[int, tuple[Expr, bool]] = {}
+        self._cost: dict[int, tuple[Expr, int]] = {}
+        self._free: dict[int, tuple[Expr, frozenset[int]]] = {}
+
+    def plain(self, expr: Expr) -> bool:
+        """Whether evaluating the expression cannot fail and counts nothing."""
+        known = self._plain.get(id(expr))
+        if known is None:
+            found = not _partial(expr) and all(self.plain(part) for part in parts(expr))
+            known = self._plain[id(expr)] = (expr, found)
+        return known[1]
+
+    def cost(self, expr: Expr) -> int:
+        """Roughly how many instructions evaluating it takes."""
+        known = self._cost.get(id(expr))
+        if known is None:
+            found = 1 + sum(self.cost(part) for part in parts(expr))
+            known = self._cost[id(expr)] = (expr, found * _repeated(expr))
+        return known[1]
+
+    def free(self, expr: Expr) -> frozenset[int]:
+        """The slots of the locals it mentions but does not bind."""
+        known = self._free.get(id(expr))
+        if known is None:
+            found = frozenset({expr.slot}) if isinstance(expr, Local) else frozenset()
+            for part in parts(expr):
+                found |= self.free(part)
+            known = self._free[id(expr)] = (expr, found - {local.slot for local in bound(expr)})
+        return known[1]
+
+
+def _partial(expr: Expr) -> bool:
+    match expr:
+        case Narrow() | Cover() | Choose():
+            return True
+        case Collect():
+            return expr.gather in (Gather.MIN, Gather.MAX)
+        case Apply(op=Op.DIV | Op.MOD):
+            divisor = expr.args[1].type
+            return not isinstance(divisor, Int) or divisor.low <= 0 <= divisor.high
+        case Apply(op=Op.MAP_GET | Op.MAP_SET):
+            container, key = expr.args[0].type, expr.args[1].type
+            assert isinstance(container, Map)
+            return not (isinstance(key, Bool | Enum | Sort) or fits(key, container.key))
+        case Apply():
+            return expr.op in _PARTIAL
+    return False
+
+
+def _repeated(expr: Expr) -> int:
+    match expr:
+        case Quantifier():
+            return min(8, max(1, cardinality(expr.local.type)))
+        case Collect():
+            return 8
+        case MapOf():
+            return min(8, max(1, cardinality(expr.local.type)))
+        case Case():
+            return 1
+        case Apply() if expr.op in _LOOPING:
+            return 8
+    return 1
