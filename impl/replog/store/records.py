@@ -8,7 +8,6 @@ Codecs: none and gzip, the one in the standard library; a batch in snappy, lz4 o
 like any other but cannot be looked into.
 """
 
-import gzip
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +30,8 @@ from replog.store.errors import CorruptBatchError, InvalidRecordError
 CODEC_MASK = 0x07
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LOG_APPEND_TIME = 0x08
-CONTROL = 0x20
+GZIP = 16 + zlib.MAX_WBITS
+MAX_UNPACKED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,16 @@ def _decompress(body: bytes, codec: int) -> bytes:
     if codec != 1:
         name = CODECS[codec] if codec < len(CODECS) else str(codec)
         raise InvalidRecordError(f"records compressed with {name} cannot be read here")
+    unpacker = zlib.decompressobj(wbits=GZIP)
     try:
-        return gzip.decompress(body)
-    except (OSError, EOFError, zlib.error) as error:
+        unpacked = unpacker.decompress(body, MAX_UNPACKED_BYTES)
+    except zlib.error as error:
         raise CorruptBatchError(f"gzip: {error}") from error
+    if unpacker.unconsumed_tail:
+        raise InvalidRecordError(f"records of more than {MAX_UNPACKED_BYTES} bytes when unpacked")
+    if not unpacker.eof:
+        raise CorruptBatchError("gzip: the data ends too early")
+    return unpacked
 
 
 class _Reader:

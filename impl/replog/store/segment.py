@@ -242,7 +242,8 @@ class Segment:
         if len(data) < EXTENT_BYTES:
             raise CorruptBatchError(f"segment {self.base_offset} is shorter than it was")
         base, length, delta = EXTENT.unpack(data)
-        if length < HEADER_BYTES - LENGTH_START or delta < 0:
+        is_possible = length >= HEADER_BYTES - LENGTH_START and delta >= 0
+        if not is_possible or position + LENGTH_START + length > self.size:
             raise CorruptBatchError(f"no batch at position {position} of segment {self.base_offset}")
         return base, LENGTH_START + length, base + delta
 

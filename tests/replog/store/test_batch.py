@@ -1,5 +1,6 @@
 """Record batches: the layout of the wire, the CRC, stamping in place, and a public client that agrees."""
 
+import gzip
 import warnings
 from contextlib import suppress
 
@@ -177,6 +178,31 @@ def test_an_unreadable_codec_is_named() -> None:
     assert check_produced(batch).attributes == 4
     with pytest.raises(InvalidRecordError, match="zstd"):
         decode_batch(batch)
+
+
+def gzipped(body: bytes) -> bytes:
+    batch = bytearray(ONE[:HEADER_BYTES] + body)
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[22] |= 1
+    batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4, "big")
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        (b"not gzip at all", CorruptBatchError, "gzip"),
+        (gzip.compress(ONE[HEADER_BYTES:])[:-9], CorruptBatchError, "too early"),
+        (gzip.compress(bytes(65 << 20), 1), InvalidRecordError, "unpacked"),
+    ],
+)
+def test_compressed_records_that_cannot_be_unpacked_are_refused(
+    body: bytes, error: type[Exception], message: str
+) -> None:
+    """Not gzip, cut off, or a bomb: said so, without unpacking more than a bound."""
+    assert decode_batch(gzipped(gzip.compress(ONE[HEADER_BYTES:])))[0].value == b"value"
+    with pytest.raises(error, match=message):
+        decode_batch(gzipped(body))
 
 
 def test_an_empty_batch_cannot_be_encoded() -> None:

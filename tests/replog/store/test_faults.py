@@ -218,10 +218,10 @@ def kill_at_random_moments(path: Path, kills: int, random: Random) -> int:
         command = [sys.executable, "-c", WRITER, str(path), str(random.choice([1, 3, 10]))]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
-            first = writer.stdout.readline()
-            time.sleep(random.random() * 0.05)
+            lines = [writer.stdout.readline() for _ in range(random.randint(20, 60))]
+            time.sleep(random.random() * 0.005)
             os.kill(writer.pid, signal.SIGKILL)
-            lines = (first + writer.stdout.read()).splitlines(keepends=True)
+            lines += writer.stdout.readlines()
         acknowledged = int([line for line in lines if line.endswith(b"\n")][-1])
         directory = LogDirectory.open(OsFs(), str(path), LogConfig(segment_bytes=20_000))
         log = directory.logs["t", 0]
@@ -244,10 +244,10 @@ def check_contents(log: PartitionLog) -> None:
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     """A real process, SIGKILL at random moments, re-opened each time (a sample)."""
-    assert kill_at_random_moments(tmp_path / "data", 8, Random(1)) > 100
+    assert kill_at_random_moments(tmp_path / "data", 8, Random(1)) > 8 * 15
 
 
 @pytest.mark.slow
 def test_a_writer_killed_200_times_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     """The same, 200 times in one directory."""
-    assert kill_at_random_moments(tmp_path / "data", 200, Random(2)) > 1000
+    assert kill_at_random_moments(tmp_path / "data", 200, Random(2)) > 200 * 15
