@@ -32,7 +32,7 @@ def test_a_public_client_reads_the_segments_written_here(tmp_path: Path) -> None
             found.append(
                 (batch.base_offset, batch.leader_epoch, batch.producer_id, batch.base_sequence, values)
             )
-    assert found == [(2 * i, i // 6, (7, 2 * i), [b"%d" % i, b"second"]) for i in range(20)]
+    assert found == [(2 * i, i // 6, 7, 2 * i, [b"%d" % i, b"second"]) for i in range(20)]
 
 
 def test_a_segment_made_by_a_public_client_is_opened_here(tmp_path: Path) -> None:
