@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import MappingProxyType
 
 
 class Truncation(Enum):
@@ -130,18 +131,24 @@ _ERA_0_10 = replace(
     truncates_cache_always=False,
 )
 
-_PRESETS = {
-    "current": CURRENT,
-    "kip966": replace(CURRENT, elr=True),
-    "hw-truncation": _ERA_0_10,
-    "no-truncation": replace(CURRENT, truncation=Truncation.NONE),
-    "kip101": replace(_ERA_0_10, truncation=Truncation.KIP101, truncate_when=TruncateWhen.LEADER_ID_CHANGE),
-    "kip279": replace(_ERA_0_10, truncation=Truncation.KIP279, truncate_when=TruncateWhen.LEADER_ID_CHANGE),
-    "kip320": replace(
-        CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False
-    ),
-    "unclean": replace(CURRENT, unclean_election=True),
-}
+_PRESETS = MappingProxyType(
+    {
+        "current": CURRENT,
+        "kip966": replace(CURRENT, elr=True),
+        "hw-truncation": _ERA_0_10,
+        "no-truncation": replace(CURRENT, truncation=Truncation.NONE),
+        "kip101": replace(
+            _ERA_0_10, truncation=Truncation.KIP101, truncate_when=TruncateWhen.LEADER_ID_CHANGE
+        ),
+        "kip279": replace(
+            _ERA_0_10, truncation=Truncation.KIP279, truncate_when=TruncateWhen.LEADER_ID_CHANGE
+        ),
+        "kip320": replace(
+            CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False
+        ),
+        "unclean": replace(CURRENT, unclean_election=True),
+    }
+)
 
 
 def preset_names() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ one line for each broker, and for the controller, whose description is not what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 from replog.core.effects import Timer
 from replog.core.messages import (
@@ -347,8 +348,10 @@ class Story:
         ]
 
 
-COMMANDS = {
-    name.replace("_", "-"): function
-    for name, function in vars(Story).items()
-    if callable(function) and not name.startswith("_")
-}
+COMMANDS = MappingProxyType(
+    {
+        name.replace("_", "-"): function
+        for name, function in vars(Story).items()
+        if callable(function) and not name.startswith("_")
+    }
+)

@@ -5,6 +5,8 @@ Each takes the words and options of its line and returns lines of output.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from replog.core.epochs import EpochCache
 from replog.core.groups import Commit, Groups
 from replog.core.placement import assign, assign_simple
@@ -93,4 +95,6 @@ def _names(numbers: list[int]) -> str:
     return ",".join(f"m{number}" for number in numbers) or "none"
 
 
-EXAMPLES = {"epoch-end": epoch_end, "place": place, "propagate": propagate, "deliver": deliver}
+EXAMPLES = MappingProxyType(
+    {"epoch-end": epoch_end, "place": place, "propagate": propagate, "deliver": deliver}
+)

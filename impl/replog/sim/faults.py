@@ -128,7 +128,7 @@ class Injector:
             return False
         if kind is Fault.PREFERRED_ELECTION:
             request = Received(OPERATOR, ElectRequest(0, PARTITION))
-            self.world._perform_outside(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
+            self.world.perform_for(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
             self.world.observer.decided(self.world)
             return True
         if kind is Fault.POWER_LOSS:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 
 from replog.core.state import Config
 
@@ -117,48 +118,50 @@ _ALL = replace(
     power=PowerRule.ONE_AT_A_TIME,
     follower_read=True,
 )
-_PROFILES = {
-    "calm": _CALM,
-    "network": _NETWORK,
-    "all": _ALL,
-    "elr": replace(
-        _ALL,
-        name="elr",
-        about="every fault under KIP-966: power may fail while one copy survives",
-        power=PowerRule.KEEPS_ONE_COPY,
-        protocol="kip966",
-    ),
-    "flush": replace(
-        _ALL,
-        name="flush",
-        about="every fault, each record flushed before it is acknowledged: all power may fail at once",
-        power=PowerRule.ANY,
-        flush_messages=1,
-    ),
-    "stale": replace(
-        _ALL,
-        name="stale",
-        about="as `all`, with messages that come twice, late and out of order",
-        duplication=0.4,
-        tail=0.15,
-        tail_ms=9_000,
-        loss=0.02,
-    ),
-    "store": replace(
-        _ALL,
-        name="store",
-        about="as `all`, on the real store over a simulated disk (torn writes, lost renames, fsync errors)",
-        uses_store=True,
-        batches=20,
-        duration_ms=20_000,
-    ),
-    "coalesce": replace(
-        _ALL,
-        name="coalesce",
-        about="as `all`, and brokers may skip metadata versions, which can lose data under today's rules",
-        coalesces_metadata=True,
-    ),
-}
+_PROFILES = MappingProxyType(
+    {
+        "calm": _CALM,
+        "network": _NETWORK,
+        "all": _ALL,
+        "elr": replace(
+            _ALL,
+            name="elr",
+            about="every fault under KIP-966: power may fail while one copy survives",
+            power=PowerRule.KEEPS_ONE_COPY,
+            protocol="kip966",
+        ),
+        "flush": replace(
+            _ALL,
+            name="flush",
+            about="every fault, each record flushed before it is acknowledged: all power may fail at once",
+            power=PowerRule.ANY,
+            flush_messages=1,
+        ),
+        "stale": replace(
+            _ALL,
+            name="stale",
+            about="as `all`, with messages that come twice, late and out of order",
+            duplication=0.4,
+            tail=0.15,
+            tail_ms=9_000,
+            loss=0.02,
+        ),
+        "store": replace(
+            _ALL,
+            name="store",
+            about="as `all`, on the real store and a simulated disk (torn writes, lost renames, fsync errors)",
+            uses_store=True,
+            batches=20,
+            duration_ms=20_000,
+        ),
+        "coalesce": replace(
+            _ALL,
+            name="coalesce",
+            about="as `all`, and brokers may skip metadata versions, which can lose data under today's rules",
+            coalesces_metadata=True,
+        ),
+    }
+)
 
 
 def profile_names() -> tuple[str, ...]:

@@ -162,7 +162,7 @@ class World:
         settings = ControllerConfig(options.min_isr, options.session_timeout_ms)
         self.controller = Controller(ControllerState(settings, options.protocol))
         self.controller.create_partition(PARTITION, tuple(range(options.brokers)))
-        self._perform_outside(CONTROLLER, self.controller.start())
+        self.perform_for(CONTROLLER, self.controller.start())
 
     # -- looking
 
@@ -254,7 +254,7 @@ class World:
         """Deliver to the controller or to a client."""
         if target == CONTROLLER:
             self.counters.steps += 1
-            self._perform_outside(CONTROLLER, self.controller.handle(_event(item), self.now_ms))
+            self.perform_for(CONTROLLER, self.controller.handle(_event(item), self.now_ms))
             self.observer.decided(self)
             return
         client = self.clients.get(target)
@@ -266,7 +266,7 @@ class World:
             effects = client.receive(item.message, self.now_ms)
         else:
             effects = client.fire(item.timer, item.token, self.now_ms)
-        self._perform_outside(target, effects)
+        self.perform_for(target, effects)
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
         """Perform a node's effects in order; the node may die between any two of them."""
@@ -291,7 +291,7 @@ class World:
                     self.crash(node.broker_id)
                     return
 
-    def _perform_outside(self, owner: int, effects: list[Effect]) -> None:
+    def perform_for(self, owner: int, effects: list[Effect]) -> None:
         """Perform the effects of the controller or of a client, which have no disk."""
         for effect in effects:
             if isinstance(effect, Send):
@@ -384,7 +384,7 @@ class World:
         if broker_id in brokers and brokers[broker_id].state is not BrokerState.FENCED:
             brokers[broker_id] = replace(brokers[broker_id], last_seen_ms=-self.now_ms)
             effects = self.controller.handle(Fired(Timer.SESSION_CHECK), self.now_ms)
-            self._perform_outside(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
+            self.perform_for(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
             self.observer.decided(self)
 
     def _end_process(self, node: Node) -> None:

@@ -29,7 +29,12 @@ def log_of(*epochs: int) -> LogView:
 
 
 def metadata(
-    leader: int, epoch: int = 0, partition_epoch: int = 1, isr: tuple[int, ...] = (0, 1), version: int = 1, brokers: int = 2
+    leader: int,
+    epoch: int = 0,
+    partition_epoch: int = 1,
+    isr: tuple[int, ...] = (0, 1),
+    version: int = 1,
+    brokers: int = 2,
 ) -> MetadataImage:
     image = PartitionImage(tuple(range(brokers)), leader, epoch, partition_epoch, isr)
     known = {b: BrokerImage(b + 1, BrokerState.ACTIVE) for b in range(brokers)}
@@ -44,7 +49,9 @@ def replica_of(broker: int, log: LogView | None = None, **fields: Any) -> Replic
     return Replica(state)
 
 
-def leading(log: LogView | None = None, epoch: int = 0, isr: tuple[int, ...] = (0, 1), brokers: int = 2, **fields: Any) -> Replica:
+def leading(
+    log: LogView | None = None, epoch: int = 0, isr: tuple[int, ...] = (0, 1), brokers: int = 2, **fields: Any
+) -> Replica:
     """Broker 0 as a leader."""
     replica = replica_of(0, log, **fields)
     replica.apply(metadata(0, epoch, 1, isr, brokers=brokers), 1, NOW)

@@ -53,7 +53,9 @@ class Cluster:
 
     def beat(self, broker, shutdown=False, version=None):
         version = self.controller.state.version if version is None else version
-        return self.tell(broker, HeartbeatRequest(broker, self.epochs[broker], version, shutdown), HeartbeatReply)
+        return self.tell(
+            broker, HeartbeatRequest(broker, self.epochs[broker], version, shutdown), HeartbeatReply
+        )
 
     def expire(self, *silent):
         """Let time pass in which only these brokers are silent."""
@@ -232,7 +234,7 @@ def test_a_leaving_broker_is_let_go_when_it_leads_nothing_and_everyone_knows():
 
 
 def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
-    """A17: ELR holds the last full-enough ISR; an empty ISR is led from the ELR; an unclean return leaves it."""
+    """A17: ELR holds who left; an empty ISR is led from the ELR; an unclean return leaves it."""
     cluster = Cluster(elr=True)
     cluster.alter([0, 1])
     cluster.expire(1)

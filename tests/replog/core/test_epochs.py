@@ -63,7 +63,7 @@ def test_the_epoch_that_covers_a_new_log_start_begins_there():
 
 
 def test_a_batch_in_the_middle_of_the_latest_epoch_changes_nothing():
-    """assign is a no-op for the epoch that is already the latest."""
+    """Assign is a no-op for the epoch that is already the latest."""
     cache = EpochCache(F4)
     assert not cache.assign(3, 140)
     assert cache.entries == list(F4)

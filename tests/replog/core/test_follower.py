@@ -19,7 +19,7 @@ from replog.core.messages import (
     ListOffsetsReply,
     ListOffsetsRequest,
 )
-from replog.core.protocol import CURRENT, Truncation, TruncateWhen
+from replog.core.protocol import CURRENT, TruncateWhen, Truncation
 from replog.core.state import FetchPhase
 from replog.core.types import UNDEFINED, Batch, EpochEnd, Error
 
@@ -71,7 +71,13 @@ def test_each_epochs_entry_is_stored_right_before_its_first_record():
 
 @pytest.mark.parametrize(
     "batches",
-    [(Batch(1, 0, 1),), (Batch(0, 0, 0),), (Batch(0, 0, -1),), (Batch(0, -1, 1),), (Batch(0, 0, 1), Batch(2, 0, 1))],
+    [
+        (Batch(1, 0, 1),),
+        (Batch(0, 0, 0),),
+        (Batch(0, 0, -1),),
+        (Batch(0, -1, 1),),
+        (Batch(0, 0, 1), Batch(2, 0, 1)),
+    ],
 )
 def test_records_that_do_not_continue_the_log_change_nothing(batches):
     """A leader that lies about offsets, counts or epochs is asked again after the backoff."""

@@ -150,7 +150,9 @@ def test_a_success_commits_the_controllers_isr_and_its_epoch():
 
 
 @pytest.mark.parametrize(("epoch", "partition_epoch", "shift"), [(1, 2, 0), (0, 0, 0), (0, 2, 1)])
-def test_a_success_of_another_epoch_an_older_state_or_another_proposal_is_ignored(epoch, partition_epoch, shift):
+def test_a_success_of_another_epoch_an_older_state_or_another_proposal_is_ignored(
+    epoch, partition_epoch, shift
+):
     """A13: ignored if the state is no longer the one proposed."""
     leader, number = pending_leader()
     leader.receive(-1, AlterPartitionReply(number + shift, Error.NONE, epoch, partition_epoch, (0, 1)), NOW)

@@ -23,7 +23,7 @@ from replog.core.types import Batch, EpochEnd, Error
 
 
 def test_two_fetches_move_the_high_watermark():
-    """F1: the first fetch carries the record, the second acknowledges it; the answer waited, so it has the new HW."""
+    """F1: the first fetch carries the record, the second acknowledges it; its answer waited."""
     leader = leading()
     assert sent(produce(leader, acks=1)) == [ProduceReply(1, Error.NONE, 0)]
     (first,) = sent(fetch(leader, 0, max_wait_ms=500))
@@ -101,7 +101,7 @@ def test_a_duplicate_is_answered_with_its_old_offset_and_not_appended():
 
 
 def test_waiting_produces_fail_when_the_leader_resigns_or_time_is_up():
-    """A4: NOT_LEADER_OR_FOLLOWER on becoming follower, REQUEST_TIMED_OUT at the deadline; the record stays."""
+    """A4: NOT_LEADER_OR_FOLLOWER on resigning, REQUEST_TIMED_OUT at the deadline; the record stays."""
     leader = leading()
     produce(leader)
     assert sent(leader.fire(Timer.PRODUCE_TIMEOUT, 0, NOW + 999)) == []
@@ -115,7 +115,7 @@ def test_waiting_produces_fail_when_the_leader_resigns_or_time_is_up():
 
 
 def test_a_new_leader_knows_nothing_of_its_followers():
-    """A18: LEOs unknown, HW as it was, leso and the epoch entry at the LEO; LATEST is not available yet (F3)."""
+    """A18: LEOs unknown, HW as it was, leso and epoch entry at the LEO; LATEST not available yet (F3)."""
     log = log_of(0, 0)
     log.assign_hw(1)
     leader = leading(log, epoch=5)
@@ -165,7 +165,9 @@ def test_requests_of_another_epoch_are_fenced(epoch, error):
         EpochEndRequest(1, 1, epoch, 3),
     )
     for request in requests:
-        (reply,) = [m for m in sent(leader.receive(1, request, NOW)) if not isinstance(m, AlterPartitionRequest)]
+        (reply,) = [
+            m for m in sent(leader.receive(1, request, NOW)) if not isinstance(m, AlterPartitionRequest)
+        ]
         assert reply.error is error
 
 
@@ -208,7 +210,9 @@ def test_a_replica_without_metadata_knows_no_partition():
     )
     assert sent(fresh.receive(1, FetchRequest(1, 1, 0, 0), NOW))[0].error is Error.UNKNOWN_TOPIC_OR_PARTITION
     assert sent(produce(following(), acks=1))[0].error is Error.NOT_LEADER_OR_FOLLOWER
-    assert sent(following().receive(0, FetchRequest(1, 0, 0, 0), NOW))[0].error is Error.NOT_LEADER_OR_FOLLOWER
+    assert (
+        sent(following().receive(0, FetchRequest(1, 0, 0, 0), NOW))[0].error is Error.NOT_LEADER_OR_FOLLOWER
+    )
 
 
 def test_a_fetch_with_a_negative_byte_limit_still_gets_one_batch():

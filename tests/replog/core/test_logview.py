@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from core_support import log_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,11 +36,11 @@ def test_a_truncation_leaves_whole_batches_below_the_offset_and_hw_inside(sizes,
 
 @given(counts, st.integers(0, 30), st.integers(0, 30), st.integers(1, 400))
 def test_a_read_is_contiguous_from_the_offset_and_never_reaches_past_the_end(sizes, start, end, max_bytes):
-    """read gives whole batches, the first holding the start, none past the end, at least one if it fits."""
+    """Read gives whole batches, the first holding the start, none past the end, at least one if it fits."""
     log = log_with(sizes)
     start, end = min(start, log.leo), min(end, log.leo)
     batches = log.read(start, end, max_bytes)
-    for left, right in zip(batches, batches[1:], strict=False):
+    for left, right in pairwise(batches):
         assert left.next_offset == right.base_offset
     if batches:
         assert batches[0].base_offset <= start < batches[0].next_offset
@@ -83,7 +85,7 @@ def test_the_log_start_moves_by_whole_batches_and_never_past_hw():
 
 
 def test_a_reset_log_is_empty_at_its_new_start():
-    """reset forgets records, epochs and producers."""
+    """Reset forgets records, epochs and producers."""
     log = log_of(0, 1)
     log.reset(9)
     assert (log.log_start, log.hw, log.leo, log.cells(), log.epochs.entries) == (9, 9, 9, (), [])

@@ -83,7 +83,7 @@ def test_an_unregistered_broker_applies_no_metadata():
     process = broker()
     update(process, 1)
     assert process.state.role is Role.NONE
-    assert PARTITION == process.state.partition
+    assert process.state.partition == PARTITION
 
 
 def test_a_stale_broker_epoch_makes_it_register_again():

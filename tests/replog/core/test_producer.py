@@ -1,4 +1,4 @@
-"""Idempotent producers: duplicates in the window, gaps, epochs, wrap-around, and a table that is the log's."""
+"""Idempotent producers: duplicates in the window, gaps, epochs, wrap-around, a table that is the log's."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replog.core import election, follower, isr, leader, producer, replica
+from replog.core import election, follower, isr, leader, producer
 from replog.core.controller import Controller
 from replog.core.effects import Flush, Send
 from replog.core.epochs import EpochCache
 from replog.core.logview import LogView
 from replog.core.messages import ProduceReply
-from replog.core.protocol import CURRENT, EpochEntry, MaximalIsr, Protocol, TruncateWhen, Truncation
+from replog.core.protocol import CURRENT, MaximalIsr, Protocol, Truncation
 from replog.core.state import ReplicaState
 from replog.core.types import EpochEnd, Error
 from replog.sim.storage import MemoryStorage

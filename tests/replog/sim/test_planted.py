@@ -43,7 +43,11 @@ def test_a_search_from_seed_zero_finds_a_planted_bug(bug):
     """A bounded search, seed after seed, finds each bug no later than the seed in its entry."""
     with planted(bug) as rules:
         found = next(
-            (s for s in range(bug.seed + 1) if Simulation(s, profile(bug.profile), rules=rules).run().is_failure),
+            (
+                s
+                for s in range(bug.seed + 1)
+                if Simulation(s, profile(bug.profile), rules=rules).run().is_failure
+            ),
             None,
         )
     assert found is not None

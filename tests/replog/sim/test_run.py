@@ -7,9 +7,18 @@ import pytest
 from replog.core import leader
 from replog.core.protocol import preset
 from replog.sim.profiles import PowerRule, profile, profile_names
-from replog.sim.run import Simulation, simulate, simulate_many
+from replog.sim.run import simulate, simulate_many
 
-SAMPLE = {"calm": 2, "network": 12, "all": 60, "elr": 15, "flush": 15, "stale": 15, "store": 15, "coalesce": 10}
+SAMPLE = {
+    "calm": 2,
+    "network": 12,
+    "all": 60,
+    "elr": 15,
+    "flush": 15,
+    "stale": 15,
+    "store": 15,
+    "coalesce": 10,
+}
 
 
 def test_every_profile_is_sampled():
@@ -74,7 +83,7 @@ def test_unknown_names_are_refused():
 
 
 def test_lossy_power_losses_are_limited_where_kafka_does_not_survive_them():
-    """What is excluded is said by the profile: nothing for flushed logs, one copy for ELR, one at a time else."""
+    """The profile says what is excluded: nothing for flushed logs, one copy for ELR, else one at a time."""
     rules = {name: profile(name).power for name in profile_names()}
     assert rules["all"] is PowerRule.ONE_AT_A_TIME
     assert rules["elr"] is PowerRule.KEEPS_ONE_COPY

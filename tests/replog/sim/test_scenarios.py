@@ -1,4 +1,4 @@
-"""The scenario files say what happens: worked examples F1-F9, the seeds' two failures, and what is excluded."""
+"""The scenario files say what happens: worked examples F1-F9, the seeds' two failures, what is excluded."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
     assert last_answer("skipped_epoch") == "client: read nothing"
 
 
-@pytest.mark.parametrize("text", ["> no-such-command", "> fetch", "> produce x y", "stray output", "> fetch 7"])
+@pytest.mark.parametrize(
+    "text", ["> no-such-command", "> fetch", "> produce x y", "stray output", "> fetch 7"]
+)
 def test_a_scenario_that_makes_no_sense_is_refused_with_its_line(text):
     """A wrong command names its line, and never surfaces as another exception."""
     with pytest.raises(ScenarioError, match="line 1"):

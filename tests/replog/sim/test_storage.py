@@ -1,4 +1,4 @@
-"""A simulated broker's disk: the model of values and the real store behave alike, and keep what was flushed."""
+"""A simulated broker's disk: the model and the real store behave alike, and keep what was flushed."""
 
 from __future__ import annotations
 
@@ -106,16 +106,20 @@ def test_a_clean_shutdown_is_found_once(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", [0, 1, 2])
 def test_an_armed_fault_strikes_and_the_disk_opens_again(kind, fault):
-    """A failed write, a failed fsync or a full disk is a StorageError; what was flushed is found afterwards."""
+    """A failed write, a failed fsync, a full disk: a StorageError; what was flushed is found afterwards."""
     storage, log = opened(kind), LogView()
     log = perform(storage, log, "append", 1)
     storage.flush()
     storage.arm(0, fault)
     assert storage.is_armed()
-    with pytest.raises(StorageError):
+
+    def append_and_flush():
         for _ in range(3):
-            log = perform(storage, log, "append", 1)
+            perform(storage, log.copy(), "append", 1)
             storage.perform(Flush())
+
+    with pytest.raises(StorageError):
+        append_and_flush()
     storage.arm(-1, 0)
     assert not storage.is_armed()
     storage.lose_power(lambda n: 0)
