@@ -19,6 +19,7 @@ from specchk.ir.types import show as show_type
 
 Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
 Rule = Callable[[Apply, list[Fn]], Fn]
+MAX_LISTED_BITS = 20  # a set of more than 2 ** 20 items is not listed
 
 
 def operator(expr: Apply, args: list[Fn]) -> Fn:
@@ -229,8 +230,32 @@ def _extreme(fn: Callable[[Any], Any], name: str) -> Rule:
     return rule
 
 
-def _subsets(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(sorted(chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))))
+def _subsets(expr: Apply, args: list[Fn]) -> Fn:
+    (a,) = args
+    span = expr.span
+
+    def subsets(e: Any) -> Any:
+        items = a(e)
+        if len(items) > MAX_LISTED_BITS:
+            raise Undefined(span, f"the subsets of {len(items)} items are too many to list")
+        return tuple(sorted(chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))))
+
+    return subsets
+
+
+def _range(expr: Apply, args: list[Fn]) -> Fn:
+    a, b = args
+    span = expr.span
+
+    def numbers(e: Any) -> Any:
+        low, high = a(e), b(e)
+        if high - low >> MAX_LISTED_BITS:
+            if high < low:
+                return ()
+            raise Undefined(span, f"the set {low}..{high} is too large to list")
+        return tuple(range(low, high + 1))
+
+    return numbers
 
 
 def sequence_index(expr: Any, seq: Fn, index: Fn) -> Fn:
@@ -313,11 +338,11 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant,
         Op.SOME: _tuple, Op.GET: _get, Op.GET_OR: _get_or,
         Op.MAP: _tuple, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
-        Op.SET: _set, Op.RANGE: _binary(lambda a, b: tuple(range(a, b + 1))), Op.IN_SET: _in,
+        Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _in,
         Op.SUBSET: _binary(lambda a, b: set(a) <= set(b)), Op.UNION: _binary(_merge),
         Op.INTERSECT: _binary(lambda a, b: tuple([x for x in a if x in b])),
         Op.DIFFERENCE: _binary(lambda a, b: tuple([x for x in a if x not in b])),
-        Op.CARD: _unary(len), Op.SUBSETS: _unary(_subsets),
+        Op.CARD: _unary(len), Op.SUBSETS: _subsets,
         Op.SET_MIN: _extreme(min, "min"), Op.SET_MAX: _extreme(max, "max"), Op.SET_SUM: _unary(sum),
         Op.SEQ: _tuple, Op.SEQ_GET: _seq_get, Op.SEQ_SET: _seq_set, Op.LEN: _unary(len),
         Op.HEAD: _extreme(lambda s: s[0], "head"), Op.LAST: _extreme(lambda s: s[-1], "last"),

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from specchk.ir.lower_expr import LowerExpr
 from specchk.ir.nodes import And, Apply, Const, Expr, Op, Or
 from specchk.ir.scope import Scope
+from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Bag, Map, Record, Seq, Set, Type, Union, hull
 from specchk.lang import tree
 from specchk.lang.source import Span
@@ -75,7 +76,10 @@ class LowerOps(LowerExpr):
 
     def _flipped(self, node: tree.Binary, left: Expr, right: Expr) -> Expr:
         """`a > b` as `b < a`, still evaluated left to right where that can be seen."""
-        return self.apply(node.span, _FLIPPED[node.op], right, left)
+        if is_total(left) or is_total(right):
+            return self.apply(node.span, _FLIPPED[node.op], right, left)
+        opposite = Op.LE if node.op == ">" else Op.LT
+        return self.apply(node.span, Op.NOT, self.apply(node.span, opposite, left, right))
 
     def _junction(self, node: tree.Binary, scope: Scope) -> Expr:
         left: tree.Expr = node
