@@ -292,10 +292,10 @@ class SimFile:
             raise OSError(EBADF, "the process that opened this file is gone")
         return self._fs.inode(self._number)
 
-    def append(self, data: Buffer) -> None:
+    def append(self, *parts: Buffer) -> None:
         """Write at the end (see `File.append`)."""
         inode = self._inode()
-        self._write(inode, bytes(data), len(inode.cache))
+        self._write(inode, b"".join(parts), len(inode.cache))
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Overwrite (see `File.pwrite`)."""

@@ -21,19 +21,20 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+Buffer = bytes | bytearray | memoryview
 READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 
 
 class File(Protocol):
     """One open file. Offsets and sizes are bytes."""
 
-    def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data` at the end; on an `OSError` a prefix of it may have been written."""
+    def append(self, *parts: Buffer) -> None:
+        """Write all parts, in order, at the end; on an `OSError` a prefix of them may have been written."""
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read up to `size` bytes at `offset`; shorter only at the end of the file."""
 
-    def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+    def pwrite(self, data: Buffer, offset: int) -> None:
         """Overwrite at `offset`; a gap beyond the end reads as zeros."""
 
     def truncate(self, size: int) -> None:
@@ -136,11 +137,13 @@ class OsFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Write at the end of the file (see `File.append`)."""
-        written = os.write(self._descriptor, data)
-        while written < len(data):
-            written += os.write(self._descriptor, memoryview(data)[written:])
+    def append(self, *parts: Buffer) -> None:
+        """Write at the end of the file, in one call of the system if it takes all (see `File.append`)."""
+        written = os.writev(self._descriptor, parts)
+        if written < sum(map(len, parts)):
+            rest = memoryview(b"".join(parts))
+            while written < len(rest):
+                written += os.write(self._descriptor, rest[written:])
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read, continuing short reads until the end of the file."""
@@ -152,7 +155,7 @@ class OsFile:
             data += more
         return data
 
-    def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+    def pwrite(self, data: Buffer, offset: int) -> None:
         """Overwrite without moving the append position (see `File.pwrite`)."""
         view = memoryview(data)
         while view:

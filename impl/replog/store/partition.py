@@ -18,7 +18,7 @@ Not here: the high watermark (the protocol's), the checkpoints of the directory 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
-from replog.store.batch import BatchHeader, Buffer, check_crc, check_produced, iterate_headers, stamp
+from replog.store.batch import BatchHeader, Buffer, check_crc, check_produced, iterate_headers, stamped_parts
 from replog.store.checkpoint import EpochEntry
 from replog.store.config import DEFAULT_CONFIG, LogConfig
 from replog.store.errors import BatchTooLargeError, InvalidRecordError, OffsetOutOfRangeError
@@ -105,10 +105,9 @@ class PartitionLog:
         header = check_produced(batch)
         if leader_epoch < max(self._epochs.latest, 0):
             raise InvalidRecordError(f"epoch {leader_epoch} is older than the log's {self._epochs.latest}")
-        stamped = bytearray(batch)
-        stamp(stamped, self.log_end, leader_epoch)
+        parts = stamped_parts(batch, self.log_end, leader_epoch)
         header = header._replace(base_offset=self.log_end, leader_epoch=leader_epoch)
-        self._write([(stamped, header)])
+        self._write([(header, parts)])
         return header
 
     def append_as_follower(self, batches: Buffer) -> int:
@@ -119,7 +118,7 @@ class PartitionLog:
         """
         self._health.check()
         view = memoryview(batches)
-        writes: list[tuple[Buffer, BatchHeader]] = []
+        writes: list[tuple[BatchHeader, tuple[Buffer, ...]]] = []
         expected = self.log_end
         epoch = 0
         for position, header in iterate_headers(batches):
@@ -131,10 +130,10 @@ class PartitionLog:
                 raise InvalidRecordError(f"epoch {header.leader_epoch} follows epoch {epoch}")
             self._check_size(header.size_bytes)
             check_crc(batches, header, position)
-            writes.append((view[position : position + header.size_bytes], header))
+            writes.append((header, (view[position : position + header.size_bytes],)))
             expected, epoch = header.next_offset, header.leader_epoch
-        if writes and writes[0][1].leader_epoch < self._last_record_epoch():
-            raise InvalidRecordError(f"epoch {writes[0][1].leader_epoch} is older than the last record's")
+        if writes and writes[0][0].leader_epoch < self._last_record_epoch():
+            raise InvalidRecordError(f"epoch {writes[0][0].leader_epoch} is older than the last record's")
         self._write(writes)
         return self.log_end
 
@@ -146,16 +145,16 @@ class PartitionLog:
     def _last_record_epoch(self) -> int:
         return next((s.last_epoch for s in reversed(self._segments) if s.size), -1)
 
-    def _write(self, writes: Iterable[tuple[Buffer, BatchHeader]]) -> None:
+    def _write(self, writes: Iterable[tuple[BatchHeader, tuple[Buffer, ...]]]) -> None:
         """Append checked batches, rolling as needed, then apply `flush_messages`."""
         try:
-            for data, header in writes:
+            for header, parts in writes:
                 if header.leader_epoch != self._epochs.latest:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
                 segment = self._segments[-1]
                 if not segment.fits(header, self._config.segment_bytes):
                     segment = self._roll()
-                segment.append(data, header)
+                segment.append(header, *parts)
                 self.log_end = header.next_offset
         except OSError as error:
             raise self._health.fail(f"appending to {self._directory}", error) from error

@@ -129,9 +129,9 @@ class Segment:
             return False
         return header.last_offset - self.base_offset <= MAX_RELATIVE
 
-    def append(self, data: Buffer, header: BatchHeader) -> None:
-        """Write one stamped batch at the end."""
-        self._file.append(data)
+    def append(self, header: BatchHeader, *parts: Buffer) -> None:
+        """Write one stamped batch, whole or in parts, at the end."""
+        self._file.append(*parts)
         self.note(self.size, header)
 
     def note(self, position: int, header: BatchHeader) -> None:
