@@ -149,7 +149,7 @@ _PROFILES = MappingProxyType(
         "store": replace(
             _ALL,
             name="store",
-            about="as `all`, on the real store and a simulated disk (torn writes, lost renames, fsync errors)",
+            about="as `all`, on the real store and a simulated disk (torn writes, failed fsync, ...)",
             uses_store=True,
             batches=20,
             duration_ms=20_000,

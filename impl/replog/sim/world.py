@@ -379,10 +379,12 @@ class World:
             self.schedule(0, item)
 
     def fence(self, broker_id: int) -> None:
-        """Let a broker's session expire now."""
+        """Let a broker's session expire now, and no other."""
         brokers = self.controller.state.brokers
         if broker_id in brokers and brokers[broker_id].state is not BrokerState.FENCED:
-            brokers[broker_id] = replace(brokers[broker_id], last_seen_ms=-self.now_ms)
+            for other, known in brokers.items():
+                seen_ms = -self.now_ms if other == broker_id else self.now_ms
+                brokers[other] = replace(known, last_seen_ms=seen_ms)
             effects = self.controller.handle(Fired(Timer.SESSION_CHECK), self.now_ms)
             self.perform_for(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
             self.observer.decided(self)

@@ -57,6 +57,17 @@ def test_the_last_replica_standing_loses_data_without_elr_and_not_with_it():
     assert last_answer("b11_elr") == "client: read 0:m0"
 
 
+def test_a_proposal_that_arrives_after_a_power_loss_costs_an_acknowledged_record_without_elr():
+    """A record on three disks is gone after one of them failed; with KIP-966 it is read back."""
+    assert last_answer("b11_late_shrink") == "client: read nothing"
+    assert last_answer("b11_late_shrink_elr") == "client: read 0:m0"
+
+
+def test_the_loss_of_every_copy_is_the_loss_of_the_record():
+    """B17: nothing protects a record that was in page caches only, when all of them go."""
+    assert last_answer("b17_every_copy") == "client: read nothing"
+
+
 def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
     """Kept remote LEOs and skipped metadata together acknowledge a record that only the leader has."""
     told = outputs("skipped_epoch")
