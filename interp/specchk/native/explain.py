@@ -1,0 +1,97 @@
+"""From packed states to traces and reasons.
+
+A path is found backwards: of each level the smallest state that leads on.  The reference stepper
+then takes it forwards (`core.replay`), and the reference evaluator says why the property fails, with
+the span and the values; a path or a failure that it does not confirm is a bug of this engine and
+raises `ReplayFailed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specchk.core.properties import Properties
+from specchk.core.replay import ReplayFailed, rebuild, step_to
+from specchk.core.step import Faulty, Stepper
+from specchk.core.symmetry import Symmetry
+from specchk.core.undefined import Undefined
+from specchk.core.values import State
+from specchk.core.verdict import Blame, Trace, Violation
+from specchk.ir.program import Program
+from specchk.native.frames import Record
+from specchk.native.layout import Layout
+from specchk.native.store import Found, Run, Store
+
+Levels = Sequence[Sequence[Run]]
+
+
+class Explainer:
+    """Explains what a search found."""
+
+    def __init__(self, program: Program, layout: Layout, store: Store, symmetry: Symmetry | None) -> None:
+        self.program = program
+        self.layout = layout
+        self.store = store
+        self.symmetry = symmetry
+        self.stepper = Stepper(program)
+        self.properties = Properties(program, self.stepper)
+
+    def trace(self, state: Sequence[int], levels: Levels) -> Trace:
+        """A shortest trace to a state whose predecessors are in the last of the levels."""
+        path = [tuple(state)]
+        for level in reversed(levels):
+            before = self.store.predecessor(path[-1], level)
+            if before is None:
+                raise ReplayFailed("a state of the trace has no predecessor")
+            path.append(before)
+        return rebuild(self.program, self.stepper, [self._known(s) for s in reversed(path)], self.symmetry)
+
+    def _known(self, words: tuple[int, ...]) -> State:
+        """A packed state as the reference engine's representative."""
+        state = self.layout.unpack(words)
+        return state if self.symmetry is None else self.symmetry.canonical(state)
+
+    def violation(self, record: Record, found: Found, levels: Levels, *, of_level: bool) -> Violation:
+        """The violation that a record tells of; `of_level`: of a state that was expanded."""
+        if record.kind == "step invariant" or self._is_step(record):
+            return self._step(record, found, levels)
+        trace = self.trace(found.state, levels[:-1] if of_level else levels)
+        if record.kind == "deadlock":
+            return Violation("deadlock", "deadlock", trace)
+        if of_level:
+            return Violation("undefined", record.name, trace, self._fault(record, trace.states[-1]))
+        return Violation(record.kind, record.name, trace, self._blame(record, trace.states[-1]))
+
+    def _is_step(self, record: Record) -> bool:
+        return record.kind == "undefined" and any(p.name == record.name for p in self.program.step_invariants)
+
+    def _fault(self, record: Record, state: State) -> Blame:
+        try:
+            self.stepper.successors(state)
+        except Faulty as fault:
+            if self.program.actions[fault.action].name == record.name:
+                return Blame(fault.undefined.span, fault.undefined.reason, ())
+        raise ReplayFailed(f"`{record.name}` is not undefined where the search found it so")
+
+    def _blame(self, record: Record, state: State) -> Blame:
+        env = self.properties.environment(state)
+        for prop, test in self.properties.witnesses:
+            if prop.name == record.name:
+                try:
+                    test(env)
+                except Undefined as undefined:
+                    return Blame(undefined.span, undefined.reason, ())
+        for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
+            if (kind, prop.name) == (record.kind, record.name):
+                return blame
+        raise ReplayFailed(f"`{record.name}` does not fail where the search found it to")
+
+    def _step(self, record: Record, found: Found, levels: Levels) -> Violation:
+        base = self.trace(found.state, levels[:-1])
+        last, after = base.states[-1], self.layout.unpack(found.after)
+        for step in step_to(self.program, self.stepper, last, after, self.symmetry):
+            env = self.properties.environment(last, step.state)
+            for prop, kind, blame in self.properties.failed(env, self.properties.steps):
+                if (kind, prop.name) == (record.kind, record.name):
+                    return Violation(kind, record.name, Trace(base.initial, (*base.steps, step)), blame)
+        raise ReplayFailed(f"`{record.name}` does not fail in the step where the search found it to")

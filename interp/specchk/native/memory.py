@@ -1,0 +1,121 @@
+"""Memory of the kernel: large regions that grow without moving.
+
+A region reserves address space and gets pages when they are first used, in huge pages where the
+system has them.  It can be moved to a file under the same addresses (`spill`), so that the system
+may write its pages out; disk space is then taken before it is used, because a page that finds the
+disk full would end the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+from pathlib import Path
+
+_NORESERVE, _FIXED, _HUGE_PAGE, _DONT_NEED = 0x4000, 0x10, 14, 4
+_WRITE_AT_ONCE = 1 << 26
+
+
+def _library() -> ctypes.CDLL:
+    found = ctypes.CDLL(None, use_errno=True)
+    found.mmap.restype = ctypes.c_void_p
+    found.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    found.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return found
+
+
+class Region:
+    """`size` bytes of zeroes at `address`."""
+
+    def __init__(self, size: int) -> None:
+        self._libc = _library()
+        self.size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+        self.address = self._map(None, self.size, flags, -1)
+        self._libc.madvise(self.address, self.size, _HUGE_PAGE)
+        self._file: int | None = None
+        self.file_bytes = 0
+
+    def _map(self, address: int | None, size: int, flags: int, file: int) -> int:
+        found = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, 0)
+        if found in (None, ctypes.c_void_p(-1).value):
+            raise MemoryError(os.strerror(ctypes.get_errno()))
+        return int(found)
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether a file holds the contents."""
+        return self._file is not None
+
+    def view(self, first: int, size: int) -> memoryview:
+        """Some of the bytes, without copying them."""
+        return memoryview((ctypes.c_char * size).from_address(self.address + first)).cast("B")
+
+    def spill(self, directory: Path, used: int, room: int) -> None:
+        """Keep the contents in a nameless file, with space for `room` bytes; `OSError` if there is none."""
+        file = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
+        try:
+            _take(file, max(room, used))
+            for first in range(0, used, _WRITE_AT_ONCE):
+                write_fully(file, self.view(first, min(_WRITE_AT_ONCE, used - first)))
+            os.ftruncate(file, self.size)
+            self._map(self.address, self.size, mmap.MAP_SHARED | _FIXED, file)
+        except BaseException:
+            os.close(file)
+            raise
+        self._file, self.file_bytes = file, max(room, used)
+
+    def make_room(self, room: int) -> None:
+        """See that `room` bytes can be used; `OSError` where the disk is full."""
+        if self._file is not None and room > self.file_bytes:
+            _take(self._file, room)
+            self.file_bytes = room
+
+    def release(self) -> None:
+        """Give everything back; the region cannot be used any more."""
+        if self.address:
+            self._libc.munmap(self.address, self.size)
+            self.address = 0
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _take(file: int, size: int) -> None:
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+
+
+def write_fully(file: int, data: memoryview | bytes) -> None:
+    """Write all of the data; `OSError` where that fails."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+class Words:
+    """A small block of 64-bit words that Python reads and writes, too."""
+
+    def __init__(self, count: int) -> None:
+        self._block = (ctypes.c_uint64 * max(1, count))()
+        self.address = ctypes.addressof(self._block)
+
+    def __getitem__(self, index: int) -> int:
+        return self._block[index]
+
+    def __setitem__(self, index: int, value: int) -> None:
+        self._block[index] = value
+
+    def read(self, first: int, count: int) -> tuple[int, ...]:
+        """Some words."""
+        return tuple(self._block[first : first + count])
+
+    def fill(self, values: list[int]) -> None:
+        """Set the first words."""
+        self._block[: len(values)] = values

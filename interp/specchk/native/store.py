@@ -1,0 +1,259 @@
+"""What a search remembers: states, the table over them, and the workers' blocks.
+
+States are numbered in one array that never moves; the table is rebuilt from it when it doubles.  A
+worker takes numbers in chunks, so a level is a list of runs `(first, count)`, and what a worker has
+not used of its chunk is free until it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+from specchk.ir.program import Program
+from specchk.native.compiler import Loaded
+from specchk.native.frames import (
+    BATCH, CHUNK, MAX_RUNS, Control, Thread, most_successors, record_words, records_of,
+)  # fmt: skip
+from specchk.native.layout import Layout
+from specchk.native.memory import Region, Words
+
+Run = tuple[int, int]
+LOAD = 0.625
+FIRST_SLOTS = 1 << 14
+ADDRESS_SPACE = 1 << 42
+PIECE = 512  # states in a piece of work
+WAIT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record that a level filled: its position, the state, and the state after."""
+
+    record: int
+    state: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+class Worker:
+    """One worker's block, with the buffers it points to."""
+
+    def __init__(self, program: Program, layout: Layout, room: int) -> None:
+        self.words = layout.words
+        self.records = records_of(program)
+        self.points = len(program.points)
+        self.block = Words(int(Thread.COUNTS) + self.points)
+        self._runs = Words(2 * MAX_RUNS)
+        self._records = Words(len(self.records) * record_words(self.words))
+        self._buffers = [Region(8 * room * self.words), Region(8 * room)]
+        for word, at in ((Thread.RUN_LIST, self._runs), (Thread.RECORDS, self._records),
+                         (Thread.PENDING, self._buffers[0]), (Thread.HASHES, self._buffers[1])):  # fmt: skip
+            self.block[word] = at.address
+
+    def __getitem__(self, word: Thread) -> int:
+        return self.block[word]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Coverage so far."""
+        return self.block.read(Thread.COUNTS, self.points)
+
+    def drain(self) -> list[Run]:
+        """The runs of new states that are complete."""
+        pairs = self._runs.read(0, 2 * self.block[Thread.RUNS])
+        self.block[Thread.RUNS] = 0
+        return list(zip(pairs[::2], pairs[1::2], strict=True))
+
+    def end_run(self) -> list[Run]:
+        """All runs; the next state starts a new one."""
+        runs, first, free = self.drain(), self.block[Thread.RUN], self.block[Thread.FREE]
+        self.block[Thread.RUN] = free
+        return [*runs, (first, free - first)] if free > first else runs
+
+    def found(self) -> Iterator[Found]:
+        """What the records hold; they are empty afterwards."""
+        size = record_words(self.words)
+        for index in range(len(self.records)):
+            if self._records[index * size]:
+                self._records[index * size] = 0
+                both = self._records.read(index * size + 1, 2 * self.words)
+                yield Found(index, both[: self.words], both[self.words :])
+
+    def release(self) -> None:
+        """Give the buffers back."""
+        for buffer in self._buffers:
+            buffer.release()
+
+
+class Store:
+    """States, table and workers of one search."""
+
+    def __init__(self, program: Program, layout: Layout, kernel: Loaded, workers: int) -> None:
+        self.layout = layout
+        self.kernel = kernel
+        self.control = Words(int(Control.SIZE))
+        self.room = most_successors(program) + BATCH + 1
+        self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
+        self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]  # count nothing of the search
+        self.states = Region(ADDRESS_SPACE)
+        self.table: Region | None = None
+        self._pool = ThreadPoolExecutor(workers)
+        self._work = Words(1)
+        self.control[Control.STATES] = self.states.address
+        slots = FIRST_SLOTS
+        while slots * (1 - LOAD) < self.slack:
+            slots *= 2
+        self._new_table(slots)
+
+    @property
+    def slack(self) -> int:
+        """States that workers may add after they were asked to stop."""
+        return len(self.workers) * (2 * CHUNK + self.room)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of one state."""
+        return 8 * self.layout.words
+
+    @property
+    def used(self) -> int:
+        """State numbers given out."""
+        return self.control[Control.NEXT]
+
+    def _new_table(self, slots: int) -> None:
+        if self.table is not None:
+            self.table.release()
+        self.table = Region(8 * slots)
+        self.slots = slots
+        self.control[Control.TABLE] = self.table.address
+        self.control[Control.MASK] = slots - 1
+        self.control[Control.LIMIT] = int(slots * LOAD)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the table has to grow before the search goes on."""
+        return self.used + CHUNK * len(self.workers) > self.control[Control.LIMIT]
+
+    def grow(self, slots: int) -> None:
+        """A table of more slots, filled from the states."""
+        self._new_table(slots)
+        ranges = list(self.taken())
+        share = max(1 << 14, self.used // len(self.workers) + 1)
+        tasks = [(low, min(low + share, end)) for first, end in ranges for low in range(first, end, share)]
+        self._each_task([lambda a=a, b=b: self._rehash(a, b) for a, b in tasks])  # type: ignore[misc]
+
+    def _rehash(self, first: int, end: int) -> None:
+        self.kernel.call["rehash"](self.control.address, first, end)
+
+    def _each_task(self, tasks: Sequence[Callable[[], None]]) -> None:
+        if len(tasks) == 1:
+            tasks[0]()
+            return
+        for future in [self._pool.submit(task) for task in tasks]:
+            future.result()
+
+    def taken(self) -> Iterator[tuple[int, int]]:
+        """The numbers of all states as ranges (first, end)."""
+        free = sorted((w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END])
+        first = 0
+        for start, end in [*free, (self.used, self.used)]:
+            if first < start:
+                yield first, start
+            first = end
+
+    # ------------------------------------------------------------ work
+
+    def add(self, state: Sequence[int]) -> None:
+        """An initial state."""
+        words = Words(len(state))
+        words.fill(list(state))
+        self.kernel.call["add"](self.control.address, self.workers[0].block.address, words.address)
+
+    def set_work(self, runs: Sequence[Run]) -> None:
+        """What `work` is to expand."""
+        pieces = [
+            (low, min(PIECE, first + count - low)) for first, count in runs for low in range(first, first + count, PIECE)
+        ]
+        self._work = Words(2 * len(pieces) + 1)
+        self._work.fill([word for piece in pieces for word in piece])
+        self.control[Control.WORK] = self._work.address
+        self.control[Control.WORK_END] = len(pieces)
+        self.control[Control.CURSOR] = 0
+
+    @property
+    def is_level_done(self) -> bool:
+        """Whether nothing of the level is left to expand."""
+        pieces = all(worker[Thread.PIECE] == worker[Thread.PIECE_END] for worker in self.workers)
+        return pieces and self.control[Control.CURSOR] >= self.control[Control.WORK_END]
+
+    def unexpanded(self) -> list[Run]:
+        """What is left of the level, while no worker runs."""
+        rest = [(w[Thread.PIECE], w[Thread.PIECE_END] - w[Thread.PIECE]) for w in self.workers]
+        first, end = self.control[Control.CURSOR], self.control[Control.WORK_END]
+        rest += [(self._work[2 * i], self._work[2 * i + 1]) for i in range(first, end)]
+        return [run for run in rest if run[1]]
+
+    def work(self, looking: Callable[[], bool]) -> None:
+        """Let the workers run until the level is done or they stop; ask `looking` now and then
+        whether they should."""
+        self.control[Control.STOP] = 0
+        many = self.control[Control.WORK_END] - self.control[Control.CURSOR]
+        active = [w for w in self.workers if w[Thread.PIECE] != w[Thread.PIECE_END]]
+        if many <= 2 and not active:
+            self._run("work_alone", self.workers[0])
+        else:
+            name = "work_shared" if len(self.workers) > 1 else "work_alone"
+            futures = [self._pool.submit(self._run, name, worker) for worker in self.workers]
+            self._wait(futures, looking)
+        self.control[Control.CURSOR] = min(self.control[Control.CURSOR], self.control[Control.WORK_END])
+
+    def _run(self, name: str, worker: Worker) -> None:
+        self.kernel.call[name](self.control.address, worker.block.address)
+
+    def _wait(self, futures: list[Future[None]], looking: Callable[[], bool]) -> None:
+        try:
+            for future in futures:
+                while True:
+                    with suppress(TimeoutError):
+                        future.result(timeout=WAIT_S)
+                        break
+                    if looking():
+                        self.control[Control.STOP] = 1
+        except BaseException:
+            self.control[Control.STOP] = 1
+            for future in futures:
+                future.exception()
+            raise
+
+    def predecessor(self, target: Sequence[int], runs: Sequence[Run]) -> tuple[int, ...] | None:
+        """The smallest state of a level that has the target as a successor."""
+        words = self.layout.words
+        wanted = Words(words)
+        wanted.fill(list(target))
+        best = [Words(words + 1) for _ in self.scouts]
+        share = max(1 << 12, sum(count for _, count in runs) // len(self.scouts) + 1)
+        parts = [(low, min(low + share, first + count)) for first, count in runs for low in range(first, first + count, share)]
+
+        def scan(scout: int) -> None:
+            for first, end in parts[scout :: len(self.scouts)]:
+                self.kernel.call["precede"](
+                    self.control.address, self.scouts[scout].block.address, first, end, wanted.address, best[scout].address
+                )
+
+        self._each_task([lambda i=i: scan(i) for i in range(len(self.scouts))])  # type: ignore[misc]
+        return min((b.read(0, words) for b in best if b[words]), default=None)
+
+    def total(self, word: Thread) -> int:
+        """The sum over all workers."""
+        return sum(worker[word] for worker in self.workers)
+
+    def release(self) -> None:
+        """Give everything back."""
+        self._pool.shutdown()
+        for region in (self.states, self.table):
+            if region is not None:
+                region.release()
+        for worker in (*self.workers, *self.scouts):
+            worker.release()
