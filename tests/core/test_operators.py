@@ -60,7 +60,7 @@ def test_every_operator_has_a_type() -> None:
 
 @given(ints, ints)
 def test_division_and_modulo_fit_together(a: int, b: int) -> None:
-    """a == (a // b) * b + a % b, the remainder has the divisor's sign and is smaller than it."""
+    """A == (a // b) * b + a % b, the remainder has the divisor's sign and is smaller than it."""
     assume(b != 0)
     quotient, remainder = apply(Op.DIV, number(a), number(b)), apply(Op.MOD, number(a), number(b))
     assert quotient * b + remainder == a
@@ -70,7 +70,7 @@ def test_division_and_modulo_fit_together(a: int, b: int) -> None:
 
 @pytest.mark.parametrize("op", [Op.DIV, Op.MOD])
 def test_division_by_zero_has_no_value(op: Op) -> None:
-    """x // 0 and x % 0 are undefined."""
+    """X // 0 and x % 0 are undefined."""
     with pytest.raises(Undefined, match="division by zero"):
         apply(op, number(3), number(0))
 

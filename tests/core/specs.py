@@ -1,0 +1,124 @@
+"""Small random specs, and what the tests of search and steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from naive import Cut, Dict, Naive, Nothing
+
+from specchk.core.instantiate import Instance, instantiate
+from specchk.core.search import Options, search
+from specchk.core.verdict import Outcome, Statistics, Violated, Violation
+from specchk.lang.frontend import check
+
+HEADER = """\
+spec small
+sort R
+var x : 0..3 = 0
+var h : nat upto 2 = 0
+var m : R -> 0..2 = { z: 0 for z in R }
+var t : set[R] = {}
+var p : R? = none
+var q : seq[R] upto 2 = []
+"""
+MODEL = """
+model two:
+    R = 2
+"""
+NUMBERS = ["x", "h", "m[a]", "card(t)", "0", "1", "2", "x + 1", "h + 1", "m[a] + 1", "x - 1", "len(q)"]
+GUARDS = [
+    "x < 2", "h == 1", "a in t", "p == none", "p == some(a)", "m[a] > 0", "len(q) < 2", "x == m[a]",
+    "not a in t",
+    "exists b in R: m[b] == 1 and b != a", "forall b in R: b in t implies m[b] > 0", "a in q",
+]  # fmt: skip
+EFFECTS = [
+    "x' = {n}", "h' = {n}", "m'[a] = {n}", "t' = t union {{a}}", "t' = t - {{a}}", "p' = some(a)",
+    "p' = none",
+    "q' = append(q, a)", "q' = tail(q)", "p' in {{ some(b) for b in t }}", "x' in 0 .. m[a]",
+]  # fmt: skip
+COMPOUND = [
+    "let c = p else skip\n    {e}", "any b in R:\n        require b != a\n        m'[b] = {n}",
+    "either:\n        {e}\n    or:\n        require {g}\n        {f}",
+    "when {g}:\n        {e}\n    else:\n        {f}",
+    "when {g}:\n        {e}",
+]  # fmt: skip
+INVARIANTS = ["x < 3", "h < 2", "card(t) < 2", "forall a in R: m[a] < 2", "p == none", "len(q) < 2",
+              "x + h < 4",
+              "forall a in R: a in t implies p != some(a)"]  # fmt: skip
+
+
+@st.composite
+def small_specs(draw: st.DrawFn) -> str:
+    """A spec over one sort whose actions guard, branch, choose and assign at random."""
+    text = HEADER
+    for number in range(draw(st.integers(1, 3))):
+        lines = [f"require {draw(st.sampled_from(GUARDS))}"] if draw(st.booleans()) else []
+        pieces = draw(st.lists(st.sampled_from([*EFFECTS, *EFFECTS, *COMPOUND]), min_size=1, max_size=2))
+        lines += [_piece(draw, piece) for piece in pieces]
+        text += f"\naction act{number}(a: R):\n" + "".join(f"    {line}\n" for line in lines)
+    text += f"\ninvariant safe: {draw(st.sampled_from(INVARIANTS))}\n"
+    if draw(st.booleans()):
+        text += "deadlock ok\n"
+    if draw(st.integers(0, 3)) == 0:
+        text += "constraint small: x < 3\n"
+    return text + MODEL
+
+
+def _piece(draw: st.DrawFn, piece: str) -> str:
+    numbers = draw(st.sampled_from(NUMBERS))
+    effects = [draw(st.sampled_from(EFFECTS)).format(n=draw(st.sampled_from(NUMBERS))) for _ in range(2)]
+    return piece.format(n=numbers, g=draw(st.sampled_from(GUARDS)), e=effects[0], f=effects[1])
+
+
+def instance_of(text: str, **overrides: str) -> Instance:
+    """The program of a spec's first model."""
+    return instantiate(check("test.spec", text), None, overrides)
+
+
+def outcome_of(text: str, options: Options = Options(symmetry=False), **overrides: str) -> Outcome:
+    """What the reference engine finds of a spec's first model."""
+    return search(instance_of(text, **overrides).program, options)
+
+
+def first(outcome: Outcome) -> Violation:
+    """The violation that is reported first."""
+    assert isinstance(outcome.verdict, Violated), outcome.verdict
+    return outcome.verdict.violations[0]
+
+
+def timeless(outcome: Outcome) -> tuple[Any, ...]:
+    """All of an outcome but its seconds."""
+    statistics: Statistics = replace(outcome.statistics, seconds=0.0)
+    return outcome.verdict, statistics, outcome.coverage, outcome.warnings, outcome.witnesses
+
+
+def bfs(naive: Naive, levels: int = 30) -> Iterator[tuple[int, Dict]]:
+    """(steps, state) of every state that is reached, breadth first; a faulty state has no successors."""
+    frontier = naive.initial()
+    seen = set(frontier)
+    for steps in range(levels):
+        for state in frontier:
+            yield steps, state
+        following = []
+        for state in frontier:
+            if not inside(naive, state):
+                continue
+            try:
+                successors = naive.successors(state)
+            except Nothing:
+                continue
+            for _, after in successors:
+                if after not in seen:
+                    seen.add(after)
+                    following.append(after)
+        frontier = following
+
+
+def inside(naive: Naive, state: Dict) -> bool:
+    return all(naive.holds(p, state) for p in naive.spec.properties.values() if p.kind == "constraint")
+
+
+__all__ = ["Cut", "Nothing"]
