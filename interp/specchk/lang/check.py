@@ -19,7 +19,7 @@ class Checker(Forms):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self._returns: dict[int, Type] = {}
-        self._open: list[str] = []
+        self.open_defs: list[decls.Def] = []  # whose bodies are being checked, outermost first
 
     def infer(self, node: tree.Expr, context: Context, expected: Type | None) -> Type:
         """See `Base.infer`."""
@@ -160,15 +160,16 @@ class Checker(Forms):
         known = self._returns.get(id(decl))
         if known is not None:
             return known
-        full = home.prefix + decl.name
-        if full in self._open:
-            cycle = " -> ".join([*self._open[self._open.index(full) :], full])
-            self.report.add("S206", use.span, f"definitions may not be recursive: {cycle}",
+        met = next((index for index, open_ in enumerate(self.open_defs) if open_ is decl), None)
+        if met is not None:
+            circle = [*self.open_defs[met:], decl]
+            self.report.add("S206", use.span,
+                            f"definitions may not be recursive: {' -> '.join(d.name for d in circle)}",
                             "iterate with a quantifier, a comprehension, min, max or sum")  # fmt: skip
             return UNKNOWN
-        self._open.append(full)
+        self.open_defs.append(decl)
         found = self._body(decl, home)
-        self._open.pop()
+        self.open_defs.pop()
         self._returns[id(decl)] = found
         return found
 

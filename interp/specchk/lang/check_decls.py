@@ -158,7 +158,9 @@ class Declarations:
         action = spec.actions.get(arrow.action)
         if action is None or len(action.params) != len(arrow.params):
             what = "there is no action" if action is None else "these are not the parameters of"
-            self.report.add("S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, spec.actions))
+            self.report.add(
+                "S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, spec.actions)
+            )
             return
         context = Context(spec)
         for name, param in zip(arrow.params, action.params, strict=True):

@@ -48,6 +48,8 @@ class Operators(Base):
             return Ref("element", text), context.elements[text]
         if text == "first" and context.elements and isinstance(expected, Sort):
             return Ref("first", expected.name), expected
+        if text == "bool" and node.qualifier is None:
+            return Ref("typeset", text, context.spec), Set(BOOL)
         home = context.spec.lookup(node.qualifier)
         if home is None:
             return None

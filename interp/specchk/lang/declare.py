@@ -6,6 +6,7 @@ to each other in any order but not to themselves: a recursive type has infinitel
 
 from __future__ import annotations
 
+from specchk.lang import decls as tree_decls
 from specchk.lang import tree
 from specchk.lang.diagnostics import Report, nearest
 from specchk.lang.spec import Facts, Spec
@@ -24,7 +25,11 @@ from specchk.lang.types import (
     Sort,
     Type,
     Union,
+    parts,
 )  # fmt: skip
+
+MAX_CHAIN = 50
+MAX_PARTS = 2000
 
 
 class TypeResolver:
@@ -35,6 +40,8 @@ class TypeResolver:
         self.report = report
         self.nameless: set[str] = set()  # members of enums that were refused: not reported again
         self._open: list[str] = []
+        self._sizes: dict[int, int] = {}
+        self._measured: list[Type] = []
 
     def resolve(self, node: tree.TypeExpr, home: Spec) -> Type:
         """The type that `node` means in `home`; UNKNOWN after a diagnostic."""
@@ -109,8 +116,29 @@ class TypeResolver:
         known = self.facts.declared.get(id(decl))
         if known is None:
             self._open.append(full)
-            known = self.facts.declared[id(decl)] = self._declared(decl.type, full, where)
+            known = self._bounded(decl, full, where)
             self._open.pop()
+            self.facts.declared[id(decl)] = known
+        return known
+
+    def _bounded(self, decl: tree_decls.TypeDecl, full: str, where: Spec) -> Type:
+        """The type behind a name, refused where it is too large to work with."""
+        if len(self._open) <= MAX_CHAIN:
+            found = self._declared(decl.type, full, where)
+            if self._size(found) <= MAX_PARTS:
+                return found
+            message = f"type `{decl.name}` has more than {MAX_PARTS} parts once the names in it are put in"
+        else:
+            message = f"type `{decl.name}` ends a chain of more than {MAX_CHAIN} types"
+        self.report.add("S311", decl.span.word(decl.name), message, "leave out what the spec does not need")
+        return UNKNOWN
+
+    def _size(self, kind: Type) -> int:
+        """The number of parts of a type; parts that are shared are looked at once."""
+        known = self._sizes.get(id(kind))
+        if known is None:
+            known = self._sizes[id(kind)] = 1 + sum(self._size(part) for part in parts(kind))
+            self._measured.append(kind)  # ids stay unique
         return known
 
     def _declared(self, node: tree.TypeExpr, full: str, where: Spec) -> Type:

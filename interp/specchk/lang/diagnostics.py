@@ -15,6 +15,8 @@ from unicodedata import combining, east_asian_width
 
 from specchk.lang.source import Span
 
+MAX_FOUND = 100
+MAX_KNOWN = 300
 WIDTH = 80
 _CUT = "..."
 
@@ -59,7 +61,7 @@ class SpecError(Exception):
 
 @dataclass(slots=True)
 class Report:
-    """Diagnostics collected by one run of the front end."""
+    """Diagnostics collected by one run of the front end, at most `MAX_FOUND` of them."""
 
     found: list[Diagnostic] = field(default_factory=list)
 
@@ -71,9 +73,15 @@ class Report:
         hint: str | None = None,
         notes: Sequence[tuple[Span, str]] = (),
     ) -> None:
-        """Record one finding; what is found again at the same place is recorded once."""
-        if not any(d.code == code and d.span == span and d.message == message for d in self.found):
-            self.found.append(Diagnostic(code, message, span, hint, tuple(notes)))
+        """Record one finding; what is found again at the same place is recorded once.
+
+        Nobody reads hundreds of errors: at the last one the run ends as if at its end.
+        """
+        if any(d.code == code and d.span == span and d.message == message for d in self.found):
+            return
+        self.found.append(Diagnostic(code, message, span, hint, tuple(notes)))
+        if len(self.found) >= MAX_FOUND:
+            self.stop_if_any()
 
     def stop_if_any(self) -> None:
         """Raise `SpecError` with everything found so far, in source order."""
@@ -88,7 +96,8 @@ def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """A hint naming the known name closest to `name`, or None when nothing is close."""
-    found = get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    likely = sorted(set(known), key=lambda text: (abs(len(text) - len(name)), text))[:MAX_KNOWN]
+    found = get_close_matches(name, likely, n=1, cutoff=0.6)
     return f"did you mean `{found[0]}`?" if found else None
 
 

@@ -37,10 +37,20 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
     facts = Facts()
     checker, levels = Checker(facts, report), Levels(facts, report)
     if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
-        Declarations(checker, levels).check(spec)
-        Models(checker, levels).check(spec)
+        try:
+            Declarations(checker, levels).check(spec)
+            Models(checker, levels).check(spec)
+        except RecursionError:
+            _too_deep(checker, spec, report)
     report.stop_if_any()
     return CheckedSpec(spec, facts)
+
+
+def _too_deep(checker: Checker, spec: Spec, report: Report) -> None:
+    """Report definitions that are each shallow enough but, put into each other, too deep to walk."""
+    outermost = next(iter(checker.open_defs), None)
+    span = outermost.span.word(outermost.name) if outermost else Span(spec.source, 0, 0)
+    report.add("S104", span, "the definitions used here nest too deeply", "let them use each other less")
 
 
 def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str, str]) -> FixedModel:

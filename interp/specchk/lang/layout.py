@@ -167,12 +167,7 @@ class _LogicalLine:
             raise LayoutError("S103", _start(token), _end(token), f"`{token}` closes nothing", hint)
 
     def _count_colon(self, kind: str) -> None:
-        starts_statement = self.last is None or self.last.type in ("SEMICOLON", "COLON")
-        if (
-            kind in _QUANTIFIERS
-            or (kind == "LET" and not starts_statement)
-            or (kind == "LET" and self.colon_of_quantifier)
-        ):
+        if kind in _QUANTIFIERS or kind == "LET":  # after a `let` statement no colon opens a block
             self.pending_colons += 1
         elif kind == "COLON":
             self.colon_of_quantifier = self.pending_colons > 0

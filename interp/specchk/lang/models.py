@@ -55,23 +55,25 @@ def fixed(
 def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
     chain: list[decls.Model] = []
     decl: decls.Model | None = spec.models[name]
+    met: set[str] = set()
     while decl is not None:
-        if decl in chain:
-            circle = chain[: chain.index(decl) + 1]
+        if decl.name in met:
+            circle = chain[chain.index(decl) :]
             first = min(circle, key=lambda model: model.span.start)
-            names = [model.name for model in reversed(circle)]
+            names = [model.name for model in circle]
             turned = names[names.index(first.name) :] + names[: names.index(first.name)]
             report.add("S507", first.span.word(first.name),
                        f"model `{first.name}` extends itself: {' -> '.join([*turned, first.name])}",
                        "let one of them stand alone")  # fmt: skip
             break
-        chain.insert(0, decl)
+        met.add(decl.name)
+        chain.append(decl)
         base = decl.base
         if base is not None and base.text not in spec.models:
             report.add("S504", base.span, f"there is no model `{base.full}` to extend",
                        nearest(base.text, spec.models))  # fmt: skip
         decl = spec.models.get(base.text) if base is not None else None
-    return chain
+    return chain[::-1]
 
 
 def _apply(decl: decls.Model, model: FixedModel) -> None:

@@ -28,7 +28,6 @@ from specchk.lang.source import Source, Span
 from specchk.lang.tables import load_parser
 
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
-_COMMENTS_ONLY = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?(?:\r?\n|\Z))*\Z")
 DECLARATIONS = (
     "spec", "import", "extends", "sort", "const", "type", "var", "init", "def", "action",
     "invariant", "step", "reachable", "liveness", "constraint", "deadlock", "fair", "strong",
@@ -109,16 +108,20 @@ def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]
 
 def parse_expression(source: Source, report: Report) -> tree.Expr | None:
     """The tree of a lone expression (`--set`, the REPL), or None with a diagnostic."""
-    if _COMMENTS_ONLY.match(source.text):
+    if _comments_only(source.text):
         report.add("S101", Span(source, 0, len(source.text)), "an expression is expected here")
         return None
     return cast("tree.Expr | None", _parse_chunk(source, 0, len(source.text), "expr", report))
 
 
+def _comments_only(text: str) -> bool:
+    return all(not line.strip(" \t\f\r") or line.lstrip().startswith("#") for line in text.split("\n"))
+
+
 def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
     starts = [match.start() for match in _CHUNK.finditer(source.text)]
     before = source.text[: starts[0]] if starts else source.text
-    if not _COMMENTS_ONLY.match(before):
+    if not _comments_only(before):
         first = len(before) - len(before.lstrip())
         report.add(
             "S101", Span(source, first, first + 1), "a declaration is expected here, in column 1",
@@ -134,7 +137,7 @@ def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report
         span = Span(source, start + error.start, start + error.end)
         report.add(error.code, span, error.message, error.hint)
     except TooDeep as error:
-        report.add("S104", error.span, "this expression is nested too deeply",
+        report.add("S104", error.span, "this is nested too deeply",
                    "name parts of it with `def` or `let`")  # fmt: skip
     except VisitError as error:
         _raise_or_report(error, report)
@@ -147,7 +150,7 @@ def _raise_or_report(error: VisitError, report: Report) -> None:
     cause = error.orig_exc
     if not isinstance(cause, TooDeep):
         raise error
-    report.add("S104", cause.span, "this expression is nested too deeply",
+    report.add("S104", cause.span, "this is nested too deeply",
                "name parts of it with `def` or `let`")  # fmt: skip
 
 
@@ -208,6 +211,5 @@ def _terminal(name: str) -> str:
                "_INDENT": "an indented block", "_DEDENT": "", "COMPARE": "a comparison"}  # fmt: skip
     if name in special:
         return special[name]
-    patterns = {terminal.name: terminal.pattern for terminal in parser().lark.terminals}
-    pattern = patterns.get(name)
+    pattern = next((t.pattern for t in parser().lark.terminals if t.name == name), None)
     return f"`{pattern.value}`" if pattern is not None and pattern.type == "str" else ""

@@ -185,6 +185,20 @@ def _join_records(a: Record, b: Record) -> Type | None:
     return Record(tuple(fields))
 
 
+def parts(kind: Type) -> tuple[Type, ...]:
+    """The types that a type is made of, one level down."""
+    match kind:
+        case Option() | Set() | Seq() | Bag():
+            return (kind.item,)
+        case Map():
+            return kind.key, kind.value
+        case Record():
+            return tuple(item for _, item in kind.fields)
+        case Union():
+            return tuple(record for _, record in kind.variants)
+    return ()
+
+
 def is_complete(kind: Type) -> bool:
     """Whether no part of the type is unknown."""
     match kind:

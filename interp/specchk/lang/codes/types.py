@@ -136,6 +136,17 @@ spec no_start
 var leo : 0..3
 """,
             ),
+            Page(
+                "S311", "a type that is too large",
+                """Types may use each other, but not without end: once all names are put in, a type has at
+                most 2000 parts, and no chain of types, each using the next, is longer than 50.""",
+                """Leave out what the spec does not need; a large table is a map, not a record.""",
+                "spec explosion\ntype T0 = bool\n"
+                + "".join(f"type T{n} = {{ a: T{n - 1}, b: T{n - 1} }}\n" for n in range(1, 11))
+                + "var x : T1 = { a: true, b: true }\n",
+                shown="spec explosion\ntype T0 = bool\ntype T1 = { a: T0, b: T0 }\n"
+                "type T2 = { a: T1, b: T1 }\n# and so on to T10",
+            ),
         )
     }
 )  # fmt: skip
