@@ -1,4 +1,4 @@
-"""`specchk draw`: pictures of counterexamples and witnesses."""
+"""`specchk draw`: pictures of counterexamples, witnesses, states and actions."""
 
 from __future__ import annotations
 
@@ -11,34 +11,67 @@ import click
 from specchk.cli.common import budget, budget_options, load_instance, model_options
 from specchk.cli.engines import ENGINES, explore
 from specchk.cli.exits import Exit
+from specchk.cli.output import echo
+from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
+from specchk.core.graph import StateGraph, TooManyStates, enabling, state_graph
 from specchk.core.instantiate import Instance
 from specchk.core.search import Options
-from specchk.core.verdict import Outcome, Trace, Violated, Violation
-from specchk.core.view import Viewer
-from specchk.report.draw import lanes
-from specchk.report.draw.picture import Picture, picture
-from specchk.report.draw.render import NoGraphviz, write
+from specchk.core.verdict import Outcome, Trace, Violation
+from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
 from specchk.report.draw.text import text
+
+KINDS = ("lanes", "trace", "states", "actions")
+MAX_DRAWN = 300
+MAX_EXPLORED = 200_000
 
 
 @click.command("draw")
 @model_options
 @click.option("-o", "--output", metavar="FILE", help="A .svg, .png, .pdf or .dot file; text without it.")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    show_default=True,
+    help="A trace in lanes or as a chain, the state graph, or which action enables which.",
+)
 @click.option("--witness", metavar="W", help="Draw how this witness is reached, not a counterexample.")
 @click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
 @budget_options
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], output: str | None,
-    witness: str | None, engine: str,
+    kind: str, witness: str | None, engine: str,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
     """Draw the counterexample of the spec FILE: a lane for each replica, time downwards."""
     instance = load_instance(file, model, overrides, properties, as_json=False)
+    if kind in ("states", "actions"):
+        _draw_graph(instance, kind, output)
+        sys.exit(Exit.OK)
     options = Options(budget(max_states, max_seconds, max_memory))
     outcome = explore(instance.program, options, engine=engine, quiet=False)
     trace, violation = _chosen(outcome, witness)
-    show_picture(instance, trace, violation, output)
+    if kind == "trace":
+        write_dot(trace_dot(instance.program, trace), output)
+    else:
+        _draw_lanes(instance, trace, violation, output)
     sys.exit(Exit.OK)
+
+
+def _draw_graph(instance: Instance, kind: str, output: str | None) -> None:
+    limit = MAX_DRAWN if kind == "states" else MAX_EXPLORED
+    graph = _graph(instance, limit)
+    dot = states_dot(graph) if kind == "states" else actions_dot(instance.program, enabling(graph))
+    write_dot(dot, output)
+
+
+def _graph(instance: Instance, limit: int) -> StateGraph:
+    try:
+        return state_graph(instance.program, limit)
+    except TooManyStates:
+        raise click.ClickException(
+            f"more than {limit} states are too many for this picture; choose a smaller model, or --set"
+        ) from None
 
 
 def _chosen(outcome: Outcome, witness: str | None) -> tuple[Trace, Violation | None]:
@@ -48,30 +81,15 @@ def _chosen(outcome: Outcome, witness: str | None) -> tuple[Trace, Violation | N
             known = ", ".join(reached) or "none"
             raise click.ClickException(f"no witness {witness!r} was reached; reached: {known}")
         return reached[witness], None
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-    for violation in violations:
-        if violation.trace is not None:
-            return violation.trace, violation
+    violation = counterexample(outcome)
+    if violation is not None and violation.trace is not None:
+        return violation.trace, violation
     raise click.ClickException("there is no counterexample to draw; --witness draws how a witness is reached")
 
 
-def show_picture(instance: Instance, trace: Trace, violation: Violation | None, output: str | None) -> None:
-    """Write a trace's picture to a file, or as text to standard output."""
-    drawn = picture(Viewer(instance), trace, violation)
+def _draw_lanes(instance: Instance, trace: Trace, violation: Violation | None, output: str | None) -> None:
+    drawn = drawing(instance, trace, violation)
     if output is None:
-        click.echo(text(drawn))
+        echo(text(drawn))
         return
     write_picture(drawn, Path(output))
-
-
-def write_picture(drawn: Picture, path: Path) -> None:
-    """Write a picture, saying in one sentence what to do when that is not possible."""
-    try:
-        write(lanes.dot(drawn), path, placed=True)
-    except NoGraphviz:
-        dot = path.with_suffix(".dot")
-        click.echo(f"{dot} was written; install Graphviz (the `dot` program) to get {path.name}", err=True)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="-o") from None
-    except OSError as error:
-        raise click.FileError(str(path), hint=error.strerror or str(error)) from None

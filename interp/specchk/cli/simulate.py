@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import click
 
-from specchk.cli.common import budget, budget_options, load_instance, model_options, one_output
+from specchk.cli.common import budget, budget_options, load_instance, model_options
+from specchk.cli.forms import Outputs, finish, output_options
 from specchk.cli.output import is_terminal
-from specchk.cli.run import finish
 from specchk.core.simulate import Walks, simulate
 from specchk.report.progress import TerminalProgress
 
@@ -24,19 +24,19 @@ from specchk.report.progress import TerminalProgress
 @click.option(
     "--seed", type=int, metavar="N", help="The same seed walks the same; printed when chosen for you."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-@click.option("--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is standard output.")
+@output_options
 @budget_options
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], walks: int, steps: int,
-    seed: int | None, as_json: bool, itf: str | None,
+    seed: int | None, as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
     """Walk at random through the states of the spec FILE, checking every property on the way.
 
     Finding nothing proves nothing: the exit code is then 20, not 0.
     """
-    one_output(as_json=as_json, itf=itf)
+    outputs = Outputs(as_json, itf, draw, html)
+    outputs.check()
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     chosen = seed if seed is not None else secrets.randbelow(1 << 31)
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not as_json else None
@@ -44,4 +44,4 @@ def command(
     outcome = simulate(instance.program, Walks(chosen, walks, steps, limits), progress)
     if progress is not None:
         progress.clear()
-    finish(outcome, as_json=as_json, itf=itf, again="")
+    finish(instance, outcome, outputs, again="")

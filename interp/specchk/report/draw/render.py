@@ -36,6 +36,15 @@ def write(dot: str, path: Path, *, placed: bool) -> None:
     path.write_bytes(data)
 
 
+def svg_element(dot: str, *, placed: bool) -> str | None:
+    """The picture as an SVG element to put into a page; None without Graphviz."""
+    try:
+        text = _rendered(dot, "svg", placed=placed).decode("utf-8")
+    except graphviz.ExecutableNotFound:
+        return None
+    return text[text.index("<svg") :]
+
+
 def _rendered(dot: str, kind: str, *, placed: bool) -> bytes:
     source = graphviz.Source(dot, engine="neato" if placed else "dot")
     data: bytes = source.pipe(format=kind, neato_no_op=2 if placed else None)

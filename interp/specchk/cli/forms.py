@@ -1,0 +1,98 @@
+"""The forms in which a run is reported: text, JSON, ITF, a picture, an HTML page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from specchk.cli.common import one_output, print_json, width, write_json
+from specchk.cli.exits import of_verdict
+from specchk.cli.output import echo
+from specchk.cli.pictures import counterexample, drawing, write_picture
+from specchk.core.instantiate import Instance
+from specchk.core.verdict import Outcome
+from specchk.report.draw import lanes
+from specchk.report.draw.render import svg_element
+from specchk.report.itf import trace_itf
+from specchk.report.json import run_json
+from specchk.report.page.html import page
+from specchk.report.text import render
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Which forms were asked for."""
+
+    as_json: bool
+    itf: str | None
+    draw: str | None
+    html: str | None
+
+    def check(self) -> None:
+        """Standard output takes one form only; a usage error before any work otherwise."""
+        one_output(as_json=self.as_json, itf=self.itf)
+
+
+def output_options(function: F) -> F:
+    """`--json`, `--itf`, `--draw`, `--html`."""
+    decorators = [
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text."),
+        click.option("--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is stdout."),
+        click.option("--draw", metavar="FILE", help="Draw the counterexample (.svg, .png, .pdf or .dot)."),
+        click.option("--html", metavar="FILE", help="Write the whole report as one HTML page."),
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
+    """Report an outcome in the forms asked for, and exit with its code."""
+    code = of_verdict(outcome.verdict)
+    if outputs.draw is not None:  # files first: a reader who closes the pipe loses none
+        _draw(instance, outcome, outputs.draw)
+    if outputs.html is not None:
+        _write_html(instance, outcome, outputs.html)
+    if outputs.itf is not None:
+        _write_itf(outcome, outputs.itf)
+    if outputs.as_json:
+        print_json(run_json(outcome, int(code)))
+    elif outputs.itf != "-":
+        echo(render(outcome, width(), again))
+    sys.exit(code)
+
+
+def _write_itf(outcome: Outcome, path: str) -> None:
+    violation = counterexample(outcome)
+    if violation is None or violation.trace is None:
+        echo("no counterexample, so no ITF trace was written", err=True)
+        return
+    write_json(path, trace_itf(outcome.program, violation.trace, violation))
+
+
+def _draw(instance: Instance, outcome: Outcome, path: str) -> None:
+    violation = counterexample(outcome)
+    if violation is None or violation.trace is None:
+        echo("no counterexample, so nothing was drawn", err=True)
+        return
+    write_picture(drawing(instance, violation.trace, violation), Path(path))
+
+
+def _write_html(instance: Instance, outcome: Outcome, path: str) -> None:
+    violation = counterexample(outcome)
+    svg = None
+    if violation is not None and violation.trace is not None:
+        svg = svg_element(lanes.dot(drawing(instance, violation.trace, violation)), placed=True)
+        if svg is None:
+            echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
+    try:
+        Path(path).write_text(page(outcome, svg), encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(path, hint=error.strerror or str(error)) from None

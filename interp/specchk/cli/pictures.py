@@ -1,0 +1,52 @@
+"""Pictures for commands: which trace to draw, and writing it with a clear word when that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from specchk.cli.output import echo
+from specchk.core.instantiate import Instance
+from specchk.core.verdict import Outcome, Trace, Violated, Violation
+from specchk.core.view import Viewer
+from specchk.report.draw import lanes
+from specchk.report.draw.picture import Picture, picture
+from specchk.report.draw.render import NoGraphviz, write
+
+
+def counterexample(outcome: Outcome) -> Violation | None:
+    """The first violation that has a trace."""
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    return next((violation for violation in violations if violation.trace is not None), None)
+
+
+def drawing(instance: Instance, trace: Trace, violation: Violation | None) -> Picture:
+    """The picture of a trace, by the spec's view."""
+    return picture(Viewer(instance), trace, violation)
+
+
+def write_picture(drawn: Picture, path: Path) -> None:
+    """Write a picture of lanes."""
+    _write(lanes.dot(drawn), path, placed=True)
+
+
+def write_dot(dot: str, output: str | None) -> None:
+    """Write a graph that Graphviz lays out; its DOT text to standard output without a file."""
+    if output is None:
+        echo(dot.rstrip())
+    else:
+        _write(dot, Path(output), placed=False)
+
+
+def _write(dot: str, path: Path, *, placed: bool) -> None:
+    """Write a picture, saying in one sentence what to do when that is not possible."""
+    try:
+        write(dot, path, placed=placed)
+    except NoGraphviz:
+        beside = path.with_suffix(".dot")
+        echo(f"{beside} was written; install Graphviz (the `dot` program) to get {path.name}", err=True)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="a picture") from None
+    except OSError as error:
+        raise click.FileError(str(path), hint=error.strerror or str(error)) from None
