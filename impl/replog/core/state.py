@@ -16,7 +16,7 @@ from enum import Enum
 from replog.core.logview import LogView
 from replog.core.messages import FetchRequest
 from replog.core.protocol import CURRENT, Protocol
-from replog.core.types import NO_EPOCH, NO_LEADER, BrokerImage, PartitionImage, Role
+from replog.core.types import NO_EPOCH, NO_LEADER, BrokerImage, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Remote:
 class PendingIsr:
     """An ISR change in flight: what was committed, what is proposed.
 
-    `token` ties replies and retries to it.
+    `correlation` ties replies and retries to it.
     """
 
     committed: tuple[int, ...]
@@ -178,10 +178,6 @@ class ReplicaState:
     def effective_min_isr(self) -> int:
         """Return min.insync.replicas, capped by the number of replicas."""
         return min(self.config.min_isr, max(len(self.replicas), 1))
-
-    def image(self, isr: tuple[int, ...]) -> PartitionImage:
-        """Return this replica's view as a partition image with the given ISR."""
-        return PartitionImage(self.replicas, self.leader_id, self.leader_epoch, self.partition_epoch, isr)
 
     def dump(self) -> dict[str, object]:
         """Return the canonical, comparable form: no clocks, no correlations, everything sorted."""

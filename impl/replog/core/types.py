@@ -30,9 +30,8 @@ BATCH_OVERHEAD_BYTES = 61
 
 
 class Error(IntEnum):
-    """Kafka's error codes, those this core can answer."""
+    """Kafka's error codes, those that this core, or the store under it, can answer."""
 
-    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
     CORRUPT_MESSAGE = 2
@@ -45,7 +44,6 @@ class Error(IntEnum):
     INVALID_REQUIRED_ACKS = 21
     ILLEGAL_GENERATION = 22
     UNKNOWN_MEMBER_ID = 25
-    INVALID_REPLICATION_FACTOR = 38
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
@@ -63,7 +61,6 @@ class Error(IntEnum):
     INVALID_UPDATE_VERSION = 95
     UNKNOWN_TOPIC_ID = 100
     DUPLICATE_BROKER_REGISTRATION = 101
-    BROKER_ID_NOT_REGISTERED = 102
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
 
