@@ -14,6 +14,8 @@ from types import MappingProxyType
 
 import click
 
+from replog.store.errors import StoreError
+
 COMMANDS = MappingProxyType(
     {
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
@@ -21,6 +23,7 @@ COMMANDS = MappingProxyType(
         "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
     }
 )
+FAILED = 1
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 
@@ -67,6 +70,9 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _close_pipe()
+    except (StoreError, OSError) as error:
+        click.echo(f"Error: {error}", err=True)
+        return FAILED
     return 0
 
 

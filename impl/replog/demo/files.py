@@ -2,6 +2,9 @@
 
 The counterpart of `replog.sim.stored`, which is the same store on a disk that can lose things. Here a
 "crash" leaves handles and lock as the death of a process would: released, nothing synced, no marker.
+
+A disk that really fails ends the demo: `StoreError` passes through the world, which knows planned failures
+only.
 """
 
 from collections.abc import Iterator
@@ -18,11 +21,10 @@ from replog.core.effects import (
 )
 from replog.core.epochs import EpochCache
 from replog.core.logview import LogView
-from replog.sim.storage import Chooser, Recovered, StorageError
+from replog.sim.storage import Chooser, Recovered
 from replog.sim.stored import KEY, encode, read_batches
 from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
-from replog.store.errors import StoreError
 from replog.store.fs import OsFs
 
 CONFIG = LogConfig(segment_bytes=16_384, index_interval_bytes=1_024)
@@ -38,12 +40,9 @@ class FileStorage:
 
     def recover(self) -> Recovered:
         """Open the directory as a starting broker does."""
-        try:
-            self._directory = directory = LogDirectory.open(OsFs(), self.path, CONFIG)
-            log = directory.log(*KEY)
-            view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
-        except StoreError as error:
-            raise StorageError(str(error)) from error
+        self._directory = directory = LogDirectory.open(OsFs(), self.path, CONFIG)
+        log = directory.log(*KEY)
+        view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
         view.epochs = EpochCache(log.epochs)
         return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
 
@@ -51,33 +50,27 @@ class FileStorage:
         """Do what a disk effect says."""
         directory = self._open()
         log = directory.log(*KEY)
-        try:
-            match effect:
-                case Append(batches):
-                    log.append_as_follower(b"".join(map(encode, batches)))
-                case StoreEpochs(entries):
-                    log.store_epochs(entries)
-                case StoreHighWatermark(offset):
-                    directory.checkpoint({KEY: offset})
-                case Truncate(offset):
-                    log.truncate_to(offset)
-                case Flush():
-                    log.flush()
-                case Reset(offset):
-                    log.reset(offset)
-                case AdvanceStart(offset):
-                    log.advance_log_start(offset)
-                case _:
-                    raise AssertionError(f"{effect} is no disk effect")
-        except StoreError as error:
-            raise StorageError(str(error)) from error
+        match effect:
+            case Append(batches):
+                log.append_as_follower(b"".join(map(encode, batches)))
+            case StoreEpochs(entries):
+                log.store_epochs(entries)
+            case StoreHighWatermark(offset):
+                directory.checkpoint({KEY: offset})
+            case Truncate(offset):
+                log.truncate_to(offset)
+            case Flush():
+                log.flush()
+            case Reset(offset):
+                log.reset(offset)
+            case AdvanceStart(offset):
+                log.advance_log_start(offset)
+            case _:
+                raise AssertionError(f"{effect} is no disk effect")
 
     def close(self, broker_epoch: int) -> None:
         """Shut down cleanly."""
-        try:
-            self._open().shut_down({}, broker_epoch)
-        except StoreError as error:
-            raise StorageError(str(error)) from error
+        self._open().shut_down({}, broker_epoch)
         self._forget()
 
     def crash(self) -> None:
