@@ -28,7 +28,7 @@ SLOW = {
     "kafka/kip279": {"three_records", "unfenced_acknowledgement"},
     "kafka/kip320": {"size_2_3_3_3", "size_3_2_2_1"},
     "kafka/kip320_first_try": {"stale_acknowledgement", "stale_acknowledgement_in_cached_isr"},
-    "kafka/ledger": {"b5", "b6", "b7", "b8_hw", "unclean_without_divergence"},
+    "kafka/ledger": {"b5", "b6", "b7", "b8_hw", "b17_no_divergence", "unclean_without_divergence"},
 }
 PUBLISHED = ["weak_isr", "strong_isr", "leader_in_isr"]
 slow = pytest.mark.slow
