@@ -73,7 +73,7 @@ FORMS: dict[str, list[str]] = {
         "(match {opt} {{ some @: {int:int}, none: {int} }})", "(match {msg} {{ Fetch @: @.o, Ping: {int} }})",
         "(match {msg} {{ Ping: {int}, _: {int} }})", "(choose @ in {set}: {bool:int})",
         "sum({int:int} for @ in {set} if {bool:int})", "min({int:int} for @ in {set})",
-        "max({int:R} for @ in {names} if {bool:R})", "sum({int:int} for @ in {seq})", "twice({int})",
+        "max({int:R} for @ in {names} if {bool:R})", "sum({int:int} for @ in elements({seq}))", "twice({int})",
         "pick({R}, {map})", "never({int})", "card(subsets({set}))", "sum({int:int} for @, other in {set})",
     ],
     "bool": [

@@ -111,7 +111,7 @@ class LowerExpr:
             case tree.Unary() | tree.Binary():
                 return self._operator(node, scope)
             case tree.Prime():
-                return self.lower(node.operand, replace(scope, primed=True))
+                return replace(self.lower(node.operand, replace(scope, primed=True)), span=node.span)
             case tree.Call():
                 return self._call(node, scope)
             case tree.IfElse():

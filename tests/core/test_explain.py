@@ -1,0 +1,84 @@
+"""Blame: the part that decided, the values of the names bound around it, the values in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from specchk.core.verdict import Blame
+from specs import first, outcome_of
+
+SPEC = """\
+spec blamed
+sort R
+type Msg = Fetch(o: 0..3) | Ping
+var x : 0..3 = 2
+var m : R -> 0..3 = { z: 1 for z in R }
+var o : Msg = Fetch(o: 3)
+var p : R? = none
+action stay():
+    skip
+def low(n: int): bool = n < 2
+def all_low(): bool =
+    let limit = 1
+    forall a in R: m[a] < limit
+"""
+
+
+def blamed(invariant: str, kind: str = "invariant") -> Blame:
+    blame = first(outcome_of(f"{SPEC}{kind} p1: {invariant}\nmodel two:\n    R = 2\n")).blame
+    assert blame is not None
+    return blame
+
+
+@pytest.mark.parametrize(
+    ("invariant", "text", "bindings"),
+    [
+        ("x < 3 and x < 2 and x < 1", "x < 2", {}),
+        ("x < 2 or x < 1", "x < 2 or x < 1", {}),
+        ("x == 2 implies x < 2", "x < 2", {}),
+        ("forall a in R: m[a] == 0", "m[a] == 0", {"a": "r1"}),
+        ("forall a, b in R: a != b implies m[a] != m[b]", "m[a] != m[b]", {"a": "r1", "b": "r2"}),
+        ("exists a in R: m[a] == 0", "exists a in R: m[a] == 0", {}),
+        ("not (x == 2)", "x == 2", {}),
+        ("not (exists a in R: m[a] == 1)", "m[a] == 1", {"a": "r1"}),
+        (
+            "not (x == 2 and m[get(p, choose a in R: true)] == 1)",
+            "x == 2 and m[get(p, choose a in R: true)] == 1",
+            {},
+        ),
+        ("(let y = x + 1: y < 3)", "y < 3", {"y": "3"}),
+        ("if x == 2 then x < 2 else true", "x < 2", {}),
+        ("match o { Fetch f: f.o < 3, Ping: true }", "f.o < 3", {"f": "{ o: 3 }"}),
+        ("match p { some a: true, none: x < 1 }", "x < 1", {}),
+        ("low(x)", "n < 2", {}),
+        ("all_low()", "m[a] < limit", {"a": "r1"}),
+        ("x == 2 iff x == 3", "x == 2 iff x == 3", {}),
+    ],
+)
+def test_blame_walks_into_the_part_that_decides(invariant: str, text: str, bindings: dict[str, str]) -> None:
+    """Through and, or, implies, quantifiers, not, let, if, match and definitions, binding as it goes."""
+    blame = blamed(invariant)
+    assert blame.text == text
+    assert dict(blame.bindings) == bindings
+
+
+def test_blame_shows_the_operands_that_are_not_plain() -> None:
+    """A comparison shows what its sides are worth, constants left out."""
+    assert dict(blamed("m[get({r: some(r) for r in R}[choose a in R: true])] + x < 3").values)["x"] == "2"
+    assert dict(blamed("x < 2").values) == {"x": "2"}
+    assert dict(blamed("x + 1 < 2 or m[get(p, choose a in R: true)] > 1").values)["x + 1"] == "3"
+
+
+def test_blame_of_a_step_invariant_shows_both_states() -> None:
+    """Primed operands have the value after the step."""
+    grow = "action up():\n    x' = 3\n"
+    blame = first(outcome_of(f"{SPEC}{grow}step invariant s: x' <= x\nmodel two:\n    R = 2\n")).blame
+    assert blame is not None
+    assert dict(blame.values) == {"x'": "3", "x": "2"}
+
+
+def test_blame_of_an_undefined_property_is_its_reason() -> None:
+    """The innermost part without a value, and why."""
+    blame = blamed("forall a in R: m[a] // (x - 2) < 3")
+    assert blame.text == "division by zero"
+    assert blame.span.text == "m[a] // (x - 2)"
