@@ -76,6 +76,23 @@ def test_no_checkpoint_speaks_of_more_than_a_truncation_left() -> None:
     assert (again.log_start, again.log_end) == (10, 10)
 
 
+def test_the_recovery_point_is_lowered_before_a_cut_inside_the_log() -> None:
+    """What is written where synced records were is not taken for synced (KAFKA-10101)."""
+    fs, _, log = filled()
+    log.truncate_to(6)
+    assert read_offsets(fs, "data", RECOVERY_POINT_FILE) == {KEY: 6}
+
+
+def test_what_a_recovery_found_is_durable_once_it_counts_as_flushed() -> None:
+    """After the death of a process the tail is in the page cache only, until the next start has synced it."""
+    for seed in SEEDS:
+        fs, _, log = filled()
+        log.append_as_leader(encode_batch([Record(b"y" * 40)]), 2)
+        fs.process_crash()
+        assert LogDirectory.open(fs, "data", CONFIG).logs[KEY].flushed == 21
+        assert after_power_loss(fs, seed).log_end == 21
+
+
 def test_a_checkpointed_log_start_stays_where_it_was() -> None:
     """Records below it, in a segment that is kept for its later ones, do not come back."""
     for seed in SEEDS:
