@@ -25,6 +25,8 @@ def test_the_commands_of_a_document_do_what_it_shows(path: Path, tmp_path: Path,
     """Played from top to bottom in one directory, each command prints what stands below it."""
     text = path.read_text(encoding="utf-8")
     played = list(play(text, Workplace(tmp_path)))
+    broken = [command.text for command, found in played if any("internal error" in line for line in found)]
+    assert not broken, "a document does not show a bug"
     if request.config.getoption("--rewrite"):
         outputs = [rewritten(command.shown, found) for command, found in played]
         path.write_text(with_output(text, outputs), encoding="utf-8")
