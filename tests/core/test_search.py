@@ -369,7 +369,7 @@ action up():
     else:
         x' = 2
 action never():
-    require x > 5
+    require x * 2 == 3
     x' = 0
 action half():
     either:
