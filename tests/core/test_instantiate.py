@@ -1,0 +1,132 @@
+"""Models: constants from bindings, defaults, bases and --set; sizes, ranges, what is left open."""
+
+from __future__ import annotations
+
+import pytest
+
+from specchk.core.instantiate import Instance, instantiate
+from specchk.core.values import show
+from specchk.lang.diagnostics import SpecError
+from specchk.lang.frontend import check
+from specs import instance_of
+
+SPEC = """\
+spec sized
+sort R
+const N : int
+const Low : 0..5 = N - 1
+const boss : R = first_of
+const names : set[R] = {}
+const first_of : R
+var x : 0..N = 0
+action up():
+    require x < N
+    x' = x + 1
+invariant small: x <= N
+invariant other: true
+model base:
+    R = 2, N = 3, first_of = r2
+model more extends base:
+    N = 4, names = {r1}
+model named extends base:
+    R = {a, b, c}, first_of = c, boss = a
+"""
+
+
+def constants(instance: Instance) -> dict[str, str]:
+    return {c.name: show(c.value, c.type) for c in instance.program.constants}
+
+
+def refused(text: str = SPEC, model: str | None = None, **overrides: str) -> set[str]:
+    """The codes with which a model is refused."""
+    with pytest.raises(SpecError) as caught:
+        instantiate(check("test.spec", text), model, overrides)
+    return {diagnostic.code for diagnostic in caught.value.diagnostics}
+
+
+def test_the_first_model_is_the_default() -> None:
+    """Defaults may use other constants, in any order."""
+    instance = instance_of(SPEC)
+    assert instance.program.model == "base"
+    assert constants(instance) == {"N": "3", "Low": "2", "boss": "r2", "names": "{}", "first_of": "r2"}
+
+
+def test_a_model_overrides_its_base() -> None:
+    """What `extends` brings holds where the model says nothing."""
+    found = constants(instantiate(check("test.spec", SPEC), "more"))
+    assert (found["N"], found["Low"], found["names"], found["first_of"]) == ("4", "3", "{r1}", "r2")
+
+
+def test_a_sort_may_be_named() -> None:
+    """Elements have the names that the model gives."""
+    instance = instantiate(check("test.spec", SPEC), "named")
+    assert instance.program.sorts[0].members == ("a", "b", "c")
+    assert constants(instance)["boss"] == "a"
+
+
+def test_overrides_come_on_top() -> None:
+    """--set wins over the model, for numbers, sizes and elements."""
+    instance = instance_of(SPEC, N="5", R="3", boss="r3")
+    assert instance.program.sorts[0].members == ("r1", "r2", "r3")
+    assert constants(instance) == {"N": "5", "Low": "4", "boss": "r3", "names": "{}", "first_of": "r2"}
+
+
+@pytest.mark.parametrize(
+    ("model", "overrides", "codes"),
+    [
+        (None, {"Low": "9"}, {"S503"}),
+        (None, {"N": "9"}, {"S503"}),
+        (None, {"N": "-1"}, {"S503"}),
+        (None, {"N": "1 // 0"}, {"S511"}),
+        (None, {"N": "true"}, {"S301"}),
+        (None, {"N": "x"}, {"S402"}),
+        (None, {"N": "("}, {"S103"}),
+        (None, {"M": "3"}, {"S501"}),
+        (None, {"R": "0"}, {"S505"}),
+        (None, {"R": "33"}, {"S505"}),
+        (None, {"R": "1"}, {"S201"}),
+        ("bases", {}, {"S504"}),
+    ],
+)
+def test_a_wrong_constant_or_model_is_refused(
+    model: str | None, overrides: dict[str, str], codes: set[str]
+) -> None:
+    """Out of range, without value, of another type, unknown, unreadable, a sort too small or large."""
+    assert refused(SPEC, model, **overrides) == codes
+
+
+def test_a_constant_left_open_is_refused() -> None:
+    """A model fixes every constant that has no default, and sizes every sort."""
+    assert refused(SPEC.replace("N = 3, ", "")) == {"S502"}
+    assert refused(SPEC.replace("R = 2, ", "")) >= {"S502"}
+
+
+def test_constants_that_depend_on_each_other_are_refused() -> None:
+    """A circle of defaults has no values."""
+    assert refused("spec c\nconst A : int = B\nconst B : int = A\nmodel m:\n    expect holds\n") == {"S508"}
+
+
+def test_a_property_can_be_selected() -> None:
+    """--property keeps only those, and an unknown one is refused with the nearest name."""
+    checked = check("test.spec", SPEC)
+    program = instantiate(checked, properties=["small"]).program
+    assert [p.name for p in program.invariants] == ["small"]
+    assert program.left_out == ("other",)
+    with pytest.raises(SpecError, match="no property `smal`"):
+        instantiate(checked, properties=["smal"])
+
+
+def test_an_action_with_too_many_instances_is_refused() -> None:
+    """Parameters are tried one by one in each state, so there is a limit."""
+    wide = "action wide(a: 0..9999, b: 0..9999):\n    skip\n"
+    assert refused(SPEC.replace("invariant small", f"{wide}invariant small")) == {"S510"}
+
+
+def test_expressions_asked_one_after_another_are_told_apart() -> None:
+    """What is known of a forgotten expression is never used for a new one (REPL, --set)."""
+    checked = check("test.spec", SPEC)
+    for number in range(200):
+        text = f"{{r1, r2}} - {{r{number % 2 + 1}}}"
+        found = constants(instantiate(checked, None, {"names": text, "N": f"{number % 3} + 2"}))
+        assert found["names"] == f"{{r{2 - number % 2}}}"
+        assert found["N"] == str(number % 3 + 2)
