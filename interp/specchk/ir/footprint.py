@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from specchk.ir.nodes import Assign, Block, Choice, Cover, Either, Expr, Var, When
+from specchk.ir.nodes import Assign, Block, Choice, Const, Cover, Either, Expr, Guard, Var, When
 from specchk.ir.program import Action, Program, Property
 from specchk.ir.verify import properties
 from specchk.ir.walk import expressions, inside, roots
@@ -54,10 +54,29 @@ def assignments(body: Block) -> Iterator[Assign]:
 def live_points(program: Program) -> frozenset[int]:
     """The coverage points that can still be counted: constants decide some branches away."""
     found = {node.point for node in expressions(program) if isinstance(node, Cover)}
+    off = switched_off(program)
     for action in program.actions:
-        found.add(action.point)
-        found.update(_branch_points(action.body))
-    return frozenset(found)
+        if action.name not in off:
+            found.add(action.point)
+            found.update(_branch_points(action.body))
+    dead = {node.point for a in program.actions if a.name in off for node in _covers(a.body)}
+    return frozenset(found - dead)
+
+
+def _covers(body: Block) -> Iterator[Cover]:
+    for root in roots(body):
+        yield from (node for node in inside(root) if isinstance(node, Cover))
+
+
+def switched_off(program: Program) -> tuple[str, ...]:
+    """The actions that the constants (and the ranges they set) never allow, in declaration order."""
+    return tuple(action.name for action in program.actions if _never(action.body))
+
+
+def _never(body: Block) -> bool:
+    """Whether a guard of the block, after simplification, is plainly false."""
+    guards = [stmt.condition for stmt in body if isinstance(stmt, Guard)]
+    return any(isinstance(condition, Const) and not condition.value for condition in guards)
 
 
 def _branch_points(body: Block) -> Iterator[int]:

@@ -2,8 +2,9 @@
 
 A bottom-up rewrite that keeps the meaning exactly, definedness included: constant parts are folded
 (by the `fold` that the caller passes in: the meaning of operators is `core`'s), branches and
-conjuncts that constants decide disappear, comparisons that the intervals decide become constants.
-Upper ends of `nat upto` intervals decide nothing: they are limits of enumeration.
+conjuncts that constants decide disappear, numbers that can only be one (`0..MaxCrashes` with no
+crashes) are that number.  Wider intervals decide nothing: a guard that its operands' ranges make
+impossible is a mistake that the user is to hear of, and a `nat upto` is a limit of enumeration.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from specchk.ir.nodes import (
     Local,
     MapOf,
     Narrow,
-    Op,
     Or,
     Quantifier,
     Stmt,
@@ -135,8 +135,10 @@ class _Rewrite:
     def expr(self, expr: Expr, known: Known) -> Expr:
         go = partial(self.expr, known=known)
         match expr:
-            case Const() | Var():
+            case Const():
                 return expr
+            case Var():
+                return _only_value(expr)
             case Local():
                 found = known.get(expr.slot)
                 return expr if found is None else replace(found, span=expr.span)
@@ -170,10 +172,7 @@ class _Rewrite:
             value = self.fold(expr)
             if value is not None:
                 return _const(expr, value)
-        decided = _by_intervals(expr)
-        if decided is not None and is_total(expr):
-            return _bool(found=decided, span=expr.span)
-        return expr
+        return _only_value(expr)
 
     def _narrow(self, expr: Narrow) -> Expr:
         if isinstance(expr.body, Const):
@@ -210,6 +209,14 @@ class _Rewrite:
         arms = tuple((tag, local, self.expr(body, known)) for tag, local, body in expr.arms)
         default = self.expr(expr.default, known) if expr.default is not None else None
         return replace(expr, scrutinee=scrutinee, arms=arms, default=default)
+
+
+def _only_value(expr: Var | Apply) -> Expr:
+    """The number that an expression is where its type leaves no other."""
+    kind = expr.type
+    if isinstance(kind, Int) and kind.low == kind.high and not kind.horizon and is_total(expr):
+        return Const(kind, expr.span, kind.low)
+    return expr
 
 
 def _const(expr: Expr, value: Value) -> Const:
@@ -255,21 +262,3 @@ def _quantifier(expr: Quantifier) -> Expr:
     if isinstance(expr.domain, Const) and expr.domain.value == ():
         return _bool(found=expr.every, span=expr.span)
     return expr
-
-
-def _by_intervals(expr: Apply) -> bool | None:
-    """What the operands' intervals decide of a comparison."""
-    if expr.op not in (Op.EQ, Op.NE, Op.LT, Op.LE):
-        return None
-    a, b = expr.args[0].type, expr.args[1].type
-    if not (isinstance(a, Int) and isinstance(b, Int)):
-        return None
-    below = not a.horizon and a.high < b.low  # a < b always
-    above = not b.horizon and b.high < a.low
-    match expr.op:
-        case Op.LT:
-            return True if below else False if above or (not b.horizon and b.high <= a.low) else None
-        case Op.LE:
-            return True if below or (not a.horizon and a.high <= b.low) else False if above else None
-    apart = below or above
-    return (expr.op is Op.NE) if apart else None

@@ -136,6 +136,14 @@ FOLDS = frozenset({"min", "max", "sum"})
 def check_fold(checker: Forms, node: tree.Fold, context: Context) -> Type:
     """`min(e for x in S if c)`: an int over every choice of the binders."""
     inner = checker.bind(node.binders, context)
+    for binder in node.binders:
+        if isinstance(checker.facts.types.get(id(binder.domain)), Seq | Bag):
+            checker.report.add(
+                "S301",
+                binder.domain.span,
+                "a fold ranges over a set, in which equal items count once",
+                f"say which: `elements({binder.domain.span.text})`, or an index `i in 0..len(...) - 1`",
+            )
     if node.condition is not None:
         checker.boolean(node.condition, inner)
     found = checker.check(node.body, inner)

@@ -23,6 +23,7 @@ from specchk.core.verdict import (
     Violation,
     name_of,
 )
+from specchk.ir.footprint import switched_off
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
@@ -145,6 +146,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
             "witnesses": [p.name for p in program.witnesses],
             "deadlock": program.deadlock_ok is None,
             "left_out": list(program.left_out),
+            "switched_off": list(switched_off(program)),
         },
         "witnesses": {name: trace_json(program, trace) for name, trace in outcome.witnesses},
         "states_distinct": numbers.distinct,

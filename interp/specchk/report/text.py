@@ -21,6 +21,7 @@ from specchk.core.verdict import (
     Violated,
     Violation,
 )  # fmt: skip
+from specchk.ir.footprint import switched_off
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
 
@@ -87,6 +88,7 @@ def checked(outcome: Outcome) -> list[str]:
         ("step invariants", [prop.name for prop in program.step_invariants]),
         ("witnesses reached", [prop.name for prop in program.witnesses if prop.name in reached]),
         ("constraints", [prop.name for prop in program.constraints]),
+        ("actions that these constants switch off", list(switched_off(program))),
     ]
     lines = [f"{kind}: {', '.join(names)}" for kind, names in asked if names]
     deadlock = "not checked where `deadlock ok` says so" if program.deadlock_ok else "none allowed"
