@@ -62,6 +62,10 @@ def command(
                 _print(line)
             if line.json.get("reason") == INTERRUPTED:
                 raise KeyboardInterrupt
+        idle = [] if models else never_taken(file, [line.json for line in done if line.file == file])
+        if not as_json:
+            for text in idle:
+                echo(f"note   {file} {text}")
     bad = [line for line in done if line.problems]
     code = Exit.VIOLATED if bad else Exit.OK
     if as_json:
@@ -74,6 +78,23 @@ def command(
         echo("nothing was tested: no model or scenario has that name", err=True)
         sys.exit(Exit.USAGE)
     sys.exit(code)
+
+
+def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
+    """The actions and branches of a file that run in none of its models, as lines of text."""
+    counts: dict[tuple[str, str, str, str], int] = {}
+    for result in results:
+        for point in result.get("coverage", ()):
+            if point["kind"] != "implication" and point["at"].startswith(f"{file}:"):
+                key = (point["at"], point["kind"], point["in"], point["label"])
+                counts[key] = counts.get(key, 0) + int(point["count"])
+    never = [key for key, count in counts.items() if count == 0]
+    idle = {owner for _, kind, owner, _ in never if kind == "action"}
+    return [
+        f"in no model: {kind} `{label}`" + (f" of `{owner}`" if kind == "branch" else "") + f" ({at})"
+        for at, kind, owner, label in never
+        if kind == "action" or owner not in idle
+    ]
 
 
 def _print(line: Line) -> None:
