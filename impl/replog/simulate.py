@@ -3,11 +3,11 @@
     replog sim --seed 7 --profile all       one run, its verdict and figures
     replog sim --seeds 0..999               many, one summary; stops at the first failure
 
-The same seed, profile and protocol are the same run. Exit code 0 if every oracle held, 1 at the first that did
-not.
+The same seed, profile and protocol are the same run. Exit code 0 if every oracle held, 1 at the first that
+did not.
 
-Not here: the runs themselves (`replog.sim.run`) and the clock they live by, which is simulated; only the steps
-per second of the summary are measured on a real one.
+Not here: the runs themselves (`replog.sim.run`) and the clock they live by, which is simulated; only the
+steps per second of the summary are measured on a real one.
 """
 
 import sys

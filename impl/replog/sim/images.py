@@ -5,9 +5,9 @@
     Directory   names {log}       durable {log.tmp}  pending [log.tmp -> log]
                 a power loss leaves one or the other
 
-A pending change to a file is `(offset, data)` or, for a truncation, `(size, None)`; to a directory it is a
-tuple of names set or removed together. What is left is asked of a `Chooser`, never decided here (`disk.py` has
-the machine).
+A pending change to a file is `(offset, data)` or, for a truncation, `(size, None)`; to a directory it is
+a tuple of names set or removed together. What is left is asked of a `Chooser`, never decided here (`disk.py`
+has the machine).
 """
 
 from collections.abc import Callable, Iterable
