@@ -8,7 +8,7 @@ from specchk.lang import decls, tree
 from specchk.lang.builtins import BUILTINS, check_fold
 from specchk.lang.check_base import Context
 from specchk.lang.check_forms import Forms
-from specchk.lang.diagnostics import nearest
+from specchk.lang.diagnostics import counted, nearest
 from specchk.lang.spec import Ref, Spec
 from specchk.lang.types import BOOL, INT, UNKNOWN, Option, Record, Type, Union, show
 
@@ -120,7 +120,7 @@ class Checker(Forms):
         if not fewest <= len(values) <= most:
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
             self.report.add(
-                "S302", node.span, f"`{node.callee.text}` takes {wanted} arguments, not {len(values)}"
+                "S302", node.span, f"`{node.callee.text}` takes {counted(wanted)}, not {len(values)}"
             )
             for value in values:
                 self.check(value, context)
@@ -146,8 +146,8 @@ class Checker(Forms):
             self.report.add(
                 "S302",
                 node.span,
-                f"`{decl.name}` takes {len(decl.params)} arguments, not {len(values)}",
-                notes=[(decl.span, "declared here")],
+                f"`{decl.name}` takes {counted(len(decl.params))}, not {len(values)}",
+                notes=[(decl.span.word(decl.name), "declared here")],
             )
         for value, param in zip(values, decl.params, strict=False):
             self.check(value, context, self.resolver.resolve(param.type, home))
@@ -198,17 +198,19 @@ class Checker(Forms):
         self.facts.refs[id(node)] = Ref("constructor", tag, home)
         fields = (kind.get(tag) if isinstance(kind, Union) else None) or Record(())
         given: set[str] = set()
+        strangers = False
         for arg in node.args:
             label = arg.label or ""
             wanted = fields.get(label)
             if wanted is None:
+                strangers = True
                 self.report.add("S305", arg.span, f"`{tag}` has no field `{label}`" if label else
                                 f"the fields of `{tag}` are given by name",
                                 f"it is {tag}({show(fields)[2:-2]})")  # fmt: skip
             given.add(label)
             self.check(arg.value, context, wanted)
         missing = [name for name, _ in fields.fields if name not in given]
-        if missing:
+        if missing and not strangers:
             self.report.add(
                 "S305", node.span, f"`{tag}` lacks {', '.join(missing)}", f"it is {tag}({show(fields)[2:-2]})"
             )

@@ -172,7 +172,7 @@ class Forms(Operators):
         result: Type = expected if expected is not None else UNKNOWN
         seen: set[str] = set()
         for arm in node.arms:
-            inner = self._arm(arm.pattern, cases, seen, context, known=found != UNKNOWN)
+            inner = self._arm(arm.pattern, cases, seen, context, known=bool(cases))
             kind = self.check(arm.body, inner, result if result != UNKNOWN else None)
             result = join(result, kind) or result
         missing = [tag for tag in cases if tag not in seen]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from specchk.lang import decls, tree
 from specchk.lang.check import Checker
 from specchk.lang.check_base import Context
-from specchk.lang.diagnostics import Report, nearest
+from specchk.lang.diagnostics import Report, counted, nearest
 from specchk.lang.levels import Level, Levels
 from specchk.lang.models import FixedModel, consts_of, fixed, sorts_of
 from specchk.lang.spec import Spec
@@ -84,7 +84,10 @@ class Models:
         name = scenario.model
         if name.full not in spec.models:
             self.report.add(
-                "S504", name.span, f"there is no model `{name.full}`", nearest(name.text, spec.models)
+                "S504",
+                name.span,
+                f"there is no model `{name.full}`",
+                nearest(name.text, spec.models) or f"the models are {', '.join(spec.models) or '(none)'}",
             )
             return
         model = fixed(spec, name.text, Report())
@@ -112,8 +115,8 @@ class Models:
             return
         if len(call.args) != len(action.params):
             self.report.add("S302", call.span,
-                            f"`{action.name}` takes {len(action.params)} arguments, not {len(call.args)}",
-                            notes=[(action.span, "declared here")])  # fmt: skip
+                            f"`{action.name}` takes {counted(len(action.params))}, not {len(call.args)}",
+                            notes=[(action.span.word(action.name), "declared here")])  # fmt: skip
             return
         for arg, param in zip(call.args, action.params, strict=True):
             kind = self.checker.resolver.resolve(param.type, context.spec)

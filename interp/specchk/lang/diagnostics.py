@@ -101,6 +101,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return f"did you mean `{found[0]}`?" if found else None
 
 
+def counted(arguments: int | str) -> str:
+    """`1 argument`, `2 arguments`, `1 to 2 arguments`."""
+    return f"{arguments} argument{'' if str(arguments) == '1' else 's'}"
+
+
 def render(diagnostic: Diagnostic) -> str:
     """The text of a diagnostic: place, code, message, source line with caret, notes, hint.
 

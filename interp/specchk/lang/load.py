@@ -231,8 +231,11 @@ def _table(spec: Spec, decl: decls.Named) -> object:
 
 def _declare_parts(spec: Spec, decl: decls.TypeDecl, report: Report) -> None:
     if isinstance(decl.type, tree.EnumType):
+        rest = decl.type.span
         for index, member in enumerate(decl.type.members):
-            if _claim(spec, member, decl.type.span.word(member), report):
+            span = rest.word(member)
+            rest = Span(rest.source, span.end, rest.end)
+            if _claim(spec, member, span, report):
                 spec.members[member] = (decl.name, index)
     elif isinstance(decl.type, tree.UnionType):
         for variant in decl.type.variants:

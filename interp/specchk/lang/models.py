@@ -71,7 +71,7 @@ def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
         base = decl.base
         if base is not None and base.text not in spec.models:
             report.add("S504", base.span, f"there is no model `{base.full}` to extend",
-                       nearest(base.text, spec.models))  # fmt: skip
+                       nearest(base.text, spec.models) or "declare it in this file")  # fmt: skip
         decl = spec.models.get(base.text) if base is not None else None
     return chain[::-1]
 
@@ -125,6 +125,7 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
                     f"`{name}` names an element of both `{taken[name]}` and `{full}`",
                     f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`",
                 )
+                break
             taken[name] = full
         model.members[full] = names
 

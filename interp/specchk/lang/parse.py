@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import cast
 
 from lark import Token
@@ -22,42 +21,13 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from specchk.lang import decls, tree
 from specchk.lang.build import TooDeep
 from specchk.lang.build_decls import Builder
-from specchk.lang.diagnostics import Report, nearest
+from specchk.lang.diagnostics import Report
 from specchk.lang.layout import Layout, LayoutError
 from specchk.lang.source import Source, Span
 from specchk.lang.tables import load_parser
+from specchk.lang.unexpected import DECLARATIONS, expectation, shown, strange_text, token_hint
 
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
-DECLARATIONS = (
-    "spec", "import", "extends", "sort", "const", "type", "var", "init", "def", "action",
-    "invariant", "step", "reachable", "liveness", "constraint", "deadlock", "fair", "strong",
-    "refines", "model", "scenario", "view",
-)  # fmt: skip
-
-_INSTEAD = MappingProxyType(
-    {
-        "&": "conjunction is `and`",
-        "!": "negation is `not`, inequality `!=`",
-        "~": "negation is `not`",
-        "\\": "operators are words: `and`, `or`, `in`, `union`, `subset`",
-        "/": "integer division is `//`",
-        "^": "there are no powers: multiply",
-        "@": "a new value is written out: `x' = x + 1`",
-        "$": "names have letters, digits and `_`",
-        '"': "there are no strings: declare `type Name = enum {a, b}`",
-        "\N{NOT SIGN}": "negation is `not`",
-        "\N{LOGICAL AND}": "conjunction is `and`",
-        "\N{LOGICAL OR}": "disjunction is `or`",
-        "\N{ELEMENT OF}": "membership is `in`",
-        "\N{LESS-THAN OR EQUAL TO}": "write `<=`",
-        "\N{GREATER-THAN OR EQUAL TO}": "write `>=`",
-        "\N{NOT EQUAL TO}": "write `!=`",
-        "\N{RIGHTWARDS ARROW}": "write `->`",
-        "\N{FOR ALL}": "write `forall`",
-        "\N{THERE EXISTS}": "write `exists`",
-        "\N{NO-BREAK SPACE}": "write a plain space",
-    }
-)
 
 
 class Parser:
@@ -157,59 +127,35 @@ def _raise_or_report(error: VisitError, report: Report) -> None:
 def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: int, report: Report) -> None:
     if isinstance(error, UnexpectedCharacters):
         at = start + (error.pos_in_stream or 0)
-        char = source.text[at]
-        message = f"the character {char!a} has no meaning here"
-        report.add("S106", Span(source, at, at + 1), message, _INSTEAD.get(char))
+        text, hint = strange_text(source.text, at)
+        named = text if text.isprintable() else text.encode("unicode_escape").decode()
+        report.add("S106", Span(source, at, at + len(text)), f"`{named}` has no meaning here", hint)
         return
     token = error.token if isinstance(error, UnexpectedToken) else None
     expected = set(error.expected or ()) if isinstance(error, UnexpectedToken) else set()
+    names = dict(
+        sorted((t.name, t.pattern.value) for t in parser().lark.terminals if t.pattern.type == "str")
+    )
     if token is None or token.type == "$END" or token.start_pos is None:
         span = _last_character(source, start, end)
-        report.add("S101", span, "the declaration ends too early", _expectation(expected))
+        report.add("S101", span, "the declaration ends too early", expectation(expected, names))
         return
-    span = Span(source, start + token.start_pos, start + max(token.end_pos or 0, token.start_pos + 1))
+    span = _place(token, source, start)
+    line = source.line(span.line).split()
+    hint = token_hint(token, expected, line[0] if line else "", names)
+    report.add("S101", span, f"{shown(token)} is not expected here", hint)
+
+
+def _place(token: Token, source: Source, start: int) -> Span:
+    """Where to mark a token; the layout's tokens are borrowed from the line end before them."""
+    first, last = start + (token.start_pos or 0), start + (token.end_pos or 0)
+    if token.type == "_INDENT":
+        return Span(source, last - len(token), last + 1)
     if token.type in ("_NEWLINE", "_DEDENT"):
-        span = Span(source, start + token.start_pos, start + token.start_pos + 1)
-    report.add("S101", span, f"{_shown(token)} is not expected here", _hint(token, expected, span))
+        return Span(source, first, first + 1)
+    return Span(source, first, max(last, first + 1))
 
 
 def _last_character(source: Source, start: int, end: int) -> Span:
     last = start + len(source.text[start:end].rstrip())
     return Span(source, max(start, last - 1), last)
-
-
-def _shown(token: Token) -> str:
-    named = {"_NEWLINE": "the end of the line", "_INDENT": "this deeper indentation",
-             "_DEDENT": "the end of the block"}  # fmt: skip
-    return named.get(token.type, f"`{token}`")
-
-
-def _hint(token: Token, expected: set[str], span: Span) -> str | None:
-    column = span.source.position(span.start)[1]
-    if column == 1 and token.type == "NAME":
-        return nearest(str(token), DECLARATIONS) or f"declarations start with {', '.join(DECLARATIONS)}"
-    if token.type in ("FORALL", "EXISTS", "CHOOSE", "IF", "LET", "FILTER"):
-        return f"put parentheses around `{token} ...`: as an operand its end would be unclear"
-    if token.type == "COMPARE" and "AND" in expected:
-        return "comparisons do not chain: write `a <= b and b <= c`"
-    if token.type == "EQUAL" and "COMPARE" in expected:
-        return "`=` defines and assigns; equality is `==`"
-    if str(token) == "&" or str(token) == "/":
-        return "conjunction is `and`"
-    return _expectation(expected)
-
-
-def _expectation(expected: set[str]) -> str | None:
-    words = sorted(_terminal(name) for name in expected if _terminal(name))
-    if not words or len(words) > 12:
-        return None
-    return f"expected {', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else f"expected {words[0]}"
-
-
-def _terminal(name: str) -> str:
-    special = {"NAME": "a name", "INT": "a number", "_NEWLINE": "the end of the line",
-               "_INDENT": "an indented block", "_DEDENT": "", "COMPARE": "a comparison"}  # fmt: skip
-    if name in special:
-        return special[name]
-    pattern = next((t.pattern for t in parser().lark.terminals if t.name == name), None)
-    return f"`{pattern.value}`" if pattern is not None and pattern.type == "str" else ""

@@ -1,0 +1,94 @@
+"""Where logical lines and blocks begin and end (lang/layout.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from specchk.lang import decls
+from specchk.lang.decls import Module
+from specchk.lang.diagnostics import Diagnostic, Report
+from specchk.lang.parse import parse
+from specchk.lang.source import Source
+
+
+def module(text: str) -> Module:
+    """The tree of a text that has no errors."""
+    report = Report()
+    found = parse(Source("a.spec", text), report)
+    assert not report.found, report.found
+    return found
+
+
+def errors(text: str) -> list[Diagnostic]:
+    """The syntax errors of a text."""
+    report = Report()
+    parse(Source("a.spec", text), report)
+    return report.found
+
+
+@pytest.mark.parametrize(
+    ("broken", "whole"),
+    [
+        ("var x : set[\n    bool\n  ] = {\n}", "var x : set[bool] = {}"),
+        ("invariant p: a and\n  b", "invariant p: a and b"),
+        ("invariant p: a\n  and b\n    or c", "invariant p: a and b or c"),
+        ("invariant p:\n    a\n    and b", "invariant p: a and b"),
+        ("invariant p: forall x in S:\n    x == 1", "invariant p: forall x in S: x == 1"),
+        ("invariant p: let a = 1:\n    a == 1", "invariant p: let a = 1: a == 1"),
+        ("invariant p: if a\n  then b\n  else c", "invariant p: if a then b else c"),
+        ("invariant p: a not\n  in b", "invariant p: a not in b"),
+        ("invariant p: a\n  not in b", "invariant p: a not in b"),
+        ("const N : int =\n    3", "const N : int = 3"),
+        ("type M = A\n  | B(x: int)", "type M = A | B(x: int)"),
+        ("var x : bool ->\n  bool = f", "var x : bool -> bool = f"),
+        ("invariant p: a # why\n\n  # and\n  and b", "invariant p: a and b"),
+        ("fair a,\n  b", "fair a, b"),
+        ("action a(): skip; skip", "action a():\n    skip\n    skip"),
+        ("action a():\n  when p: skip\n  else: skip", "action a():\n when p:\n  skip\n else:\n  skip"),
+        ("action a():\n  either: skip\n  or: skip", "action a():\n either:\n  skip\n or:\n  skip"),
+        ("action a():\n    let r = x else skip\n    skip", "action a(): let r = x else skip; skip"),
+        ("action a():\n  let r = forall x in S:\n    x\n  skip", "action a(): let r = forall x in S: x; skip"),
+        ("def f(): int =\n  let a = 1\n  a", "def f(): int =\n    let a = 1\n    a"),
+        ("model m:\n  A = 1,\n    B = 2\n  expect holds", "model m:\n    A = 1, B = 2; expect holds"),
+    ],
+)  # fmt: skip
+def test_line_breaks_where_a_line_goes_on_mean_nothing(broken: str, whole: str) -> None:
+    """Both are one tree."""
+    assert module(broken) == module(whole)
+
+
+def test_a_conjunct_list_has_an_expression_a_line() -> None:
+    """Lines that start with an operator belong to the one above."""
+    text = "invariant p:\n    let a = 1\n    a == 1\n    or a == 2\n    not (a == 3)\n"
+    (found,) = module(text).decls
+    assert isinstance(found, decls.Property)
+    assert (len(found.lets), len(found.conjuncts)) == (1, 2)
+
+
+def test_a_line_in_column_one_starts_a_declaration() -> None:
+    """So an open bracket does not swallow the rest of the file."""
+    found = errors("var x : set[\nvar y : bool = true\nvar z : = 3\n")
+    assert [(d.code, d.where) for d in found] == [("S103", "a.spec:1:12"), ("S101", "a.spec:3:9")]
+    assert len(module("var x : bool = true\n# aside\nvar y : bool = true\n").decls) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "where"),
+    [
+        ("action a():\n    skip\n      skip\n", "S101", "a.spec:3:1"),
+        ("action a():\n        skip\n    skip\n", "S102", "a.spec:3:1"),
+        ("action a():\n", "S101", "a.spec:1:11"),
+        ("action a():\n\tskip\n", "S107", "a.spec:2:1"),
+        ("invariant p: (a]\n", "S103", "a.spec:1:16"),
+        ("invariant p: a)\n", "S103", "a.spec:1:15"),
+        ("  var x : bool = true\n", "S101", "a.spec:1:3"),
+        ("invarient p: a\n", "S101", "a.spec:1:1"),
+        ("invariant p: a +\n", "S101", "a.spec:1:16"),
+        ("invariant p: true and forall x in S: x\n", "S101", "a.spec:1:23"),
+    ],
+)
+def test_blocks_and_brackets_that_do_not_fit_are_marked(text: str, code: str, where: str) -> None:
+    """One diagnostic at the place where a reader would look."""
+    (found,) = errors(text)
+    assert (found.code, found.where) == (code, where)
+    assert found.hint

@@ -1,0 +1,222 @@
+"""Loading, names, types, levels and models: what a checked spec knows, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specchk.lang.diagnostics import Diagnostic, SpecError
+from specchk.lang.frontend import check, check_expression, choose_model
+from specchk.lang.types import show
+
+Findings = Callable[[str], tuple[Diagnostic, ...]]
+
+BASE = """
+sort Replica
+const N : 1..9 = 2
+type Phase = enum {idle, busy}
+type Offset = 0..N
+type Message = Fetch(at: Offset, by: Replica) | Ping
+var phase : Phase = idle
+var log : seq[Offset] upto 3 = []
+var net : bag[Message] upto 2 = {}
+var hw : Replica -> Offset = { r: 0 for r in Replica }
+var last : Message? = none
+action tick(): phase' = busy
+model two:
+    Replica = 2
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("1 + N * 2 // 3 % 4 - -1", "int"),
+        ("hw[r1] <= 3 and not (phase == idle)", "bool"),
+        ("{ r: hw[r] for r in Replica }", "Replica -> int"),
+        ("{ r for r in Replica if hw[r] > 0 }", "set[Replica]"),
+        ("filter r in Replica: hw[r] > 0", "set[Replica]"),
+        ("choose o in Offset: o > 1", "int"),
+        ("append(log, 1) ++ [2] ++ []", "seq[int]"),
+        ("elements(net)", "set[Message]"),
+        ("add(net, Fetch(at: 1, by: r2))", "bag[Message]"),
+        ("some({ a: 1, b: none })", "{ a: int, b: ?? }?"),
+        ("get(last, Ping)", "Message"),
+        ("match last { some m: match m { Fetch f: f.at, Ping: 0 }, none: 1 }", "int"),
+        ("if phase == busy then {} else { first }", "set[Replica]"),
+        ("min(hw[r] for r in Replica) + max(1, 2, 3) + sum({ 1, 2 }) + card(Replica)", "int"),
+        ("{ hw with [r1]: 1, [r2]: 2 }", "Replica -> int"),
+        ("1..3 union { 4 } - { 5 }", "set[int]"),
+        ("forall b in bool: b or not b", "bool"),
+        ("Fetch(at: 1, by: r1) is Ping", "bool"),
+        ("subsets({ 1 })", "set[set[int]]"),
+        ("(let a = 1: a + 1) in log", "bool"),
+    ],
+)
+def test_expressions_have_the_type_that_a_reader_expects(expression: str, kind: str, here: Path) -> None:
+    """Types are inferred from the parts and from the place."""
+    checked = check("a.spec", BASE)
+    model = choose_model(checked, "two", {})
+    if "?" in kind.replace("?? }?", ""):
+        pytest.fail("an example with an unknown part must say so")
+    if "??" in kind or "first" in expression:
+        with pytest.raises(SpecError) as caught:
+            check_expression(checked, model, expression)
+        assert caught.value.diagnostics[0].code in {"S303", "S201"}
+    else:
+        assert show(check_expression(checked, model, expression)[1]) == kind
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("hw[1]", "S301"),
+        ("hw + 1", "S301"),
+        ("phase < busy", "S304"),
+        ("r1 <= r2", "S304"),
+        ("phase == r1", "S301"),
+        ("{ 1, idle }", "S301"),
+        ("if true then 1 else idle", "S301"),
+        ("Fetch(at: 1)", "S305"),
+        ("tick()", "S203"),
+        ("len(hw)", "S301"),
+        ("len(log, 1)", "S302"),
+        ("hw[r3] == 1", "S201"),
+        ("forall phase in Phase: true", "S208"),
+        ("match last { some m: 1 }", "S306"),
+        ("match last { some m: 1, none: 2, _: 3, none: 4 }", "S306"),
+        ("last.at", "S301"),
+        ("{ a: 1, a: 2 }.a == 1", "S202"),
+        ("log.x.y == 1", "S301"),
+        ("other.f(1)", "S205"),
+        ("", "S101"),
+        ("1 +", "S101"),
+        ("1 == 1 == 1", "S101"),
+    ],
+)
+def test_wrong_expressions_are_refused(expression: str, code: str, here: Path) -> None:
+    """The first diagnostic has the code; its place is in the expression."""
+    checked = check("a.spec", BASE)
+    with pytest.raises(SpecError) as caught:
+        check_expression(checked, choose_model(checked, "two", {}), expression)
+    assert caught.value.diagnostics[0].code == code
+    assert caught.value.diagnostics[0].where.startswith("expression:1:")
+
+
+def test_extends_brings_all_and_imports_bring_what_reads_no_state(here: Path) -> None:
+    """Extended names stand alone, imported ones behind their file's."""
+    Path("base.spec").write_text("sort R\nvar x : 0..2 = 0\naction up(): x' = 1\nmodel m:\n    R = 1\n")
+    Path("log.spec").write_text("const W : int = 2\ntype T = 0..W\ndef twice(n: int): int = 2 * n\n")
+    text = "extends base\nimport log as l\nvar y : l.T = 0\ninvariant p: l.twice(x) <= l.W + 2\nmodel k:\n    R = 2\n"
+    spec = check("a.spec", text).spec
+    assert list(spec.variables) == ["x", "y"]
+    assert list(spec.actions) == ["up"]
+    assert list(spec.models) == ["k"]
+    assert list(spec.imports["l"].defs) == ["twice"]
+
+
+def test_a_file_met_twice_through_extends_counts_once(here: Path) -> None:
+    """The diamond of one base."""
+    Path("base.spec").write_text("var x : bool = true\n")
+    Path("left.spec").write_text("extends base\n")
+    Path("right.spec").write_text("extends base\n")
+    assert list(check("a.spec", "extends left\nextends right\n").spec.variables) == ["x"]
+
+
+def test_an_imported_definition_may_not_read_the_state(here: Path) -> None:
+    """There is no state behind an import."""
+    Path("log.spec").write_text("var x : 0..2 = 0\ndef now(): int = x\n")
+    with pytest.raises(SpecError) as caught:
+        check("a.spec", "import log\ninvariant p: log.now() == 0\n")
+    assert {d.code for d in caught.value.diagnostics} <= {"S203", "S402"}
+    assert caught.value.diagnostics[0].where.startswith("log.spec:2:")
+
+
+def test_errors_of_files_that_are_extended_name_those_files(here: Path) -> None:
+    """All of them in one run."""
+    Path("base.spec").write_text("var x : = 0\n")
+    with pytest.raises(SpecError) as caught:
+        check("a.spec", "extends base\nvar y : Ofset = 0\n")
+    assert [d.where for d in caught.value.diagnostics] == ["a.spec:2:9", "base.spec:1:9"]
+
+
+def test_a_model_takes_from_its_base_and_from_the_command_line(here: Path) -> None:
+    """The nearest binding counts; expectations are not inherited."""
+    text = BASE + "    N = 3\n    expect holds\nmodel three extends two:\n    Replica = 3\n"
+    checked = check("a.spec", text)
+    model = choose_model(checked, "three", {"N": "5"})
+    assert model.members == {"Replica": ("r1", "r2", "r3")}
+    assert {name: binding.value.span.text for name, binding in model.bindings.items()} == {
+        "Replica": "3", "N": "5",
+    }  # fmt: skip
+    assert model.expects == ()
+    assert choose_model(checked, None, {}).name == "two"
+
+
+@pytest.mark.parametrize(
+    ("model", "overrides", "code"),
+    [
+        ("one", {}, "S504"),
+        ("two", {"M": "1"}, "S501"),
+        ("two", {"N": "idle"}, "S301"),
+        ("two", {"N": "1 +"}, "S101"),
+        ("two", {"N": "phase"}, "S301"),
+        ("two", {"Replica": "0"}, "S505"),
+        ("two", {"Replica": "{a, a}"}, "S505"),
+    ],
+)
+def test_wrong_choices_of_a_model_are_refused(
+    model: str, overrides: dict[str, str], code: str, here: Path
+) -> None:
+    """What came from the command line is shown as such."""
+    checked = check("a.spec", BASE)
+    with pytest.raises(SpecError) as caught:
+        choose_model(checked, model, overrides)
+    assert caught.value.diagnostics[0].code == code
+    assert all(d.where.startswith("--set ") for d in caught.value.diagnostics if overrides)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("var y : 0..hw[r1] = 0", "S201"),
+        ("var y : 0..len(log) = 0", "S101"),
+        ("const K : int = len(log)", "S402"),
+        ("var y : Offset = len(log)", "S402"),
+        ("invariant p: phase' == idle", "S401"),
+        ("reachable p: eventually phase == busy", "S403"),
+        ("step invariant p: always phase' == busy", "S403"),
+        ("def f(): bool = phase' == busy", "S401"),
+        ("constraint p: (phase == idle)'", "S401"),
+        ("deadlock ok when phase' == idle", "S401"),
+    ],
+)
+def test_every_place_takes_expressions_up_to_its_level(line: str, code: str, findings: Findings) -> None:
+    """Constants, states, steps, behaviours: as in TLA+."""
+    assert [d.code for d in findings(BASE + line + "\n")] == [code]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step invariant p: phase' == phase or (hw[first_of()])' >= 0",
+        "liveness p: phase == idle leadsto phase == busy",
+        "invariant p: forall m in elements(net): m is Fetch implies len(log) >= 0",
+        "constraint p: len(log) <= 2",
+    ],
+)
+def test_what_a_place_takes_is_accepted(line: str, findings: Findings) -> None:
+    """Primes in step invariants, temporal operators in liveness."""
+    text = BASE.replace("model two:", "model two:\n    properties") if "liveness" in line else BASE
+    text = text.replace("    properties\n", "")
+    found = findings(text + "def first_of(): Replica = choose r in Replica: true\n" + line + "\n")
+    assert {d.code for d in found} <= {"S601"}
