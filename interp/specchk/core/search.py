@@ -36,7 +36,7 @@ from specchk.core.verdict import (
     Violated,
     Violation,
 )  # fmt: skip
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Property
 
 REPORT_EVERY_S = 0.25
 
@@ -180,12 +180,17 @@ class _Search:
             self.outside.add(state)
         for prop, kind, blame in self.properties.failed(env, self.properties.invariants, self.found):
             trace = self._trace(parent, state)
-            there = self.properties.environment(trace.last)  # under symmetry a renaming of this state
-            again = self.properties.failed(
-                there, [(p, t) for p, t in self.properties.invariants if p is prop]
-            )
-            shown = next((found for _, _, found in again), blame)
+            shown = self._blame_at(trace.last, prop, blame)
             self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
+
+    def _blame_at(self, state: State, prop: Property, blame: Blame) -> Blame:
+        """The blame in a state of the trace, under symmetry a renaming; looking is not coverage."""
+        counts = list(self.stepper.counts)
+        among = [(p, test) for p, test in self.properties.invariants if p is prop]
+        again = self.properties.failed(self.properties.environment(state), among)
+        shown = next((found for _, _, found in again), blame)
+        self.stepper.counts[:] = counts
+        return shown
 
     def _inside(self, state: State, parent: State | None, env: list[object]) -> bool:
         try:
@@ -220,11 +225,15 @@ class _Search:
         """A trace that ends in the failing step; under symmetry in a renaming of it that fails too."""
         base = rebuild(self.program, self.stepper, self._path(state), self.symmetry)
         last = base.last
-        for step in quiet_steps_to(self.program, self.stepper, last, after, self.symmetry):
-            env = self.properties.environment(last, step.state)
-            for prop, _, found in self.properties.failed(env, self.properties.steps):
-                if prop.name == name:
-                    return Trace(base.initial, (*base.steps, step)), found
+        counts = list(self.stepper.counts)
+        try:
+            for step in quiet_steps_to(self.program, self.stepper, last, after, self.symmetry):
+                env = self.properties.environment(last, step.state)
+                for prop, _, found in self.properties.failed(env, self.properties.steps):
+                    if prop.name == name:
+                        return Trace(base.initial, (*base.steps, step)), found
+        finally:
+            self.stepper.counts[:] = counts
         return base, blame
 
     def _faulty(self, state: State, fault: Faulty) -> None:
