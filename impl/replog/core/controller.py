@@ -155,6 +155,8 @@ class Controller:
         is_unclean = old is not None and request.previous_broker_epoch != old.broker_epoch
         if is_unclean and self.state.protocol.elr:
             self._drop(request.broker_id, {request.broker_id})
+        elif old is not None and leaves_isr:
+            self._drop(request.broker_id)  # a member since creation may never have been fenced out
         return RegisterReply(request.incarnation, Error.NONE, epoch)
 
     def fence(self, broker_id: int) -> None:

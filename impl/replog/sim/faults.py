@@ -270,7 +270,8 @@ class Injector:
 
         def look() -> None:
             known = self.world.controller.state.brokers[victim]
-            if known.state is BrokerState.FENCED or known.broker_epoch != epoch or self.is_over:
+            is_out = known.state is BrokerState.FENCED and victim not in self.world.image.isr
+            if is_out or known.broker_epoch != epoch or self.is_over:
                 self.victim, self.network.is_calm = -1, self.is_over
             else:
                 self.world.schedule(200, Call(look))
