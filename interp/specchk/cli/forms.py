@@ -56,16 +56,16 @@ def output_options(function: F) -> F:
 def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
     """Report an outcome in the forms asked for, and exit with its code."""
     code = of_verdict(outcome.verdict)
-    if outputs.draw is not None:  # files first: a reader who closes the pipe loses none
+    if outputs.as_json:  # before the files: one that cannot be written does not cost the verdict
+        print_json(run_json(outcome, int(code)))
+    elif outputs.itf != "-":
+        echo(render(outcome, width(), again))
+    if outputs.draw is not None:
         _draw(instance, outcome, outputs.draw)
     if outputs.html is not None:
         _write_html(instance, outcome, outputs.html)
     if outputs.itf is not None:
         _write_itf(outcome, outputs.itf)
-    if outputs.as_json:
-        print_json(run_json(outcome, int(code)))
-    elif outputs.itf != "-":
-        echo(render(outcome, width(), again))
     sys.exit(code)
 
 

@@ -1,0 +1,121 @@
+"""`specchk test`, `check`, `explain`, `repl`: what they print and how they end."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_test_holds_every_model_and_scenario_to_its_word(specchk: Any) -> None:
+    """All as expected is 0, with a line for each and their number."""
+    said = specchk("test", "shop.spec")
+    assert (said.code, said.err) == (0, "")
+    assert [line.split(":")[0].split() for line in said.out.splitlines()[:-1]] == [
+        ["ok", "shop.spec", "good"], ["ok", "shop.spec", "bad"], ["ok", "shop.spec", "scenario", "walk"],
+    ]  # fmt: skip
+    assert said.out.splitlines()[-1] == "3 as expected, 0 not"
+
+
+def test_test_ends_with_10_where_something_is_not_as_expected(specchk: Any) -> None:
+    """A folder is tested whole; what was expected and what was found are both said."""
+    said = specchk("test", ".")
+    assert said.code == 10
+    assert "expected to hold" in said.out
+    assert "not expected: deadlock in 2 steps" in said.out
+    assert "3 as expected, 1 not" in said.out
+
+
+def test_test_in_json_has_every_result(specchk: Any) -> None:
+    """One object with all results, passed or not."""
+    said = specchk("test", ".", "--json")
+    found = json.loads(said.out)
+    assert found["schema"] == "specchk.test/1"
+    assert found["exit_code"] == said.code == 10
+    assert [result["passed"] for result in found["results"]] == [True, True, True, False]
+
+
+def test_testing_no_model_is_a_usage_error(specchk: Any) -> None:
+    """A name that no model has tests nothing, which is not ok."""
+    said = specchk("test", "shop.spec", "--model", "nobody")
+    assert said.code == 2
+    assert "nothing was tested" in said.err
+
+
+def test_a_model_that_a_budget_stops_is_not_as_expected(specchk: Any) -> None:
+    """Inconclusive is a failure of the test."""
+    said = specchk("test", "shop.spec", "--model", "good", "--max-states", "1")
+    assert said.code == 10
+    assert "inconclusive" in said.out
+
+
+def test_check_finds_all_mistakes_of_all_files(specchk: Any, here: Path) -> None:
+    """Findings of every file, not of the first; 0 and a line a file without any."""
+    assert specchk("check", "shop.spec", "stuck.spec").code == 0
+    (here / "one.spec").write_text("spec one\nvar x : 0..3 = y\n", encoding="utf-8")
+    (here / "two.spec").write_text("spec two\nvar x : bool = 3\n", encoding="utf-8")
+    said = specchk("check", "one.spec", "two.spec")
+    assert said.code == 30
+    assert "one.spec:2:16" in said.err
+    assert "two.spec:2:16" in said.err
+    found = json.loads(specchk("check", "--json", "one.spec", "two.spec").out)
+    assert {d["path"] for d in found["diagnostics"]} == {"one.spec", "two.spec"}
+
+
+def test_explain_knows_its_codes_and_their_neighbours(specchk: Any) -> None:
+    """A page for a code in either case; an unknown code is a usage error."""
+    assert specchk("explain", "s201").out == specchk("explain", "S201").out != ""
+    assert "S201" in specchk("explain").out
+    assert specchk("explain", "S999").code == 2
+
+
+def repl(specchk: Any, monkeypatch: pytest.MonkeyPatch, *lines: str, file: str = "shop.spec") -> list[str]:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines) + "\n"))
+    said = specchk("repl", file)
+    assert (said.code, said.err) == (0, "")
+    return said.out.splitlines()
+
+
+def test_the_repl_walks_through_a_pipe(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expressions, steps by name and number, undo and trace; no prompt where nobody types."""
+    out = repl(specchk, monkeypatch, "stock + 1", ":take add(c2)", "by", "few and stock == 1", ":take 1",
+               ":undo",
+               "stock", ":quit", "never read")  # fmt: skip
+    assert out == [
+        "1", "stock: 0 -> 1", "by: none -> some(c2)", "some(c2)", "true", "stock: 1 -> 2",
+        "by: some(c2) -> some(c1)",
+        "undone: add(c1)", "1",
+    ]  # fmt: skip
+
+
+def test_the_repl_answers_mistakes_and_goes_on(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Diagnostics, undefined values, unknown commands and steps leave the session alive."""
+    out = repl(specchk, monkeypatch, "stokc", "1 // 0", ":dance", ":take sell(c1)", ":undo", ":start 9",
+               "", "# no",
+               "stock")  # fmt: skip
+    text = "\n".join(out)
+    assert "did you mean `stock`?" in text
+    assert "undefined: division by zero" in text
+    assert "there is no command :dance" in text
+    assert "no enabled step `sell(c1)`" in text
+    assert "this is an initial state" in text
+    assert "there are 1 initial states" in text
+    assert out[-1] == "0"
+
+
+def test_the_repl_needs_a_state_to_start_in(
+    specchk: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An undefined or impossible initial state is said, and is no traceback."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    for start in ("var x : 0..3 = 4", "var x : 0..3\ninit: x == 9"):
+        (here / "none.spec").write_text(
+            f"spec none\n{start}\naction a():\n    skip\nmodel m:\n    expect holds\n"
+        )
+        said = specchk("repl", "none.spec")
+        assert (said.code, said.out) == (2, "")
+        assert "init" in said.err

@@ -1,0 +1,112 @@
+"""The program in a process of its own: pipes, signals, encodings, imports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_process import process
+
+LONG = """\
+spec long
+var x : 0..2000 = 0
+var y : 0..2000 = 0
+action right():
+    require x < 2000
+    x' = x + 1
+action up():
+    require y < 2000
+    y' = y + 1
+invariant fine: x + y >= 0
+deadlock ok
+model m:
+    expect holds
+"""
+
+
+@pytest.fixture
+def long(here: Path) -> Path:
+    (here / "long.spec").write_text(LONG, encoding="utf-8")
+    return here
+
+
+def test_help_loads_no_heavy_library() -> None:
+    """`specchk --help` imports neither an engine's library nor the parser."""
+    code = (
+        "import sys\nsys.argv = ['specchk', '--help']\nfrom specchk.cli.main import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    print(sorted({'z3', 'llvmlite', 'pyspark', 'lark', 'specchk.core'} & set(sys.modules)))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "Usage: specchk" in out
+    assert out.splitlines()[-1] == "[]"
+
+
+def test_ctrl_c_ends_a_long_run_as_inconclusive(long: Path) -> None:
+    """SIGINT: the report so far, exit code 21, no traceback."""
+    running = process("run", "long.spec")
+    time.sleep(1.5)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    if b"inconclusive" not in out:  # the signal came before the search did
+        assert err == b"interrupted\n"
+    else:
+        assert b"inconclusive: it was interrupted: long, model m" in out
+        assert err == b""
+    assert running.returncode == 21
+
+
+def test_a_pipe_gets_no_progress(long: Path) -> None:
+    """Nothing on standard error, one report on standard output."""
+    out, err = process("run", "long.spec", "--max-seconds", "0.8").communicate(timeout=20)
+    assert out.startswith(b"inconclusive: the limit of 0.8 s")
+    assert b"\r" not in out
+    assert err == b""
+
+
+@pytest.mark.parametrize(("model", "code"), [("good", 0), ("bad", 10)])
+def test_a_reader_that_goes_away_changes_no_exit_code(here: Path, model: str, code: int) -> None:
+    """Standard output closed by the reader: quiet, and the verdict's exit code."""
+    read, write = os.pipe()
+    os.close(read)
+    running = process("run", "shop.spec", "--model", model, stdout=write)
+    os.close(write)
+    assert running.communicate(timeout=20)[1] == b""
+    assert running.returncode == code
+
+
+def test_a_closed_standard_output_is_survived(here: Path) -> None:
+    """Started with no standard output at all (`>&-`): the exit code is still the verdict's."""
+    shell = (
+        f"exec {sys.executable} -c 'from specchk.cli.main import main; main()' run shop.spec --model bad >&-"
+    )
+    done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False, timeout=20)
+    assert (done.returncode, done.stderr) == (10, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_device_is_an_error_and_no_traceback(here: Path) -> None:
+    """Output that cannot be written is said."""
+    with Path("/dev/full").open("wb") as full:
+        running = process("run", "shop.spec", stdout=full)
+        err = running.communicate(timeout=20)[1]
+    assert running.returncode == 2
+    assert b"cannot write the output" in err
+    assert b"Traceback" not in err
+
+
+def test_a_terminal_without_unicode_gets_escapes(here: Path) -> None:
+    """A name that the encoding lacks is written as an escape."""
+    named = Path("sh\N{LATIN SMALL LETTER L WITH STROKE}p.spec")
+    named.write_text(Path("shop.spec").read_text(encoding="utf-8"), encoding="utf-8")
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    running = process("run", str(named), "--model", "bad", env=env)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 10
+    assert rb"sh\u0142p.spec" in out
+    assert err == b""
