@@ -19,12 +19,12 @@ from specchk.core.initial import initial_states
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import (
-    Blame, Holds, HoldsWithin, Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation,
+    INTERRUPTED, Blame, Holds, HoldsWithin, Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation,
 )  # fmt: skip
 from specchk.ir.program import Program
 from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
-from specchk.native.frames import FAULTS, Thread, records_of
+from specchk.native.frames import Thread, old_records, records_of
 from specchk.native.layout import Unsupported, layout_of
 from specchk.native.store import Found, Run, Store
 
@@ -59,6 +59,7 @@ class _Search:
     options: Options
     on_progress: OnProgress | None
     symmetry: Symmetry | None = field(init=False, default=None)
+    no_symmetry: str = field(init=False, default="")
     store: Store = field(init=False)
     explain: Explainer = field(init=False)
     meter: Meter = field(init=False)
@@ -75,6 +76,7 @@ class _Search:
         if self.options.symmetry:
             symmetry = Symmetry(self.program)
             self.symmetry = symmetry if symmetry.order > 1 else None
+            self.no_symmetry = symmetry.reason if symmetry.order == 1 else ""
         layout = layout_of(self.program)
         renamings = self.symmetry.renamings if self.symmetry is not None else []
         kernel = load_kernel(self.program, layout, renamings, compact=self.options.compact)
@@ -85,7 +87,7 @@ class _Search:
         try:
             self._levels(self._start())
         except KeyboardInterrupt:
-            self.stopped = Inconclusive("it was interrupted", budget=False)
+            self.stopped = Inconclusive(INTERRUPTED, budget=False)
         except MemoryError:
             self.stopped = Inconclusive("there is no memory left; limit it with --max-memory", budget=True)
         return self._outcome()
@@ -175,7 +177,7 @@ class _Search:
                 if record.name not in self.reached:
                     self.reached[record.name] = self.explain.trace(found.state, self.levels)
             elif (record.kind, record.name) not in self.found:
-                of_level = index < FAULTS + len(self.program.actions)
+                of_level = index < old_records(self.program)
                 violation = self.explain.violation(record, found, self.levels, of_level=of_level)
                 self.found[record.kind, record.name] = violation
 
@@ -196,12 +198,17 @@ class _Search:
             distinct=store.total(Thread.NEW), generated=store.total(Thread.GENERATED) + self.initial_count,
             depth=len(self.sizes), levels=tuple(self.sizes), seconds=self.meter.seconds,
             horizon_cuts=store.total(Thread.CUTS),
-            symmetry=f"on ({self.symmetry.order} renamings)" if self.symmetry is not None else "off",
+            symmetry=self._symmetry_text(),
         )  # fmt: skip
         warnings = complete_search_warnings(self.program, counts, complete=complete)
         return Outcome(
             self.program, "native", self._verdict(statistics), statistics, counts, warnings, tuple(self.reached.items())
         )
+
+    def _symmetry_text(self) -> str:
+        if self.symmetry is not None:
+            return f"on ({self.symmetry.order} renamings)"
+        return f"off ({self.no_symmetry})" if self.no_symmetry else "off"
 
     def _verdict(self, statistics: Statistics) -> Verdict:
         if self.found:

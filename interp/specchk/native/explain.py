@@ -8,13 +8,12 @@ raises `ReplayFailed`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from specchk.core.properties import Properties
+from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import ReplayFailed, rebuild, step_to
 from specchk.core.step import Faulty, Stepper
 from specchk.core.symmetry import Symmetry
-from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.core.verdict import Blame, Trace, Violation
 from specchk.ir.program import Program
@@ -58,6 +57,8 @@ class Explainer:
         trace = self.trace(found.state, levels[:-1] if of_level else levels)
         if record.kind == "deadlock":
             return Violation("deadlock", "deadlock", trace)
+        if record.kind == "undefined" and (unclear := self._no_answer(record, trace.states[-1])) is not None:
+            return Violation("undefined", record.name, trace, unclear)
         if of_level:
             return Violation("undefined", record.name, trace, self._fault(record, trace.states[-1]))
         return Violation(record.kind, record.name, trace, self._blame(record, trace.states[-1]))
@@ -75,16 +76,28 @@ class Explainer:
 
     def _blame(self, record: Record, state: State) -> Blame:
         env = self.properties.environment(state)
-        for prop, test in self.properties.witnesses:
-            if prop.name == record.name:
-                try:
-                    test(env)
-                except Undefined as undefined:
-                    return Blame(undefined.span, undefined.reason, ())
         for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
             if (kind, prop.name) == (record.kind, record.name):
                 return blame
         raise ReplayFailed(f"`{record.name}` does not fail where the search found it to")
+
+    def _no_answer(self, record: Record, state: State) -> Blame | None:
+        """Why a constraint, witness or `deadlock ok` is undefined; None for other properties."""
+        env = self.properties.environment(state)
+        asked: list[Callable[[], object]] = [
+            lambda p=prop, t=test: answer(p, t, env)  # type: ignore[misc]
+            for prop, test in self.properties.witnesses if prop.name == record.name
+        ]  # fmt: skip
+        if any(prop.name == record.name for prop in self.program.constraints):
+            asked.append(lambda: self.properties.inside(env))
+        if record.name == "deadlock":
+            asked.append(lambda: self.properties.may_deadlock(env))
+        for ask in asked:
+            try:
+                ask()
+            except NoAnswer as unclear:
+                return unclear.blame
+        return None
 
     def _step(self, record: Record, found: Found, levels: Levels) -> Violation:
         base = self.trace(found.state, levels[:-1])

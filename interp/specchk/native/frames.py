@@ -69,14 +69,21 @@ def records_of(program: Program) -> tuple[Record, ...]:
     """All records of a program; positions are what the kernel refers to."""
     found: list[Record] = [Record("deadlock", "deadlock")]
     found += [Record("undefined", action.name) for action in program.actions]
+    found.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
     for prop in (*program.invariants, *program.step_invariants):
         found += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
+    found += [Record("undefined", prop.name) for prop in program.constraints]
     for prop in program.witnesses:
         found += [Record("reached", prop.name), Record("undefined", prop.name)]
     return tuple(found)
 
 
 DEADLOCK, FAULTS = 0, 1
+
+
+def old_records(program: Program) -> int:
+    """How many records, the first ones, are about states that were expanded, not about new ones."""
+    return FAULTS + len(program.actions) + 1
 
 
 def record_words(words: int) -> int:

@@ -2,7 +2,7 @@
 
 `check(state, thread)` evaluates constraints, witnesses and invariants of a new state and answers
 whether it is inside the constraints; `check_step(state, after, thread)` the step invariants;
-`may_end(state)` whether `deadlock ok` covers it.  What fails is noted in the thread's records, of
+`may_end(state, thread)` whether `deadlock ok` covers it.  What fails is noted in the thread's records, of
 several states the smallest, so that what is reported does not depend on who came first.
 """
 
@@ -55,8 +55,8 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
 class Predicates(Expressions):
     """Emits the functions that ask properties."""
 
-    def __init__(self, asm: Asm, program: Program, layout: Layout, facts: Facts, thread: ir.Value | None) -> None:
-        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))]) if thread is not None else None
+    def __init__(self, asm: Asm, program: Program, layout: Layout, facts: Facts, thread: ir.Value) -> None:
+        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
         super().__init__(asm, layout, facts, counts)
         self.program = program
         self.thread = thread
@@ -70,11 +70,14 @@ class Predicates(Expressions):
         """The words of a state."""
         return [self.asm.load(state, index) for index in range(self.layout.words)]
 
-    def truth(self, prop: Property) -> Val:
-        """Whether a property holds; an undefined one does not."""
-        answer, done = self.asm.cell(I1, False), self.asm.block("known")
-        self.undefined = self.beyond = done
+    def truth(self, prop: Property, state: ir.Value, if_undefined: Val) -> Val:
+        """Whether a property holds; where it is undefined that is noted."""
+        answer, done = self.asm.cell(I1, if_undefined), self.asm.block("known")
+        self.undefined = self.beyond = self.asm.block("undefined")
         self.asm.b.store(self.asm.val(self.value(prop.body), I1), answer)
+        self.asm.goto(done)
+        self.asm.enter(self.undefined)
+        self._note(Record("undefined", prop.name), state, state)
         self.asm.goto(done)
         self.asm.enter(done)
         return self.asm.b.load(answer)
@@ -100,9 +103,8 @@ class Predicates(Expressions):
         return first + self.records[first:].index(record)
 
 
-def note_fault(asm: Asm, thread: Val | None, record: Val, state: ir.Value, after: ir.Value) -> None:
+def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: ir.Value) -> None:
     """Call `note`."""
-    assert isinstance(thread, ir.Value)
     asm.b.call(asm.function.module.globals[RECORD], [thread, asm.val(record), state, after])
 
 
@@ -121,7 +123,7 @@ def emit_check(module: ir.Module, program: Program, layout: Layout, facts: Facts
     inside: Val = True
     for constraint in program.constraints:
         before = inside
-        inside = asm.pick(I1, before, lambda c=constraint: ask.truth(c), lambda: False)  # type: ignore[misc]
+        inside = asm.pick(I1, before, lambda c=constraint: ask.truth(c, state, False), lambda: False)  # type: ignore[misc]
     asm.when(inside, lambda: _each(ask, program.witnesses, state, note_if=True))
     _each(ask, program.invariants, state, note_if=False)
     asm.b.ret(asm.val(inside, I1))
@@ -148,11 +150,12 @@ def emit_check_step(module: ir.Module, program: Program, layout: Layout, facts: 
 
 
 def emit_may_end(module: ir.Module, program: Program, layout: Layout, facts: Facts) -> ir.Function:
-    """`may_end(state) -> i1`: whether a state without steps is fine."""
-    function, asm = _function(module, "may_end", [PTR], I1)
-    ask = Predicates(asm, program, layout, facts, None)
-    ask.before = ask.after = ask.load(function.args[0])
-    fine: Val = False if program.deadlock_ok is None else ask.truth(program.deadlock_ok)
+    """`may_end(state, thread) -> i1`: whether a state without steps is fine."""
+    function, asm = _function(module, "may_end", [PTR, PTR], I1)
+    state, thread = function.args
+    ask = Predicates(asm, program, layout, facts, thread)
+    ask.before = ask.after = ask.load(state)
+    fine: Val = False if program.deadlock_ok is None else ask.truth(program.deadlock_ok, state, True)
     asm.b.ret(asm.val(fine, I1))
     asm.finish()
     return function

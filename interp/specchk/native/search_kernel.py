@@ -267,7 +267,7 @@ class Kernel:
 
         def deadlock() -> None:
             asm.when(
-                asm.both(uncut, asm.negate(asm.b.call(self.parts.may_end, [state]))),
+                asm.both(uncut, asm.negate(asm.b.call(self.parts.may_end, [state, thread]))),
                 lambda: note_fault(asm, thread, DEADLOCK, state, state),
             )
 
