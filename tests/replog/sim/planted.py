@@ -177,7 +177,7 @@ BUGS = (
     Planted("no-truncation", "B31", {"truncation": Truncation.NONE}),
     Planted("kip101", "B3 KAFKA-6361", {"truncation": Truncation.KIP101}, seed=53),
     Planted("update-on-diverge", "B9 KAFKA-13141", {"updates_on_diverge": True}, seed=9),
-    Planted("stale-response", "B10 KAFKA-13207", {"checks_response": False}, seed=10),
+    Planted("stale-response", "B10 KAFKA-13207", {"checks_response": False}, seed=40),
     Planted("isr-committed-only", "B14 KIP-497", {"maximal_isr": MaximalIsr.NONE}, seed=111),
     Planted("eager-shrink", "B14 KIP-497", {"maximal_isr": MaximalIsr.EAGER_SHRINK}, seed=1),
     Planted("hw-under-min-isr", "B15 KAFKA-15583", {"hw_under_min_isr": True}, seed=14),
