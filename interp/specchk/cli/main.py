@@ -22,6 +22,7 @@ COMMANDS = MappingProxyType(
         "test": ("specchk.cli.test", "Hold all models and scenarios to what they expect."),
         "check": ("specchk.cli.check", "Find mistakes without exploring states."),
         "draw": ("specchk.cli.draw", "Draw a counterexample, a lane for each replica."),
+        "explore": ("specchk.cli.explore", "Walk through the states in a browser."),
         "simulate": ("specchk.cli.simulate", "Walk at random, with a seed."),
         "repl": ("specchk.cli.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("specchk.cli.fmt", "Format spec files."),

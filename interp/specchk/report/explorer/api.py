@@ -1,0 +1,84 @@
+"""What the explorer's page asks for: positions, pictures, exports, each a pure function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specchk.core.values import State
+from specchk.core.verdict import Blame, Step, Trace
+from specchk.core.view import Viewer
+from specchk.core.walk import Position, Walker
+from specchk.ir.program import Program
+from specchk.report.diff import changes, parts
+from specchk.report.draw import lanes
+from specchk.report.draw.picture import picture
+from specchk.report.draw.render import svg_element
+from specchk.report.itf import trace_itf
+from specchk.report.json import trace_json
+
+
+def about(walker: Walker) -> dict[str, Any]:
+    """The spec, the model, and what one can jump to."""
+    program = walker.program
+    return {
+        "spec": program.spec,
+        "model": program.model,
+        "initial": len(walker.initial),
+        "witnesses": [prop.name for prop in program.witnesses],
+        "properties": [prop.name for prop in (*program.invariants, *program.step_invariants)],
+    }
+
+
+def position(walker: Walker, found: Position) -> dict[str, Any]:
+    """A position: the state with what the last step changed, the enabled steps, the trace so far."""
+    program, states = walker.program, found.trace.states
+    before = states[-2] if len(states) > 1 else None
+    changed = {c.variable for c in changes(program, before, states[-1])} if before is not None else set()
+    return {
+        "path": list(found.path),
+        "trace": ["initial state", *(str(step) for step in found.trace.steps)],
+        "state": [{"name": n, "value": v, "changed": n in changed} for n, v in parts(program, states[-1])],
+        "enabled": [_step(program, states[-1], step) for step in found.enabled],
+        "failed": [{"property": n, "kind": kind, "because": _why(why)} for n, kind, why in found.failed],
+        "undefined": found.undefined,
+    }
+
+
+def _step(program: Program, before: State, step: Step) -> dict[str, Any]:
+    found = [f"{c.path}: {c.before} → {c.after}" for c in changes(program, before, step.state)]
+    return {"label": str(step), "changes": found}
+
+
+def _why(blame: Blame) -> str:
+    bound = ", ".join(f"{name} = {value}" for name, value in blame.bindings)
+    return f"for {bound}: {blame.text}" if bound else blame.text
+
+
+def drawing(walker: Walker, found: Position) -> str | None:
+    """The trace so far as lanes (SVG); None without Graphviz."""
+    return svg_element(lanes.dot(picture(Viewer(walker.instance), found.trace, None)), placed=True)
+
+
+def scenario(walker: Walker, trace: Trace) -> str:
+    """The trace as a scenario to paste into the spec; choices are pinned by what they changed."""
+    lines = [f"scenario explored on {walker.program.model}:"]
+    before = trace.initial
+    for step in trace.steps:
+        twins = {other.state for other in walker.enabled(before) if str(other) == str(step)}
+        lines.append(f"    {step}" + (f" where {_pin(walker, step.state)}" if len(twins) > 1 else ""))
+        before = step.state
+    return "\n".join(lines) + "\n"
+
+
+def _pin(walker: Walker, state: State) -> str:
+    return " and ".join(f"{name} == {value}" for name, value in parts(walker.program, state))
+
+
+def itf(walker: Walker, trace: Trace) -> dict[str, Any]:
+    """The trace in the Informal Trace Format."""
+    return trace_itf(walker.program, trace, None)
+
+
+def json(walker: Walker, trace: Trace) -> list[dict[str, Any]]:
+    """The trace as `run --json` has it."""
+    return trace_json(walker.program, trace)

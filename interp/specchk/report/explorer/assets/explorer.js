@@ -1,0 +1,143 @@
+"use strict";
+(() => {
+  const at = (id) => document.getElementById(id);
+  const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text ?? "" });
+  let here = { path: [0], enabled: [] };
+
+  async function ask(what, body) {
+    const answer = await fetch(`api/${what}`, { method: "POST", headers: { "Content-Type": "application/json" },
+                                                body: JSON.stringify(body ?? {}) });
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(found.error);
+    return found;
+  }
+
+  function say(text) { at("status").textContent = text; }
+
+  function linked() {
+    const found = /^#path=([\d.]+)$/.exec(location.hash);
+    return found ? found[1].split(".").map(Number) : [0];
+  }
+
+  async function go(path) {
+    try {
+      here = await ask("position", { path });
+    } catch (error) {
+      say(String(error.message));
+      return;
+    }
+    const link = `#path=${here.path.join(".")}`;
+    if (location.hash !== link) history.pushState(null, "", link);
+    render();
+    const drawn = await ask("picture", { path: here.path });
+    at("lanes").innerHTML = drawn.svg ?? "";
+    if (!drawn.svg) at("lanes").textContent = "Install Graphviz (the dot program) to see the picture.";
+  }
+
+  function render() {
+    at("steps").replaceChildren(...here.enabled.map((step, index) => {
+      const item = make("li"), button = make("button", step.label);
+      button.append(make("small", step.changes.join("; ") || "nothing changes"));
+      button.addEventListener("click", () => go([...here.path, index]));
+      item.append(button);
+      return item;
+    }));
+    at("state").replaceChildren(...here.state.map(({ name, value, changed }) => {
+      const row = make("tr");
+      row.className = changed ? "changed" : "";
+      row.append(make("td", name), make("td", value));
+      return row;
+    }));
+    at("trace").replaceChildren(...here.trace.map((label, index) => {
+      const item = make("li"), button = make("button", label);
+      if (index === here.trace.length - 1) button.setAttribute("aria-current", "step");
+      button.addEventListener("click", () => go(here.path.slice(0, index + 1)));
+      item.append(button);
+      return item;
+    }));
+    const problems = here.failed.map((found) => `${found.kind} ${found.property} fails ${found.because}`);
+    if (here.undefined) problems.push(`undefined: ${here.undefined}`);
+    at("failed").replaceChildren(...problems.map((text) => Object.assign(make("div", text), { className: "failed" })));
+    say(`${here.path.length - 1} steps taken, ${here.enabled.length} enabled`);
+  }
+
+  const undo = () => { if (here.path.length > 1) go(here.path.slice(0, -1)); };
+  const restart = () => go([0]);
+
+  function bookmark() {
+    const known = JSON.parse(localStorage.getItem("specchk") ?? "[]");
+    const link = here.path.join(".");
+    if (!known.includes(link)) known.push(link);
+    localStorage.setItem("specchk", JSON.stringify(known));
+    listBookmarks();
+    say(`bookmarked ${here.path.length - 1} steps`);
+  }
+
+  function listBookmarks() {
+    const known = JSON.parse(localStorage.getItem("specchk") ?? "[]");
+    at("bookmarks").replaceChildren(new Option("…", ""), ...known.map((link) => new Option(`${link.split(".").length - 1} steps`, link)));
+  }
+
+  async function scenario() {
+    const found = await ask("scenario", { path: here.path });
+    at("text").hidden = false;
+    at("text").value = found.text;
+    at("text").select();
+    try { await navigator.clipboard.writeText(found.text); say("the scenario is on the clipboard and below"); }
+    catch { say("the scenario is below"); }
+  }
+
+  async function itf() {
+    const found = await ask("itf", { path: here.path });
+    const link = make("a");
+    link.href = URL.createObjectURL(new Blob([JSON.stringify(found, null, 2)], { type: "application/json" }));
+    link.download = "explored.itf.json";
+    link.click();
+    say("saved explored.itf.json");
+  }
+
+  async function jump(event) {
+    const name = event.target.value;
+    if (!name) return;
+    say(`searching for ${name} …`);
+    try { const found = await ask("jump", { name }); await go(found.path); say(found.said); }
+    catch (error) { say(String(error.message)); }
+    event.target.value = "";
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || /^(SELECT|TEXTAREA|INPUT)$/.test(event.target.tagName)) return;
+    if (event.key === "u") undo();
+    else if (event.key === "r") restart();
+    else if (event.key === "b") bookmark();
+    else if (/^[1-9]$/.test(event.key) && here.enabled[event.key - 1]) go([...here.path, event.key - 1]);
+    else if (event.key === "ArrowDown" || event.key === "ArrowUp") moveFocus(event);
+  });
+
+  function moveFocus(event) {
+    const buttons = [...at("steps").querySelectorAll("button")];
+    if (!buttons.length) return;
+    event.preventDefault();
+    const now = buttons.indexOf(document.activeElement);
+    const next = event.key === "ArrowDown" ? now + 1 : now - 1;
+    buttons[(next + buttons.length) % buttons.length].focus();
+  }
+
+  at("undo").addEventListener("click", undo);
+  at("restart").addEventListener("click", restart);
+  at("bookmark").addEventListener("click", bookmark);
+  at("scenario").addEventListener("click", scenario);
+  at("itf").addEventListener("click", itf);
+  at("jump").addEventListener("change", jump);
+  at("bookmarks").addEventListener("change", (event) => { if (event.target.value) go(event.target.value.split(".").map(Number)); });
+  window.addEventListener("popstate", () => go(linked()));
+
+  ask("about").then((found) => {
+    at("title").textContent = `${found.spec}, model ${found.model}`;
+    document.title = `${found.spec} – specchk explore`;
+    for (const name of found.witnesses) at("jump").append(new Option(`witness ${name}`, name));
+    for (const name of found.properties) at("jump").append(new Option(`violation of ${name}`, name));
+    listBookmarks();
+    return go(linked());
+  }).catch((error) => say(String(error.message)));
+})();
