@@ -1,0 +1,26 @@
+"""Golden texts: what a report says, kept in tests/golden; `--rewrite` writes them anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+Golden = Callable[[str, str], None]
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compare a text, its seconds and rates blotted out, with the golden file of a name."""
+
+    def compare(name: str, text: str) -> None:
+        said = re.sub(r"\d+\.\d\d s \(\d+ states/s\)", "N s (N states/s)", text).rstrip() + "\n"
+        path = GOLDEN / name
+        if request.config.getoption("--rewrite"):
+            path.write_text(said, encoding="utf-8")
+        assert said == path.read_text(encoding="utf-8"), f"{name}: --rewrite accepts what is said now"
+
+    return compare
