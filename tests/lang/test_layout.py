@@ -47,7 +47,7 @@ def errors(text: str) -> list[Diagnostic]:
         ("action a():\n  when p: skip\n  else: skip", "action a():\n when p:\n  skip\n else:\n  skip"),
         ("action a():\n  either: skip\n  or: skip", "action a():\n either:\n  skip\n or:\n  skip"),
         ("action a():\n    let r = x else skip\n    skip", "action a(): let r = x else skip; skip"),
-        ("action a():\n  let r = forall x in S:\n    x\n  skip", "action a(): let r = forall x in S: x; skip"),
+        ("def f(): bool =\n  forall x in S:\n    x", "def f(): bool =\n  forall x in S: x"),
         ("def f(): int =\n  let a = 1\n  a", "def f(): int =\n    let a = 1\n    a"),
         ("model m:\n  A = 1,\n    B = 2\n  expect holds", "model m:\n    A = 1, B = 2; expect holds"),
     ],

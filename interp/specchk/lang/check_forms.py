@@ -43,7 +43,9 @@ class Forms(Operators):
         then = self.check(node.then, context, expected)
         orelse = self.check(node.orelse, context, expected if expected is not None else _known(then))
         joined = join(then, orelse)
-        if joined is not None and joined != then and expected is None:
+        if joined is None and expected is None:
+            self.mismatch(node.orelse.span, orelse, then)
+        elif joined is not None and joined != then and expected is None:
             self.check(node.then, context, joined)
         return joined if joined is not None else then
 

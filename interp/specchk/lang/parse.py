@@ -25,8 +25,17 @@ from specchk.lang.diagnostics import Report
 from specchk.lang.layout import Layout, LayoutError
 from specchk.lang.source import Source, Span
 from specchk.lang.tables import load_parser
-from specchk.lang.unexpected import DECLARATIONS, expectation, shown, strange_text, token_hint
+from specchk.lang.unexpected import (
+    DECLARATIONS,
+    bare_hint,
+    expectation,
+    habit_hint,
+    shown,
+    strange_text,
+    token_hint,
+)
 
+_BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
 
 
@@ -141,8 +150,13 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         report.add("S101", span, "the declaration ends too early", expectation(expected, names))
         return
     span = _place(token, source, start)
-    line = source.line(span.line).split()
-    hint = token_hint(token, expected, line[0] if line else "", names)
+    habit = habit_hint(source.text[source.line_starts[span.line - 1] : span.start])
+    bare = _BARE.search(source.text, start, span.start)
+    if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these
+        place = Span(source, bare.start(1), bare.end(1))
+        report.add("S101", place, f"`{bare[1]}` is not expected here", bare_hint(bare[1]))
+        return
+    hint = habit or token_hint(token, expected, names)
     report.add("S101", span, f"{shown(token)} is not expected here", hint)
 
 
