@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from specchk.core.verdict import Blame
-from specs import first, outcome_of
+from spec_texts import first, outcome_of
 
 SPEC = """\
 spec blamed

@@ -8,7 +8,7 @@ from specchk.core.instantiate import Instance, instantiate
 from specchk.core.values import show
 from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import check
-from specs import instance_of
+from spec_texts import instance_of
 
 SPEC = """\
 spec sized

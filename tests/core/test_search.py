@@ -16,7 +16,7 @@ from specchk.core.symmetry import Symmetry
 from specchk.core.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Trace, Violated
 from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import check
-from specs import bfs, first, inside, instance_of, outcome_of, small_specs, timeless
+from spec_texts import bfs, first, inside, instance_of, outcome_of, small_specs, timeless
 
 PLAIN = Options(symmetry=False)
 ALL = Options(symmetry=False, keep_going=True)

@@ -15,7 +15,7 @@ from specchk.core.instantiate import Instance
 from specchk.core.step import Faulty, Stepper
 from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import CheckedSpec, check
-from specs import HEADER, MODEL, instance_of, small_specs
+from spec_texts import HEADER, MODEL, instance_of, small_specs
 
 NESTED = """\
 any n in 1..2:

@@ -15,7 +15,7 @@ from specchk.core.simulate import Walks, simulate
 from specchk.core.step import Stepper
 from specchk.core.verdict import Inconclusive, Violated
 from specchk.lang.frontend import check
-from specs import first, instance_of, outcome_of, timeless
+from spec_texts import first, instance_of, outcome_of, timeless
 
 WALK = """\
 spec walk
