@@ -149,7 +149,7 @@ def fits(found: Type, wanted: Type) -> bool:
     """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
     match found, wanted:
         case Int(), Int():
-            return wanted.low <= found.low and found.high <= wanted.high
+            return found.high < found.low or (wanted.low <= found.low and found.high <= wanted.high)
         case Option(), Option():
             return fits(found.item, wanted.item)
         case Set(), Set():
@@ -171,15 +171,17 @@ def hull(a: Type, b: Type) -> Type:
     """The smallest type of the common shape that holds the values of both."""
     match a, b:
         case Int(), Int():
+            if a.high < a.low or b.high < b.low:  # no value of one: all are the other's
+                return b if a.high < a.low else a
             return Int(min(a.low, b.low), max(a.high, b.high), a.horizon or b.horizon)
         case Option(), Option():
             return Option(hull(a.item, b.item))
         case Set(), Set():
             return Set(hull(a.item, b.item))
         case Seq(), Seq():
-            return Seq(hull(a.item, b.item), max(a.limit, b.limit))
+            return Seq(_items(a, b), max(a.limit, b.limit))
         case Bag(), Bag():
-            return Bag(hull(a.item, b.item), max(a.limit, b.limit))
+            return Bag(_items(a, b), max(a.limit, b.limit))
         case Map(), Map():
             return Map(a.key, hull(a.value, b.value))
         case Record(), Record():
@@ -189,6 +191,13 @@ def hull(a: Type, b: Type) -> Type:
             pairs_ = zip(a.variants, b.variants, strict=True)
             return Union(a.name, tuple((tag, _record(hull(x, y))) for (tag, x), (_, y) in pairs_))
     return a
+
+
+def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
+    """What is in one or the other; one of limit 0 has nothing in it."""
+    if a.limit == 0 or b.limit == 0:
+        return b.item if a.limit == 0 else a.item
+    return hull(a.item, b.item)
 
 
 def _record(kind: Type) -> Record:
