@@ -57,6 +57,11 @@ NESTED = {
     "definitions": "".join(f"def f{n}(): int = f{n + 1}()\n" for n in range(3_000))
     + "def f3000(): int = 1\n",
     "circular definitions": "".join(f"def f{n}(): int = f{(n + 1) % 3000}()\n" for n in range(3_000)),
+    "definitions, innermost first": "def f80(): bool = true\n"
+    + "".join(f"def f{n}(): bool = {'not ' * 10}f{n + 1}()\n" for n in reversed(range(80)))
+    + "var x : bool = true\ninvariant p: f0()\nmodel m:\n    expect holds\n",
+    "constants": "".join(f"const c{n} : int = c{n + 1}\n" for n in range(3_000))
+    + "const c3000 : int = 3\nvar x : 0..c0 = 0\nmodel m:\n    expect holds\n",
     "types": "".join(f"type T{n} = T{n + 1}?\n" for n in range(3_000))
     + "type T3000 = bool\nvar x : T0 = none\n",
     "exploding types": "".join(f"type T{n} = {{ a: T{n + 1}, b: T{n + 1} }}\n" for n in range(40))

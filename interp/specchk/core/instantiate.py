@@ -57,10 +57,15 @@ def instantiate(
     fixed = choose_model(checked, model, overrides or {})
     if properties:
         _select(checked, fixed, properties)
-    program, lowering = lower(checked, fixed, evaluate_constant, Values())
-    verify(program)
-    program = simplify(program, _fold)
-    verify(program)
+    try:
+        program, lowering = lower(checked, fixed, evaluate_constant, Values())
+        verify(program)
+        program = simplify(program, _fold)
+        verify(program)
+    except RecursionError:  # each definition is shallow enough, but not put into each other
+        span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)
+        message = "the definitions or constants that this model uses nest too deeply"
+        raise SpecError([Diagnostic("S104", message, span, "let them use each other less")]) from None
     _bounded(program)
     return Instance(program, fixed, lowering)
 
