@@ -16,9 +16,10 @@ The meaning of the strict operators is in `core.operators`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import assert_never
 
-from specchk.core.operators import operator
+from specchk.core.operators import is_position, operator
 from specchk.core.undefined import BeyondHorizon, Undefined
 from specchk.core.values import universe
 from specchk.ir.nodes import (
@@ -37,6 +38,7 @@ from specchk.ir.nodes import (
     Local,
     MapOf,
     Narrow,
+    Op,
     Or,
     Quantifier,
     Value,
@@ -65,8 +67,12 @@ class Evaluator:
                 value = expr.value
                 return lambda e: value
             case Var() | Local():
-                index = self.index(expr)
-                return lambda e: e[index]
+                return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
+            case Apply(op=Op.MAP_GET, args=(Var() | Local() as base, Var() | Local() as key)) if is_position(
+                expr
+            ):
+                at, by = self.index(base), self.index(key)  # most of what specs read, in one function
+                return lambda e: e[at][e[by]]  # type: ignore[index]
             case Apply():
                 return operator(expr, [self.compile(arg) for arg in expr.args])
             case And():

@@ -166,6 +166,15 @@ def key_position(expr: Apply, key: Fn) -> Fn:
     return position_of(kind.key, expr.args[1].type, key, expr)
 
 
+def is_position(expr: Apply) -> bool:
+    """Whether the key of a map access, as it is, is the position in the map's tuple."""
+    kind, key = expr.args[0].type, expr.args[1].type
+    assert isinstance(kind, Map)
+    if isinstance(kind.key, Int):
+        return kind.key.low == 0 and fits(key, kind.key)
+    return isinstance(kind.key, Bool | Enum | Sort)
+
+
 def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
     """As `key_position`, for a key of type `found` into a map over `wanted`; `at` has the span."""
     span = at.span
