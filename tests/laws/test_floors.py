@@ -29,7 +29,9 @@ PROGRAMS = {"specchk.cli", "specchk.__main__", "replog.cli", "replog.dump", "rep
 # A heavy library is imported in its rooms only.
 LIBRARIES = {
     "lark": {"specchk.lang"},
+    "bottle": {"specchk.cli"},
     "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"},
+    "graphviz": {"specchk.report"},
     "llvmlite": {"specchk.native"},
     "z3": {"specchk.symbolic"},
     "pyspark": {"specchk.spark"},
