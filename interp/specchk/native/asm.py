@@ -37,8 +37,11 @@ class Asm:
         self._start = self.b.block
 
     def finish(self) -> None:
-        """Connect the entry, once the whole body is built."""
+        """Connect the entry, once the whole body is built; blocks left open are never reached."""
         self._cells.branch(self._start)
+        for block in self.function.blocks:
+            if not block.is_terminated:
+                ir.IRBuilder(block).unreachable()
 
     # ------------------------------------------------------------ values
 
