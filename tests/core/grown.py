@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from hypothesis import strategies as st
-from naive import Dict, counted
+from naive_values import Dict, counted
 
 from specchk.core.evaluate import Evaluator
 from specchk.core.instantiate import Instance, instantiate
@@ -73,8 +73,9 @@ FORMS: dict[str, list[str]] = {
         "(match {opt} {{ some @: {int:int}, none: {int} }})", "(match {msg} {{ Fetch @: @.o, Ping: {int} }})",
         "(match {msg} {{ Ping: {int}, _: {int} }})", "(choose @ in {set}: {bool:int})",
         "sum({int:int} for @ in {set} if {bool:int})", "min({int:int} for @ in {set})",
-        "max({int:R} for @ in {names} if {bool:R})", "sum({int:int} for @ in elements({seq}))", "twice({int})",
-        "pick({R}, {map})", "never({int})", "card(subsets({set}))", "sum({int:int} for @, other in {set})",
+        "max({int:R} for @ in {names} if {bool:R})", "sum({int:int} for @ in elements({seq}))",
+        "twice({int})", "pick({R}, {map})", "never({int})", "card(subsets({set}))",
+        "sum({int:int} for @, other in {set})",
     ],
     "bool": [
         "(not {bool})", "({bool} and {bool})", "({bool} or {bool})", "({bool} implies {bool})",

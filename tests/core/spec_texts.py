@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
-from naive import Cut, Dict, Naive, Nothing
+from naive import Naive
+from naive_values import Cut, Dict, Nothing
 
 from specchk.core.instantiate import Instance, instantiate
 from specchk.core.search import Options, search

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from spec_texts import first, outcome_of
 
 from specchk.core.verdict import Blame
-from spec_texts import first, outcome_of
 
 SPEC = """\
 spec blamed

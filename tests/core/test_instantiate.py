@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from spec_texts import instance_of
 
 from specchk.core.instantiate import Instance, instantiate
 from specchk.core.values import show
 from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import check
-from spec_texts import instance_of
 
 SPEC = """\
 spec sized

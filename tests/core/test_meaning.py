@@ -8,7 +8,8 @@ from typing import Any
 from grown import Watching, expressions, grown, plain, plain_state, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import Naive, Nothing
+from naive import Naive
+from naive_values import Nothing
 
 from specchk.core.evaluate import Evaluator
 from specchk.core.instantiate import evaluate_constant

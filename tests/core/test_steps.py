@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from grown import plain_state
 from hypothesis import assume, given, settings
-from naive import Naive, Nothing
+from naive import Naive
+from naive_values import Nothing
+from spec_texts import HEADER, MODEL, instance_of, small_specs
 
 from specchk.core.initial import initial_states
 from specchk.core.instantiate import Instance
 from specchk.core.step import Faulty, Stepper
 from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import CheckedSpec, check
-from spec_texts import HEADER, MODEL, instance_of, small_specs
 
 NESTED = """\
 any n in 1..2:

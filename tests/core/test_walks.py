@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from spec_texts import first, instance_of, outcome_of, timeless
 
 from specchk.core.budget import Budget
 from specchk.core.expect import unmet
@@ -15,7 +16,6 @@ from specchk.core.simulate import Walks, simulate
 from specchk.core.step import Stepper
 from specchk.core.verdict import Inconclusive, Violated
 from specchk.lang.frontend import check
-from spec_texts import first, instance_of, outcome_of, timeless
 
 WALK = """\
 spec walk

@@ -68,13 +68,8 @@ class Evaluator:
                 return lambda e: value
             case Var() | Local():
                 return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
-            case Apply(op=Op.MAP_GET, args=(Var() | Local() as base, Var() | Local() as key)) if is_position(
-                expr
-            ):
-                at, by = self.index(base), self.index(key)  # most of what specs read, in one function
-                return lambda e: e[at][e[by]]  # type: ignore[index]
             case Apply():
-                return operator(expr, [self.compile(arg) for arg in expr.args])
+                return self._apply(expr)
             case And():
                 return _conjunction([self.compile(part) for part in expr.parts])
             case Or():
@@ -109,6 +104,15 @@ class Evaluator:
         if isinstance(name, Local):
             return self.first_local + name.slot
         return name.slot + (self.variables if name.primed else 0)
+
+    def _apply(self, expr: Apply) -> Callable[[Env], Value]:
+        match expr:
+            case Apply(op=Op.MAP_GET, args=(Var() | Local() as base, Var() | Local() as key)) if is_position(
+                expr
+            ):
+                at, by = self.index(base), self.index(key)  # most of what specs read, in one function
+                return lambda e: e[at][e[by]]  # type: ignore[index]
+        return operator(expr, [self.compile(arg) for arg in expr.args])
 
     def _quantifier(self, expr: Quantifier) -> Callable[[Env], Value]:
         slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from specchk.core.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated, Violation
 from specchk.lang import decls
 
-_COUNTS = {"states": "distinct", "transitions": "generated", "depth": "depth"}
+_COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "depth": "depth"})
 
 
 def wants_counts(expects: tuple[decls.Expect, ...]) -> bool:

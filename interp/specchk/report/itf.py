@@ -17,8 +17,6 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
 
-_UNIT: dict[str, Any] = {"#tup": []}
-
 
 def value_itf(value: Value, kind: Type) -> Any:
     """A value in ITF."""
@@ -34,13 +32,13 @@ def value_itf(value: Value, kind: Type) -> Any:
             return (
                 {"tag": "some", "value": value_itf(value[0], kind.item)}
                 if value
-                else {"tag": "none", "value": _UNIT}
+                else {"tag": "none", "value": _unit()}
             )
         case Record():
             return {name: value_itf(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():
             name, record = kind.variants[int_of(value[0])]
-            return {"tag": name, "value": value_itf(value[1], record) if record.fields else _UNIT}
+            return {"tag": name, "value": value_itf(value[1], record) if record.fields else _unit()}
         case Map():
             keys = sorted(universe(kind.key))
             pairs = zip(keys, value, strict=True)
@@ -52,6 +50,10 @@ def value_itf(value: Value, kind: Type) -> Any:
         case Bag():
             counts = {item: value.count(item) for item in value}
             return {"#map": [[value_itf(k, kind.item), {"#bigint": str(n)}] for k, n in counts.items()]}
+
+
+def _unit() -> dict[str, Any]:
+    return {"#tup": []}
 
 
 def _state(

@@ -1,0 +1,130 @@
+"""What bounds a search: budgets, what is never exercised, and symmetry where it may not be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from spec_texts import first, outcome_of
+
+from specchk.core.budget import Budget
+from specchk.core.search import Options
+from specchk.core.verdict import Holds, Inconclusive, Outcome, Violated
+
+PLAIN = Options(symmetry=False)
+COUNTER = """\
+spec counter
+var x : 0..9 = 0
+var y : bool = false
+action up():
+    require x < 3
+    x' = x + 1
+action flip():
+    y' = not y
+"""
+
+
+def run(properties: str, options: Options = PLAIN, base: str = COUNTER) -> Outcome:
+    return outcome_of(f"{base}{properties}\nmodel only:\n    expect holds\n", options)
+
+
+# ---------------------------------------------------------------- budgets
+
+
+@pytest.mark.parametrize(
+    ("budget", "option"),
+    [(Budget(max_states=100), "--max-states"), (Budget(max_seconds=1e-9), "--max-seconds"),
+     (Budget(max_memory_bytes=1), "--max-memory")],
+)  # fmt: skip
+def test_a_budget_that_ends_a_search_is_inconclusive(budget: Budget, option: str) -> None:
+    """States, seconds, memory: the verdict names the option, and is never ok."""
+    base = COUNTER.replace("0..9", "0..9999").replace("x < 3", "x < 9999")
+    outcome = run("invariant safe: true", Options(budget, symmetry=False), base)
+    assert isinstance(outcome.verdict, Inconclusive)
+    assert outcome.verdict.budget
+    assert option in outcome.verdict.reason
+    assert outcome.statistics.distinct <= 102
+
+
+def test_a_violation_found_before_the_budget_is_reported() -> None:
+    """A budget ends a search, not what it found."""
+    outcome = run("invariant safe: x < 1", Options(Budget(max_states=3), symmetry=False))
+    assert first(outcome).name == "safe"
+
+
+# ---------------------------------------------------------------- coverage
+
+COVERED = """\
+spec covered
+var x : 0..2 = 0
+action up():
+    require x < 2
+    when x == 0:
+        x' = 1
+    else:
+        x' = 2
+action never():
+    require x * 2 == 3
+    x' = 0
+action half():
+    either:
+        require x == 9
+        x' = 0
+    or:
+        skip
+invariant asked: x == 1 implies x < 2
+invariant idle: x * 2 == 3 implies x < 2
+"""
+
+
+def test_coverage_counts_what_a_hand_counts() -> None:
+    """Three states: up runs twice, once each way; half's second branch runs in each state."""
+    outcome = run("", base=COVERED)
+    counts = {(p.owner, p.label): n for p, n in zip(outcome.program.points, outcome.coverage, strict=True)}
+    assert counts["up", "up"] == 2
+    assert counts["up", "when"] == counts["up", "else"] == 1
+    assert counts["never", "never"] == 0
+    assert counts["half", "half"] == counts["half", "either 2"] == 3
+    assert counts["half", "either 1"] == 3  # entered, though its guard holds nowhere
+    assert counts["asked", "x == 1"] == 1
+    assert counts["idle", "x * 2 == 3"] == 0
+
+
+def test_what_never_happens_is_warned_of_and_fails_when_strict() -> None:
+    """An action never enabled and an implication never triggered: a warning, under strict a violation."""
+    relaxed = run("", base=COVERED)
+    assert relaxed.verdict == Holds()
+    assert any("action `never` is never enabled" in warning for warning in relaxed.warnings)
+    assert any("the antecedent `x * 2 == 3` is never true" in warning for warning in relaxed.warnings)
+    strict = run("", replace(PLAIN, strict=True), COVERED)
+    assert isinstance(strict.verdict, Violated)
+    assert [v.kind for v in strict.verdict.violations] == ["vacuous", "vacuous"]
+
+
+# ---------------------------------------------------------------- symmetry
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("const boss : R", "constants"),
+        ("action pick():\n    p' = some(choose a in R: true)", "choose"),
+    ],
+)
+def test_symmetry_is_off_where_the_spec_tells_elements_apart(more: str, reason: str) -> None:
+    """A constant that names an element, and `choose` over a sort, leave nothing to rename."""
+    base = "spec s\nsort R\nvar p : R? = none\naction give(a: R):\n    p' = some(a)\n"
+    boss = ", boss = first" if "boss" in more else ""
+    text = f"{base}{more}\nmodel only:\n    R = 2{boss}\n"
+    outcome = outcome_of(text, Options())
+    assert outcome.statistics.symmetry.startswith("off (")
+    assert reason in outcome.statistics.symmetry
+    assert outcome.statistics.distinct == 3
+
+
+def test_a_constant_that_names_one_of_three_leaves_the_others_interchangeable() -> None:
+    """Renamings that keep the constants are used: 2 of 6."""
+    text = "spec s\nsort R\nconst boss : R\nvar p : R? = none\naction give(a: R):\n    p' = some(a)\n"
+    outcome = outcome_of(f"{text}model only:\n    R = 3, boss = first\n", Options())
+    assert outcome.statistics.symmetry == "on (2 renamings)"
+    assert outcome.statistics.distinct == 3
