@@ -77,7 +77,7 @@ def respaced(draw: st.DrawFn) -> str:
 
 
 @given(respaced())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_any_spacing_of_a_spec_keeps_the_laws(text: str) -> None:
     """Gaps, indentation, blank lines and comments may be anything that parses."""
     assume(tree(text) is not None)
@@ -85,7 +85,7 @@ def test_any_spacing_of_a_spec_keeps_the_laws(text: str) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_parses_keeps_the_laws(
     data: st.DataObject, mutated: st.SearchStrategy[tuple[Path, str]]
 ) -> None:

@@ -182,7 +182,7 @@ def test_files_that_need_each_other_are_one_diagnostic(
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_mutated_specs_are_accepted_or_diagnosed(
     data: st.DataObject, mutated: st.SearchStrategy[tuple[Path, str]], diagnose: Diagnose
 ) -> None:
@@ -197,7 +197,7 @@ def test_mutated_specs_are_accepted_or_diagnosed(
     text=st.text(max_size=200)
     | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "surrogateescape"))
 )
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_random_text_is_accepted_or_diagnosed(text: str, diagnose: Diagnose) -> None:
     """The checker and the formatter both end."""
     for found in diagnose("a.spec", text):

@@ -7,10 +7,11 @@ from specchk.lang.check import Checker
 from specchk.lang.check_base import Context
 from specchk.lang.diagnostics import nearest
 from specchk.lang.levels import Level, Levels
+from specchk.lang.source import Span
 from specchk.lang.spec import Spec
 from specchk.lang.types import BOOL, UNKNOWN, Option, Set, Sort, Type, show, unbounded_part
 
-Place = tuple[str, tuple[tree.Accessor, ...]]
+Place = tuple[str, tuple[tree.Accessor, ...], Span]
 
 
 class Declarations:
@@ -257,11 +258,12 @@ class Statements:
         self.checker.check(value, context, place if isinstance(stmt, decls.Assign) else Set(place))
         for node in (*stmt.path, value):
             self._state(node)
-        for other, path in assigned:
+        for other, path, first in assigned:
             if other == name and _same_place(path, stmt.path):
-                self.checker.report.add("S404", stmt.span, f"`{name}'` is assigned twice on this path",
-                                        "keep one assignment, or put them into branches")  # fmt: skip
-        return [*assigned, (name, stmt.path)]
+                message = f"`{name}'` is assigned twice on this path"
+                hint = "keep one assignment, or put them into branches"
+                self.checker.report.add("S404", stmt.span, message, hint, [(first, "first assigned here")])
+        return [*assigned, (name, stmt.path, stmt.span)]
 
 
 def _same_place(a: tuple[tree.Accessor, ...], b: tuple[tree.Accessor, ...]) -> bool:
