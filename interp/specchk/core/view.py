@@ -1,6 +1,6 @@
 """What pictures show of a state: lanes, logs, marks, labels and messages.
 
-A spec's `view` says it; without one, lanes are the elements of the sort that most variables are
+A spec's `view`s say it; without one, lanes are the elements of the sort that most variables are
 mapped over, and the log is the first sequence in a lane.  Values are computed here, by the meaning
 of the spec, so that the report rooms only draw.
 """
@@ -8,7 +8,7 @@ of the spec, so that the report rooms only draw.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,30 +33,64 @@ class Cell:
     color: int
 
 
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An expression of a view over one lane: `name` is what it is shown as."""
+
+    name: str
+    lane: str
+    value: tree.Expr
+
+
 class Viewer:
-    """Looks at states of an instance the way its view says."""
+    """Looks at states of an instance the way its views say.
+
+    All views of one spec, those that `extends` brings first, are one: arrows, hidden variables,
+    labels and marks add up, and the last to say how something is shown is right.  A part that is
+    undefined in a state is not drawn there.
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.program = instance.program
-        spec = instance.lowering.spec
-        self.view: decls.View | None = spec.views[0] if spec.views else None
-        self.sort = self._sort()
-        self.hidden = frozenset(name.text for name in self.view.hidden) if self.view else frozenset()
+        views = instance.lowering.spec.views
+        self.sort = self._sort(views)
+        mine = [view for view in views if self.sort is not None and view.sort.full == self.sort.name]
+        self._marks = _named((view.lane, item) for view in mine for item in view.marks)
+        self._labels = _named((view.lane, item) for view in mine for item in view.labels)
+        self._logs = [Marked("log", view.lane, view.log) for view in mine if view.log is not None]
+        self._arrows = {arrow.action: arrow for view in mine for arrow in view.arrows}
+        self._guessed_log = None if mine else self._first_log()
+        self.hidden = self._hidden(views)
         self._evaluator = Evaluator(len(self.program.variables))
+        self._known: dict[tuple[int, int], tuple[Callable[[list[Any]], Any], Type, int]] = {}
 
     @property
     def lanes(self) -> tuple[str, ...]:
         """The lanes' names; none for a spec whose state is not per element of a sort."""
         return self.sort.members if self.sort is not None else ()
 
-    def _sort(self) -> Sort | None:
+    def _sort(self, views: Sequence[decls.View]) -> Sort | None:
         sorts = {sort.name: sort for sort in self.program.sorts}
-        if self.view is not None:
-            return sorts.get(self.view.sort.full)
+        if views:
+            return sorts.get(views[-1].sort.full)
         keys = [v.type.key for v in self.program.variables if isinstance(v.type, Map)]
         counts = Counter(key.name for key in keys if isinstance(key, Sort))
         return sorts[counts.most_common(1)[0][0]] if counts else None
+
+    def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
+        """What a view hides; a log that was guessed is in its cells already."""
+        hidden = {name.text for view in views for name in view.hidden}
+        if self._guessed_log is not None:
+            hidden.add(self.program.variables[self._guessed_log].name)
+        return frozenset(hidden)
+
+    def _first_log(self) -> int | None:
+        for slot, variable in enumerate(self.program.variables):
+            kind = variable.type
+            if self.is_lane_variable(slot) and isinstance(kind, Map) and isinstance(kind.value, Seq):
+                return slot
+        return None
 
     def is_lane_variable(self, slot: int) -> bool:
         """Whether a variable has one value for each lane."""
@@ -65,61 +99,64 @@ class Viewer:
 
     def log(self, state: State, lane: int) -> tuple[Cell, ...] | None:
         """The records of a lane's log, or None where the spec has no logs."""
-        if self.view is not None and self.view.log is not None:
-            value, kind = self._value(self.view.log, state, lane)
-            return cells(value, kind)
-        for slot, variable in enumerate(self.program.variables):
-            kind = variable.type
-            if self.is_lane_variable(slot) and isinstance(kind, Map) and isinstance(kind.value, Seq):
-                items: Any = state[slot]
-                return cells(items[lane], kind.value)
-        return None
+        if self._logs:
+            value, kind = self._value(self._logs[-1], state, lane)
+            return cells(value, kind) if value is not None else None
+        if self._guessed_log is None:
+            return None
+        kind = self.program.variables[self._guessed_log].type
+        assert isinstance(kind, Map)
+        items: Any = state[self._guessed_log]
+        return cells(items[lane], kind.value)
 
     def marks(self, state: State, lane: int) -> dict[str, int]:
         """Offsets to mark at a lane's log."""
-        found = {}
-        for mark in self.view.marks if self.view else ():
-            value, _ = self._value(mark.value, state, lane)
-            if isinstance(value, int):
-                found[mark.name] = value
-        return found
+        found = {mark.name: self._value(mark, state, lane)[0] for mark in self._marks}
+        return {name: value for name, value in found.items() if isinstance(value, int)}
 
     def labels(self, state: State, lane: int) -> dict[str, str]:
         """Values to show in a lane."""
-        found = {}
-        for label in self.view.labels if self.view else ():
-            value, kind = self._value(label.value, state, lane)
-            found[label.name] = show(value, kind)
-        return found
+        found = {label.name: self._value(label, state, lane) for label in self._labels}
+        return {name: show(value, kind) for name, (value, kind) in found.items() if value is not None}
 
-    def _value(self, node: tree.Expr, state: State, lane: int) -> tuple[Any, Type]:
-        assert self.view is not None
-        assert self.sort is not None
-        here = Const(self.sort, node.span, lane)
-        return self._evaluate(node, state, {self.view.lane: here})
+    def _value(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
+        key = (id(item.value), lane)
+        if key not in self._known:
+            assert self.sort is not None
+            here = Const(self.sort, item.value.span, lane)
+            self._known[key] = self._compiled(item.value, {item.lane: here})
+        return self._run(self._known[key], state)
 
-    def _evaluate(self, node: tree.Expr, state: State, names: dict[str, Expr]) -> tuple[Any, Type]:
+    def _compiled(
+        self, node: tree.Expr, names: dict[str, Expr]
+    ) -> tuple[Callable[[list[Any]], Any], Type, int]:
         lowering = self.instance.lowering
         lowering.next_local = 0
         body = lowering.lower(node, Scope(lowering.spec, names))
-        env: list[Any] = [*state, *state, *([0] * (lowering.next_local + 1))]
+        return self._evaluator.compile(body), body.type, lowering.next_local
+
+    def _run(self, compiled: tuple[Callable[[list[Any]], Any], Type, int], state: State) -> tuple[Any, Type]:
+        """The value in a state, None where it has none, with its type."""
+        function, kind, locals_ = compiled
         try:
-            return self._evaluator.compile(body)(env), body.type
+            return function([*state, *state, *([0] * (locals_ + 1))]), kind
         except Undefined:
-            return (), body.type
+            return None, kind
 
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
         """From which lane to which a step sends something, if it does.
 
-        Without an `arrow` for the action: from its first lane argument to its second.
+        What the views declare; without any `arrow`, from the first lane argument to the second.
         """
         action = next(a for a in self.program.actions if a.name == step.action)
+        declared = self._arrows.get(step.action)
+        if self._arrows and declared is None:
+            return None
         values = [_parse(text, param.type) for text, param in zip(step.args, action.params, strict=True)]
-        declared = [arrow for arrow in (self.view.arrows if self.view else ()) if arrow.action == step.action]
-        if declared:
+        if declared is not None:
             constants = [Const(p.type, p.span, value) for p, value in zip(action.params, values, strict=True)]
-            names: dict[str, Expr] = dict(zip(declared[0].params, constants, strict=True))
-            ends = [self._lane(node, before, names) for node in (declared[0].source, declared[0].target)]
+            names: dict[str, Expr] = dict(zip(declared.params, constants, strict=True))
+            ends = [self._lane(node, before, names) for node in (declared.source, declared.target)]
         else:
             ends = [v for v, p in zip(values, action.params, strict=True) if p.type == self.sort][:2]
         if len(ends) == 2 and isinstance(ends[0], int) and isinstance(ends[1], int) and ends[0] != ends[1]:
@@ -127,10 +164,15 @@ class Viewer:
         return None
 
     def _lane(self, node: tree.Expr, state: State, names: dict[str, Expr]) -> Any:
-        value, kind = self._evaluate(node, state, names)
-        if isinstance(kind, Sort):
+        value, kind = self._run(self._compiled(node, names), state)
+        if value is None or isinstance(kind, Sort):
             return value
         return value[0] if value else None
+
+
+def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
+    """Each name once, the last to say it."""
+    return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in found}.values())
 
 
 def _parse(text: str, kind: Type) -> Any:
@@ -144,7 +186,7 @@ def cells(value: Any, kind: Type) -> tuple[Cell, ...]:
         case Seq():
             draw = _record_cell(kind.item)
             return tuple(draw(item) for item in value)
-        case Map(key=Int()):
+        case Map(key=Int(), value=Int()):
             return _epoch_cells(value, kind)
         case Int():
             return tuple(Cell(str(offset), 0) for offset in range(value))

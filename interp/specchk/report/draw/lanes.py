@@ -1,147 +1,168 @@
 """Lanes in DOT: one column a lane, time downwards, messages as arrows between columns.
 
-Graphviz only draws: every node has a position (`neato -n2` takes them as they are), so the layout
-is ours, stable, and does not move when a label changes.  Sizes are estimated from the text (a
-character of the 10-point font is about 6 points wide), lines are wrapped to the column.
+Graphviz only draws: every node has a position (`neato -n2` takes them as they are) and every cell
+of its tables a fixed size, all from `layout`.  So the drawing is the same with whatever fonts are
+installed, and nothing in it moves when a text changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from textwrap import wrap
+from typing import assert_never
 
-from specchk.report.draw.picture import SHARED, Box, LogCell, Picture, Row
+from specchk.report.draw.layout import (
+    BOX,
+    CELL,
+    INNER,
+    LINE,
+    MARK,
+    PAD,
+    TITLE,
+    Cells,
+    Layout,
+    Marks,
+    Placed,
+    Strip,
+    Text,
+    Titled,
+    cell_text,
+    layout,
+)  # fmt: skip
+from specchk.report.draw.picture import LogCell, Picture
 
 # Okabe and Ito's palette, lightened: told apart with colour-blind eyes too; an epoch is also written out
 COLORS = ("#cfe3f5", "#fbe0b5", "#c6ebdf", "#f6cfc0", "#ead3e6", "#fbf6c4", "#d6d6d6", "#b9dcf2")
-COLUMN = 236
-TITLE = 230
-LINE = 13
-GAP = 26
-CHARS = 34
 INK = "#222222"
-FAINT = "#bbbbbb"
+FAINT = "#aaaaaa"
 CHANGED = "#0b4f8a"
 LOST = "#a02020"
-_SIZE = 'FIXEDSIZE="TRUE" WIDTH="44" HEIGHT="20"'
 
 
 def dot(picture: Picture) -> str:
     """The picture as a DOT graph with positions."""
-    columns = [*range(len(picture.lanes)), *([SHARED] if picture.shared else [])]
-    x_of = {lane: TITLE + COLUMN * index + COLUMN // 2 for index, lane in enumerate(columns)}
-    lines = list(_head(picture, columns, x_of))
-    y = -60.0
-    last = {lane: f"head{index}" for index, lane in enumerate(columns)}
+    placed = layout(picture)
+    lines = [*_head(placed), *(_title(title) for title in placed.titles)]
+    above = {column: f"head{column % len(placed.x_of)}" for column in placed.x_of}
+    for box in placed.boxes:
+        name = _name(box.row, box.column, placed)
+        lines.append(f'  {name} [label=<{_table(box)}>, pos="{box.x},{-box.y}!"];')
+        lines.append(f"  {above[box.column]} -> {name} [arrowhead=none];")
+        above[box.column] = name
     for row in picture.rows:
-        height = max([_height(box) for box in row.boxes.values()] + [_title_height(row)])
-        y -= height / 2
-        lines += _row(row, columns, x_of, y, last)
-        y -= height / 2 + GAP
-    lines += _ending(picture, y)
-    return "\n".join([*lines, "}"]) + "\n"
+        if row.arrow is not None:
+            source, target = (_name(row.number, lane, placed) for lane in row.arrow)
+            lines.append(f'  {source} -> {target} [color="{CHANGED}", penwidth=1.8];')
+    return "\n".join([*lines, *_ending(placed), "}"]) + "\n"
 
 
-def _head(picture: Picture, columns: list[int], x_of: dict[int, int]) -> Iterator[str]:
+def _name(row: int, column: int, placed: Layout) -> str:
+    return f"s{row}l{column % len(placed.x_of)}"
+
+
+def _head(placed: Layout) -> Iterator[str]:
+    picture = placed.picture
     yield "digraph trace {"
-    yield '  graph [bgcolor="white", outputorder="edgesfirst", pad=0.2];'
-    yield f'  node [shape=plain, fontname="Helvetica", fontsize=10, fontcolor="{INK}"];'
-    yield f'  edge [fontname="Helvetica", fontsize=9, color="{FAINT}", arrowsize=0.7];'
-    yield f'  title [label=<<B>{escape(picture.title)}</B>>, fontsize=13, pos="{TITLE // 2},0!"];'
-    for index, lane in enumerate(columns):
-        name = "shared" if lane == SHARED else picture.lanes[lane]
-        yield f'  head{index} [label=<<B>{escape(name)}</B>>, fontsize=13, pos="{x_of[lane]},-30!"];'
+    yield '  graph [bgcolor="white", outputorder="edgesfirst", pad=0.15, splines=line];'
+    yield f'  node [shape=plain, fontname="monospace", fontsize=10, fontcolor="{INK}"];'
+    yield f'  edge [color="{FAINT}", arrowsize=0.8];'
+    wide = placed.width
+    title = _fixed(f"<B>{escape(picture.title)}</B>", wide, 20, 'ALIGN="LEFT"')
+    yield f'  title [label=<{_outer(f"<TR>{title}</TR>")}>, fontsize=13, pos="{wide // 2},0!"];'
+    for column, x in placed.x_of.items():
+        name = _fixed(f"<B>{escape(picture.name(column))}</B>", BOX, 18, "")
+        table = _outer(f"<TR>{name}</TR>")
+        yield f'  head{column % len(placed.x_of)} [label=<{table}>, fontsize=13, pos="{x},-30!"];'
 
 
-def _row(row: Row, columns: list[int], x_of: dict[int, int], y: float, last: dict[int, str]) -> Iterator[str]:
-    title = "<BR/>".join(escape(part) for part in _title(row))
-    label = f"{row.number}&#160;&#160;<B>{title}</B>"
-    yield f'  step{row.number} [label=<{label}>, pos="{TITLE // 2 - 10},{y:.0f}!"];'
-    for index, lane in enumerate(columns):
-        box = row.boxes.get(lane)
-        if box is None:
-            continue
-        name = f"s{row.number}l{index}"
-        yield f'  {name} [label=<{_table(box)}>, pos="{x_of[lane]},{y:.0f}!"];'
-        yield f"  {last[lane]} -> {name} [arrowhead=none];"
-        last[lane] = name
-    if row.arrow is not None:
-        source, target = (f"s{row.number}l{columns.index(lane)}" for lane in row.arrow)
-        yield f'  {source} -> {target} [color="{CHANGED}", penwidth=1.6, constraint=false];'
-
-
-def _title(row: Row) -> list[str]:
-    return wrap(row.title, 30, break_on_hyphens=False) or [""]
-
-
-def _title_height(row: Row) -> int:
-    return 14 * len(_title(row)) + 8
-
-
-def _height(box: Box) -> int:
-    rows = sum(len(_wrapped(line)) for line, _ in box.lines)
-    return 14 + LINE * rows + (38 if box.log is not None else LINE if box.marks else 0)
-
-
-def _wrapped(line: str) -> list[str]:
-    return wrap(line, CHARS, subsequent_indent="  ", break_on_hyphens=False) or [""]
-
-
-def _table(box: Box) -> str:
-    rows = []
-    if box.log is not None:
-        rows.append(f"<TR><TD>{_log(box)}</TD></TR>")
-    elif box.marks:
-        marks = ", ".join(f"{escape(name)} {offset}" for name, offset in box.marks)
-        rows.append(f"<TR><TD>{marks}</TD></TR>")
-    for line, changed in box.lines:
-        text = '<BR ALIGN="LEFT"/>'.join(escape(part) for part in _wrapped(line)) + '<BR ALIGN="LEFT"/>'
-        shown = f'<FONT COLOR="{CHANGED}"><B>{text}</B></FONT>' if changed else text
-        rows.append(f'<TR><TD ALIGN="LEFT" BALIGN="LEFT">{shown}</TD></TR>')
-    inside = "".join(rows) or "<TR><TD></TD></TR>"
-    return (
-        f'<TABLE BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2" COLOR="{FAINT}" '
-        f'BGCOLOR="white" STYLE="rounded">{inside}</TABLE>'
+def _title(title: Titled) -> str:
+    rows = "".join(
+        f"<TR>{_fixed(f'<B>{_spaced(line)}</B>', TITLE, LINE, _LEFT)}</TR>" for line in title.lines
     )
+    return f'  step{title.row} [label=<{_outer(rows)}>, pos="{TITLE // 2},{-title.y}!"];'
 
 
-def _log(box: Box) -> str:
-    """Cells in a row, and under each boundary the marks that stand there."""
-    assert box.log is not None
-    cells = "".join(_cell(cell) for cell in box.log)
-    under = "".join(_mark(box, offset) for offset in range(len(box.log) + 1))
-    end = f'<TD {_SIZE} BORDER="0"></TD>' if box.log else '<TD BORDER="0" HEIGHT="20">empty log</TD>'
-    return (
-        '<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="0">'
-        f"<TR>{cells}{end}</TR><TR>{under}</TR></TABLE>"
-    )
+_LEFT = 'ALIGN="LEFT"'
+_SPACE = "&#160;"
 
 
-def _mark(box: Box, offset: int) -> str:
-    names = [escape(name) for name, at in box.marks if at == offset]
-    text = f'<FONT POINT-SIZE="8">▲{" ".join(names)}</FONT>' if names else ""
-    return f'<TD BORDER="0" ALIGN="LEFT">{text}</TD>'
+def _spaced(text: str) -> str:
+    """Escaped, with the spaces at its beginning kept."""
+    bare = text.lstrip(" ")
+    return _SPACE * (len(text) - len(bare)) + escape(bare)
 
 
-def _cell(cell: LogCell) -> str:
-    color = COLORS[cell.cell.color % len(COLORS)] if cell.cell.color >= 0 else COLORS[-1]
-    text = escape(cell.cell.text)
+def _fixed(inside: str, width: int, height: int, more: str) -> str:
+    """A cell of a table that has this size, whatever is in it."""
+    return f'<TD FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{height}" {more}>{inside}</TD>'
+
+
+def _outer(rows: str, more: str = 'BORDER="0"') -> str:
+    return f'<TABLE {more} CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
+
+
+def _table(box: Placed) -> str:
+    half = PAD // 2
+    gap = f"<TR>{_fixed('', PAD, half, '')}{_fixed('', INNER, half, '')}{_fixed('', PAD, half, '')}</TR>"
+    rows = "".join(_strip(strip) for strip in box.strips)
+    return _outer(gap + rows + gap, f'BORDER="1" COLOR="{FAINT}" BGCOLOR="white" STYLE="rounded"')
+
+
+def _strip(strip: Strip) -> str:
+    match strip:
+        case Cells():
+            inside = _cells(strip)
+        case Marks():
+            inside = _marks(strip)
+        case Text():
+            text = _spaced(strip.text)
+            inside = f'<FONT COLOR="{CHANGED}"><B>{text}</B></FONT>' if strip.changed else text
+        case _:
+            assert_never(strip)
+    sides = _fixed("", PAD, strip.height, "")
+    return f"<TR>{sides}{_fixed(inside, INNER, strip.height, _LEFT)}{sides}</TR>"
+
+
+def _cells(strip: Cells) -> str:
+    rest = INNER - strip.width * len(strip.cells)
+    cells = "".join(_cell(cell, strip.width) for cell in strip.cells)
+    return _outer(f"<TR>{cells}{_fixed('', rest, CELL, '') if rest else ''}</TR>")
+
+
+def _cell(cell: LogCell, width: int) -> str:
+    text = escape(cell_text(cell))
     if cell.lost:
-        return f'<TD {_SIZE} BGCOLOR="#eeeeee" COLOR="{LOST}"><FONT COLOR="{LOST}"><S>{text}</S>✗</FONT></TD>'
+        struck = f'<FONT COLOR="{LOST}"><S>{text}</S></FONT>'
+        return _fixed(struck, width, CELL, f'BORDER="1" BGCOLOR="#eeeeee" COLOR="{LOST}"')
+    color = COLORS[cell.cell.color % len(COLORS)]
     if cell.fresh:
-        return f'<TD {_SIZE} BGCOLOR="{color}" BORDER="2" COLOR="{CHANGED}"><B>{text}</B></TD>'
-    return f'<TD {_SIZE} BGCOLOR="{color}">{text}</TD>'
+        return _fixed(f"<B>{text}</B>", width, CELL, f'BORDER="2" BGCOLOR="{color}" COLOR="{CHANGED}"')
+    return _fixed(text, width, CELL, f'BORDER="1" BGCOLOR="{color}" COLOR="{FAINT}"')
 
 
-def _ending(picture: Picture, y: float) -> Iterator[str]:
-    if not picture.ending:
+def _marks(strip: Marks) -> str:
+    parts, x = [], 0
+    for mark in strip.marks:
+        if mark.x > x:
+            parts.append(_fixed("", mark.x - x, MARK, ""))
+        text = f"<B>{escape(mark.text)}</B>" if mark.changed else escape(mark.text)
+        color = CHANGED if mark.changed else INK
+        parts.append(_fixed(f'<FONT POINT-SIZE="8" COLOR="{color}">{text}</FONT>', mark.width, MARK, _LEFT))
+        x = mark.x + mark.width
+    if x < INNER:
+        parts.append(_fixed("", INNER - x, MARK, ""))
+    return _outer(f"<TR>{''.join(parts)}</TR>")
+
+
+def _ending(placed: Layout) -> Iterator[str]:
+    if not placed.ending:
         return
-    parts = [part for line in picture.ending for part in wrap(line, 90, break_on_hyphens=False)]
-    text = '<BR ALIGN="LEFT"/>'.join(escape(part) for part in parts) + '<BR ALIGN="LEFT"/>'
-    x = TITLE + COLUMN * max(1, len(picture.lanes)) // 2
-    table = (
-        f'<TABLE BORDER="2" CELLBORDER="0" CELLPADDING="6" COLOR="{LOST}" BGCOLOR="#fff4f2">'
-        f'<TR><TD ALIGN="LEFT" BALIGN="LEFT"><FONT COLOR="{LOST}">{text}</FONT></TD></TR></TABLE>'
+    wide = max(placed.width - TITLE, 560)
+    lines = "".join(
+        f"<TR>{_fixed('', PAD, LINE, '')}"
+        f'{_fixed(f"""<FONT COLOR="{LOST}">{_spaced(line)}</FONT>""", wide - 2 * PAD, LINE, _LEFT)}</TR>'
+        for line in placed.ending
     )
-    yield f'  ending [label=<{table}>, pos="{x},{y - 8 * len(parts):.0f}!"];'
+    gap = f"<TR>{_fixed('', PAD, PAD, '')}</TR>"
+    table = _outer(gap + lines + gap, f'BORDER="2" COLOR="{LOST}" BGCOLOR="#fff4f2"')
+    yield f'  ending [label=<{table}>, pos="{TITLE + wide // 2},{-placed.ending_y}!"];'

@@ -1,8 +1,8 @@
 """A trace as a picture, before anyone draws it: lanes, rows, boxes, cells, messages.
 
 All that is shown is decided here, so that every form (SVG, terminal text, HTML) has the same
-content.  A row is a state; a box stands in each lane in which the step changed something (in every
-lane at the start); what belongs to no lane is in the column of shared state.
+content.  A row is a state; a box stands in each lane in which the step changed something that is
+shown there (in every lane at the start); what belongs to no lane is in the column of shared state.
 """
 
 from __future__ import annotations
@@ -27,15 +27,29 @@ class LogCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """What one lane shows in one row: log, marks by offset, and lines of text.
+class Mark:
+    """A name at an offset of the log; `changed` when it was elsewhere before."""
 
-    A line is (text, changed).
-    """
+    name: str
+    offset: int
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text in a box; `changed` when the step made it so."""
+
+    text: str
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What one lane shows in one row: log, marks at offsets of it, lines of text."""
 
     log: tuple[LogCell, ...] | None
-    marks: tuple[tuple[str, int], ...]
-    lines: tuple[tuple[str, bool], ...]
+    marks: tuple[Mark, ...]
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +68,40 @@ class Picture:
 
     title: str
     lanes: tuple[str, ...]
-    shared: bool
     rows: tuple[Row, ...]
     ending: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The lanes in order, then the shared column where something is in it."""
+        shared = any(SHARED in row.boxes for row in self.rows)
+        return (*range(len(self.lanes)), *([SHARED] if shared else []))
+
+    def name(self, column: int) -> str:
+        """What a column is called."""
+        return "shared" if column == SHARED else self.lanes[column]
 
 
 SHARED = -1
 
 
-def picture(viewer: Viewer, trace: Trace, violation: Violation | None) -> Picture:
-    """The picture of a trace, with what it violates at the end."""
+def picture(viewer: Viewer, trace: Trace, violation: Violation | None, title: str = "") -> Picture:
+    """The picture of a trace, with what it violates at the end; `title` says more than the model."""
     program = viewer.program
     rows = [_first(viewer, trace.initial)]
     before = trace.initial
     for number, step in enumerate(trace.steps, 1):
         rows.append(_row(viewer, number, before, step))
         before = step.state
-    shared = any(SHARED in row.boxes for row in rows)
-    return Picture(
-        f"{program.spec}, model {program.model}", viewer.lanes, shared, tuple(rows), _ending(violation)
-    )
+    head = f"{program.spec}, model {program.model}" + (f", {title}" if title else "")
+    return Picture(head, viewer.lanes, tuple(rows), _ending(violation))
 
 
 def _ending(violation: Violation | None) -> tuple[str, ...]:
     if violation is None:
         return ()
-    lines = [f"{violation.kind} {violation.name}" if violation.kind != violation.name else violation.kind]
+    name = f"{violation.kind} {violation.name}" if violation.kind != violation.name else violation.kind
+    lines = [f"violated: {name}"]
     if violation.blame is not None:
         bound = ", ".join(f"{name} = {value}" for name, value in violation.blame.bindings)
         lines += [f"because {f'for {bound}: ' if bound else ''}{violation.blame.text}"]
@@ -92,19 +114,19 @@ def _first(viewer: Viewer, state: State) -> Row:
     for lane in range(len(viewer.lanes)):
         box = _box(viewer, None, state, lane, ())
         boxes[lane] = Box(box.log, box.marks, (*_initial_lines(viewer, state, lane), *box.lines))
-    lines = tuple((f"{name} = {value}", False) for name, value in _shared(viewer, state))
+    lines = tuple(Line(f"{name} = {value}") for name, value in _shared(viewer, state))
     if lines:
         boxes[SHARED] = Box(None, (), lines)
     return Row(0, "initial state", boxes, None)
 
 
-def _initial_lines(viewer: Viewer, state: State, lane: int) -> Iterable[tuple[str, bool]]:
+def _initial_lines(viewer: Viewer, state: State, lane: int) -> Iterable[Line]:
     for slot, variable in enumerate(viewer.program.variables):
         kind, value = variable.type, state[slot]
         if viewer.is_lane_variable(slot) and variable.name not in viewer.hidden:
             assert isinstance(kind, Map)
             assert isinstance(value, tuple)
-            yield f"{variable.name} = {show(value[lane], kind.value)}", False
+            yield Line(f"{variable.name} = {show(value[lane], kind.value)}")
 
 
 def _shared(viewer: Viewer, state: State) -> Iterable[tuple[str, str]]:
@@ -120,44 +142,47 @@ def _row(viewer: Viewer, number: int, before: State, step: Step) -> Row:
         if change.variable not in viewer.hidden:
             by_lane.setdefault(_lane_of(viewer, slots[change.variable], change), []).append(change)
     arrow = viewer.arrow(before, step)
-    for lane in arrow or ():
-        by_lane.setdefault(lane, [])
-    boxes = {
-        lane: _box(viewer, before, step.state, lane, found)
-        if lane != SHARED
-        else Box(None, (), _lines(found))
-        for lane, found in sorted(by_lane.items())
-    }
+    boxes = {}
+    for lane in range(len(viewer.lanes)):
+        box = _box(viewer, before, step.state, lane, by_lane.get(lane, ()))
+        if _has_news(box) or lane in (arrow or ()):
+            boxes[lane] = box
+    if SHARED in by_lane:
+        boxes[SHARED] = Box(None, (), tuple(_line(change, change.path) for change in by_lane[SHARED]))
     return Row(number, str(step), boxes, arrow)
 
 
+def _has_news(box: Box) -> bool:
+    cells = any(cell.fresh or cell.lost for cell in box.log or ())
+    return cells or any(item.changed for item in (*box.marks, *box.lines))
+
+
 def _lane_of(viewer: Viewer, slot: int, change: Change) -> int:
-    kind = viewer.program.variables[slot].type
-    if not (viewer.is_lane_variable(slot) and isinstance(kind, Map)):
+    if not viewer.is_lane_variable(slot):
         return SHARED
     key = change.path[len(change.variable) + 1 :].split("]", 1)[0]
     return viewer.lanes.index(key)
 
 
-def _lines(found: Iterable[Change]) -> tuple[tuple[str, bool], ...]:
-    return tuple((f"{change.path}: {change.before} → {change.after}", True) for change in found)
+def _line(change: Change, path: str) -> Line:
+    return Line(f"{path}: {change.before} → {change.after}", changed=True)
 
 
 def _box(viewer: Viewer, before: State | None, after: State, lane: int, found: Iterable[Change]) -> Box:
-    log = viewer.log(after, lane)
-    old = viewer.log(before, lane) if before is not None else log
-    marks = tuple(sorted(viewer.marks(after, lane).items(), key=lambda mark: (mark[1], mark[0])))
-    lines = [(_short(change, viewer.lanes[lane]), True) for change in found]
-    was = viewer.labels(before, lane) if before is not None else {}
-    for name, value in viewer.labels(after, lane).items():
-        lines.append((f"{name}: {value}", was.get(name, value) != value))
-    return Box(_log(old, log), marks, tuple(lines))
+    old = before if before is not None else after
+    was = viewer.marks(old, lane)
+    at = sorted(viewer.marks(after, lane).items(), key=lambda mark: (mark[1], mark[0]))
+    marks = tuple(Mark(name, offset, was.get(name) != offset) for name, offset in at)
+    own = f"[{viewer.lanes[lane]}]"  # `hw[r1]: 0 → 1` is `hw: 0 → 1` in the lane of r1
+    lines = [_line(change, change.path.replace(own, "", 1)) for change in found]
+    labels, now = viewer.labels(old, lane), viewer.labels(after, lane)
+    for name in dict.fromkeys((*now, *labels)):
+        lines.append(_label(name, labels.get(name, "undefined"), now.get(name, "undefined")))
+    return Box(_log(viewer.log(old, lane), viewer.log(after, lane)), marks, tuple(lines))
 
 
-def _short(change: Change, lane: str) -> str:
-    """A change as its own lane shows it: `hw[r1]: 0 → 1` is `hw: 0 → 1`."""
-    path = change.path.replace(f"[{lane}]", "", 1)
-    return f"{path}: {change.before} → {change.after}"
+def _label(name: str, was: str, now: str) -> Line:
+    return Line(f"{name}: {was} → {now}", changed=True) if was != now else Line(f"{name}: {now}")
 
 
 def _log(old: tuple[Cell, ...] | None, new: tuple[Cell, ...] | None) -> tuple[LogCell, ...] | None:

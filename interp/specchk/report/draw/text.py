@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.report.draw.picture import SHARED, Box, LogCell, Picture, Row
+from specchk.report.draw.picture import Box, LogCell, Picture, Row
 
 
 def text(picture: Picture) -> str:
@@ -20,21 +20,17 @@ def _row(picture: Picture, row: Row) -> Iterator[str]:
     if row.arrow is not None:
         source, target = row.arrow
         yield f"       message {picture.lanes[source]} -> {picture.lanes[target]}"
-    for lane, box in row.boxes.items():
-        name = "shared" if lane == SHARED else picture.lanes[lane]
-        yield from _box(name, box)
+    for column in picture.columns:
+        if column in row.boxes:
+            yield from _box(picture.name(column), row.boxes[column])
 
 
 def _box(name: str, box: Box) -> Iterator[str]:
-    head = f"     {name}"
-    if box.log is not None:
-        marks = " ".join(f"{mark}={offset}" for mark, offset in box.marks)
-        head += f"  log [{'|'.join(_cell(cell) for cell in box.log)}]" + (f"  {marks}" if marks else "")
-    elif box.marks:
-        head += "  " + " ".join(f"{mark}={offset}" for mark, offset in box.marks)
-    yield head
-    for line, changed in box.lines:
-        yield f"       {'*' if changed else ' '} {line}"
+    marks = " ".join(f"{'*' if mark.changed else ''}{mark.name}={mark.offset}" for mark in box.marks)
+    log = f"log [{'|'.join(_cell(cell) for cell in box.log)}]" if box.log is not None else ""
+    yield "  ".join(part for part in (f"     {name}", log, marks) if part)
+    for line in box.lines:
+        yield f"       {'*' if line.changed else ' '} {line.text}"
 
 
 def _cell(cell: LogCell) -> str:

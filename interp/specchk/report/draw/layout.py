@@ -1,0 +1,225 @@
+"""Where everything of a picture stands, in points: numbers only, independent of any font.
+
+Values are set in a monospaced font, ten points high and so six points wide (0.602 em in the widest
+of the usual ones), so a line of `CHARS` characters fits its box whatever machine draws or shows
+it.  A box has the fixed width of its lane and is a stack of strips of known height: rows of cells,
+rows of marks under them, lines of text.
+
+Invariants: boxes of one lane do not overlap, boxes of two lanes are `GAP` apart, x grows with the
+lane and y with the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from specchk.report.draw.picture import Box, LogCell, Mark, Picture, Row
+
+CHAR = 6.1  # width of a character of text
+SMALL = 5.0  # width of a character of a mark
+CHARS = 36
+INNER = 220  # CHARS * CHAR, rounded up
+PAD = 6
+BOX = INNER + 2 * PAD
+GAP = 44
+COLUMN = BOX + GAP
+TITLE = 228  # the column of the steps' titles
+TITLE_CHARS = 32
+LINE = 13
+CELL = 20  # a cell's height
+MARK = 12
+ROW_GAP = 16
+HEAD = 56  # the first row begins below the heads
+_WIDEST_CELL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells side by side, each `width` wide."""
+
+    cells: tuple[LogCell, ...]
+    width: int
+    height: int = CELL + 4
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMark:
+    """A mark's text from `x` (of the box's inner left) on; the first at a boundary points at it."""
+
+    x: int
+    width: int
+    text: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Marks in a row, left to right."""
+
+    marks: tuple[PlacedMark, ...]
+    height: int = MARK
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One line of text."""
+
+    text: str
+    changed: bool
+    height: int = LINE
+
+
+Strip = Cells | Marks | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A box with its place: `x` and `y` are its centre, y downwards."""
+
+    row: int
+    column: int
+    x: int
+    y: int
+    height: int
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """The title of a row, in lines, at its left; `y` is its centre."""
+
+    row: int
+    y: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A picture with places; `x_of` is the centre of each column."""
+
+    picture: Picture
+    x_of: dict[int, int]
+    titles: tuple[Titled, ...]
+    boxes: tuple[Placed, ...]
+    ending: tuple[str, ...]
+    ending_y: int
+    height: int
+
+    @property
+    def width(self) -> int:
+        """From the left of the titles to the right of the last column."""
+        return TITLE + COLUMN * max(len(self.x_of), 1)
+
+
+def layout(picture: Picture) -> Layout:
+    """Give everything its place."""
+    x_of = {column: TITLE + COLUMN * index + COLUMN // 2 for index, column in enumerate(picture.columns)}
+    cell = _cell_width(picture)
+    titles: list[Titled] = []
+    boxes: list[Placed] = []
+    y = HEAD
+    for row in picture.rows:
+        title = title_lines(row)
+        strips = {column: tuple(_strips(box, cell)) for column, box in row.boxes.items()}
+        heights = {column: _height(found) for column, found in strips.items()}
+        tall = max([*heights.values(), LINE * len(title)])
+        middle = y + tall // 2
+        titles.append(Titled(row.number, middle, title))
+        boxes += [
+            Placed(row.number, column, x_of[column], middle, heights[column], strips[column])
+            for column in picture.columns if column in strips
+        ]  # fmt: skip
+        y += tall + ROW_GAP
+    ending = tuple(part for line in picture.ending for part in wrapped(line, 90))
+    tall = LINE * len(ending) + 2 * PAD if ending else 0
+    return Layout(picture, x_of, tuple(titles), tuple(boxes), ending, y + tall // 2, y + tall)
+
+
+def title_lines(row: Row) -> tuple[str, ...]:
+    """A row's title with its number, broken at a parenthesis, a comma or an underscore."""
+    return tuple(wrapped(f"{row.number:>2} {row.title}", TITLE_CHARS, indent="     "))
+
+
+def wrapped(text: str, width: int, indent: str = "  ") -> Iterator[str]:
+    """Lines of at most `width` characters, broken at spaces, else within names, else anywhere."""
+    lead = ""
+    while len(lead) + len(text) > width:
+        room = width - len(lead)
+        cut = next((at for at in (_last(kind, text, room) for kind in _BREAKS) if at > room // 3), room)
+        yield lead + text[:cut].rstrip()
+        text, lead = text[cut:].lstrip(), indent
+    yield lead + text
+
+
+_BREAKS = (re.compile(r" "), re.compile(r"(?=\()|(?<=[_,.])"))
+
+
+def _last(kind: re.Pattern[str], text: str, room: int) -> int:
+    return max((found.end() for found in kind.finditer(text, 0, room + 1) if found.end() <= room), default=0)
+
+
+def _height(strips: tuple[Strip, ...]) -> int:
+    return sum(strip.height for strip in strips) + PAD
+
+
+def _cell_width(picture: Picture) -> int:
+    boxes = [box for row in picture.rows for box in row.boxes.values()]
+    longest = max((len(cell_text(cell)) for box in boxes for cell in box.log or ()), default=0)
+    return min(max(30, round(CHAR * longest) + 8), _WIDEST_CELL)
+
+
+def cell_text(cell: LogCell) -> str:
+    """What stands in a cell; too long a text is cut, the lines below have it whole."""
+    text = cell.cell.text + (" ✗" if cell.lost else "")
+    most = int((_WIDEST_CELL - 8) / CHAR)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _strips(box: Box, cell: int) -> Iterator[Strip]:
+    if box.log is not None:
+        yield from _log(box.log, box.marks, cell)
+    elif box.marks:
+        yield from _texts("  ".join(f"{mark.name} {mark.offset}" for mark in box.marks), changed=False)
+    for line in box.lines:
+        yield from _texts(line.text, changed=line.changed)
+
+
+def _texts(text: str, *, changed: bool) -> Iterator[Text]:
+    for part in wrapped(text, CHARS):
+        yield Text(part, changed)
+
+
+def _log(log: tuple[LogCell, ...], marks: tuple[Mark, ...], width: int) -> Iterator[Strip]:
+    """Cells in rows as wide as the box; under each boundary the marks that stand there."""
+    fit = INNER // width
+    if not log:
+        yield Text("empty log", changed=False)
+    for first in range(0, max(len(log), 1), fit):
+        part = log[first : first + fit]
+        if part:
+            yield Cells(part, width)
+        last = first + fit >= len(log)
+        here = [m for m in marks if first <= m.offset < first + fit or (last and m.offset >= first + fit)]
+        at = [min(mark.offset - first, len(part)) * width for mark in here]
+        yield from _mark_rows(list(zip(here, at, strict=True)), len(log))
+
+
+def _mark_rows(marks: list[tuple[Mark, int]], length: int) -> Iterator[Marks]:
+    """Marks side by side where there is room, else in further rows; beyond the log with their offset."""
+    rows: list[list[PlacedMark]] = []
+    pointed: dict[int, int] = {}  # a boundary, and where the last mark at it ends
+    for mark, at in marks:
+        text = mark.name + (f"={mark.offset}" if mark.offset > length else "")
+        text = text if at in pointed else f"▲{text}"
+        width = round(SMALL * len(text)) + 6
+        x = min(pointed.get(at, at), INNER - width)
+        free = next((row for row in rows if row[-1].x + row[-1].width <= x), None)
+        if free is None:
+            rows.append(free := [])
+            x = min(at, INNER - width)
+        free.append(PlacedMark(max(0, x), width, text, mark.changed))
+        pointed[at] = x + width
+    for row in rows:
+        yield Marks(tuple(row))
