@@ -84,15 +84,18 @@ def survey(checked: CheckedSpec, model: str) -> None:
 
 
 def _bounded(program: Program) -> None:
-    """Refuse variables left to `init` that have more values than can be tried one by one."""
+    """Refuse more choices of initial values than can be tried one by one."""
     tries = 1
     for start, variable in zip(program.starts, program.variables, strict=True):
-        if start.value is None and start.choices is None:
+        if start.choices is not None:
+            chosen = _fold(start.choices)
+            tries *= len(chosen) if isinstance(chosen, tuple) else 1
+        elif start.value is None:
             tries *= cardinality(variable.type)
-            if tries > MAX_TRIES:
-                message = f"`init` would have to try {tries} values for what is left open up to here"
-                hint = f"give `{variable.name}` a value (`= e`) or choices (`in e`)"
-                raise SpecError([Diagnostic("S510", message, variable.span, hint)])
+        if tries > MAX_TRIES:
+            message = f"there are {tries} ways to begin, up to this variable, too many to try"
+            hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
+            raise SpecError([Diagnostic("S510", message, variable.span, hint)])
 
 
 def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:
