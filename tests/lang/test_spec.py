@@ -222,3 +222,22 @@ def test_what_a_place_takes_is_accepted(line: str, findings: Findings) -> None:
     text = text.replace("    properties\n", "")
     found = findings(text + "def first_of(): Replica = choose r in Replica: true\n" + line + "\n")
     assert {d.code for d in found} <= {"S601"}
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        ("hw'[r1_of()] = 1\n    hw'[r1_of()] = 2", ["S404"]),
+        ("any r in Replica:\n        hw'[r] = 1\n        hw'[r] = 2", ["S404"]),
+        ("any r in Replica: hw'[r] = 1\n    any r in Replica: hw'[r] = 2", []),
+        ("any r in Replica: hw'[r] = 1\n    hw' = hw", []),
+        ("when phase == idle:\n        phase' = busy\n    phase' = idle", ["S404"]),
+        ("either: phase' = busy\n    or: phase' = idle", []),
+    ],
+)
+def test_only_what_is_certainly_one_place_is_an_error(
+    body: str, codes: list[str], findings: Findings
+) -> None:
+    """Two binders of one name are two names; what may turn out equal is found by the engines."""
+    helper = "def r1_of(): Replica = choose r in Replica: true\n"
+    assert [d.code for d in findings(f"{BASE}{helper}action a():\n    {body}\n")] == codes

@@ -6,7 +6,7 @@ from specchk.lang import decls, tree
 from specchk.lang.check import Checker
 from specchk.lang.check_base import Context
 from specchk.lang.diagnostics import nearest
-from specchk.lang.levels import Level, Levels
+from specchk.lang.levels import Level, Levels, children
 from specchk.lang.source import Span
 from specchk.lang.spec import Spec
 from specchk.lang.types import BOOL, UNKNOWN, Option, Set, Sort, Type, show, unbounded_part
@@ -214,14 +214,16 @@ class Statements:
                 inner = self.checker.bind(stmt.binders, context)
                 for binder in stmt.binders:
                     self._state(binder.domain)
-                assigned = self.block(stmt.body, inner, assigned)
+                assigned = _in_scope(self.block(stmt.body, inner, assigned), context)
             case decls.Either():
                 assigned = _merge([self.block(branch, context, assigned) for branch in stmt.branches])
+                assigned = _in_scope(assigned, context)
             case decls.When():
                 self.checker.boolean(stmt.condition, context)
                 self._state(stmt.condition)
                 then = self.block(stmt.then, context, assigned)
                 assigned = _merge([then, self.block(stmt.orelse, context, assigned)])
+                assigned = _in_scope(assigned, context)
             case decls.Skip():
                 pass
         return context, assigned
@@ -264,6 +266,17 @@ class Statements:
                 hint = "keep one assignment, or put them into branches"
                 self.checker.report.add("S404", stmt.span, message, hint, [(first, "first assigned here")])
         return [*assigned, (name, stmt.path, stmt.span)]
+
+
+def _in_scope(assigned: list[Place], context: Context) -> list[Place]:
+    """The places whose indices still mean what they meant, once inner names are gone."""
+    return [place for place in assigned if all(_means_the_same(node, context) for node in place[1])]
+
+
+def _means_the_same(node: tree.Node, context: Context) -> bool:
+    if isinstance(node, tree.Name) and node.qualifier is None:
+        return node.text in context.locals or node.text in context.spec.declared
+    return all(_means_the_same(part, context) for part in children(node))
 
 
 def _same_place(a: tuple[tree.Accessor, ...], b: tuple[tree.Accessor, ...]) -> bool:
