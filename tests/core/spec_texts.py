@@ -65,6 +65,10 @@ def small_specs(draw: st.DrawFn) -> str:
         text += "deadlock ok\n"
     if draw(st.integers(0, 3)) == 0:
         text += "constraint small: x < 3\n"
+    if draw(st.booleans()):
+        text += "step invariant rises: x' >= x\n"
+    if draw(st.booleans()):
+        text += "reachable seen: x == 3 and (exists a in R: a in t)\n"
     return text + MODEL
 
 

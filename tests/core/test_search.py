@@ -53,17 +53,23 @@ def walks(naive: Naive, instance: Instance, trace: Trace) -> bool:
 
 
 def violations(naive: Naive) -> dict[str, int]:
-    """The shortest way to each kind of violation that a search looks for, by breadth."""
+    """The shortest way to each kind of violation that a search looks for, by breadth; -1 without one."""
     found: dict[str, int] = {}
     deadlock_ok = bool(naive.spec.deadlock)
+    seen = naive.spec.properties.get("seen")
+    if seen is not None and not any(inside(naive, s) and naive.holds(seen, s) for _, s in bfs(naive)):
+        found["unreachable"] = -1
     for steps, state in bfs(naive):
         if not naive.holds(naive.spec.properties["safe"], state):
             found.setdefault("invariant", steps)
         if not inside(naive, state):
             continue
         try:
-            if not naive.successors(state) and not deadlock_ok and not cuts(naive, state):
+            successors = naive.successors(state)
+            if not successors and not deadlock_ok and not cuts(naive, state):
                 found.setdefault("deadlock", steps)
+            if "rises" in naive.spec.properties and any(after["x"] < state["x"] for _, after in successors):
+                found.setdefault("step invariant", steps + 1)
         except Nothing:
             found.setdefault("undefined", steps)
     return found
@@ -90,18 +96,20 @@ def test_a_search_finds_what_a_naive_one_finds_in_as_few_steps(text: str) -> Non
     wanted = violations(naive)
     found: dict[str, int] = {}
     for violation in outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ():
-        assert violation.trace is not None
-        assert walks(naive, instance, violation.trace)
-        steps = len(violation.trace.steps)
+        steps = -1
+        if violation.trace is not None:
+            assert walks(naive, instance, violation.trace)
+            steps = len(violation.trace.steps)
         found[violation.kind] = min(found.get(violation.kind, steps), steps)
     assert found == wanted
     assert outcome.statistics.distinct == len({s for _, s in bfs(naive) if inside(naive, s)})
     first_only = search(instance.program, PLAIN)
     assert isinstance(first_only.verdict, Violated) == bool(wanted)
-    if wanted:
+    lengths = [steps for steps in wanted.values() if steps >= 0]
+    if lengths:
         trace = first(first_only).trace
         assert trace is not None
-        assert len(trace.steps) == min(wanted.values())
+        assert len(trace.steps) == min(lengths)
 
 
 @settings(max_examples=40)
@@ -116,20 +124,28 @@ def test_symmetry_changes_counts_but_no_verdict(text: str) -> None:
         naive = Naive(check("test.spec", text), sized.model)
         plain, reduced = search(sized.program, ALL), search(sized.program, replace(ALL, symmetry=True))
         lengths = [
-            {(v.kind, v.name): len(v.trace.steps) for v in o.verdict.violations if v.trace is not None}
+            {(v.kind, v.name): len(v.trace.steps) if v.trace else -1 for v in o.verdict.violations}
             if isinstance(o.verdict, Violated)
             else {}
             for o in (plain, reduced)
         ]
         assert lengths[0] == lengths[1]
         for violation in reduced.verdict.violations if isinstance(reduced.verdict, Violated) else ():
-            assert violation.trace is not None
+            if violation.trace is None:
+                continue
             assert walks(naive, sized, violation.trace)
+            if violation.kind == "step invariant":
+                before, after = (plain_state(sized, state) for state in violation.trace.states[-2:])
+                assert after["x"] < before["x"]
             if violation.kind == "invariant":
                 assert not naive.holds(
                     naive.spec.properties["safe"], plain_state(sized, violation.trace.last)
                 )
         assert plain.statistics.depth == reduced.statistics.depth
+        assert [name for name, _ in plain.witnesses] == [name for name, _ in reduced.witnesses]
+        for (_, trace), (_, other) in zip(plain.witnesses, reduced.witnesses, strict=True):
+            assert walks(naive, sized, other)
+            assert len(trace.steps) == len(other.steps)
         assert plain.statistics.distinct == orbits(sized, reduced.statistics.distinct)
 
 
