@@ -48,16 +48,16 @@ def test_help_loads_no_heavy_library() -> None:
 
 
 def test_ctrl_c_ends_a_long_run_as_inconclusive(long: Path) -> None:
-    """SIGINT: the report so far, exit code 21, no traceback."""
-    running = process("run", "long.spec")
-    time.sleep(1.5)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=20)
-    if b"inconclusive" not in out:  # the signal came before the search did
-        assert err == b"interrupted\n"
-    else:
-        assert b"inconclusive: it was interrupted: long, model m" in out
-        assert err == b""
+    """SIGINT in the search: the report so far, exit code 21, no traceback (a busy machine starts late)."""
+    for wait in (2, 6, 18):
+        running = process("run", "long.spec")
+        time.sleep(wait)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+        if out:
+            break
+    assert b"inconclusive: it was interrupted: long, model m" in out
+    assert err == b""
     assert running.returncode == 21
 
 

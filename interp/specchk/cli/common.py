@@ -21,6 +21,7 @@ from specchk.lang.diagnostics import Diagnostic, SpecError, render
 from specchk.lang.frontend import CheckedSpec, check
 
 F = TypeVar("F", bound=Callable[..., Any])
+MOST_SHOWN = 20  # diagnostics printed as text; --json has all
 _UNITS = MappingProxyType({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
 
 
@@ -108,7 +109,9 @@ def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
         print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "diagnostics": found,
                     "exit_code": int(Exit.REJECTED)})  # fmt: skip
     else:
-        echo("\n".join(render(diagnostic) for diagnostic in diagnostics), err=True)
+        echo("\n".join(render(diagnostic) for diagnostic in diagnostics[:MOST_SHOWN]), err=True)
+        if len(diagnostics) > MOST_SHOWN:
+            echo(f"... and {len(diagnostics) - MOST_SHOWN} more", err=True)
         count = len(diagnostics)
         code = diagnostics[0].code
         echo(f"{count} error{'s' * (count > 1)}; `specchk explain {code}` says more", err=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from specchk.lang import decls, tree
 from specchk.lang.diagnostics import Report, nearest
+from specchk.lang.source import Span
 from specchk.lang.spec import Spec
 
 
@@ -37,7 +38,7 @@ def fixed(
     if name is not None and name not in spec.models:
         report.add(
             "S504",
-            None,
+            Span(spec.source, 0, 0),
             f"{spec.source.path} has no model `{name}`",
             nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}",
         )

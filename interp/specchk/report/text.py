@@ -6,7 +6,7 @@ then, for each step, its action and only the places it changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from specchk.core.scenario import ScenarioResult
@@ -24,6 +24,8 @@ from specchk.core.verdict import (
 from specchk.ir.footprint import switched_off
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
+
+BRANCHES_SHOWN = 3
 
 
 def headline(outcome: Outcome) -> str:
@@ -67,7 +69,8 @@ def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and what limited it."""
     numbers = outcome.statistics
     rate = numbers.distinct / numbers.seconds if numbers.seconds > 0 else 0
-    counts = f"{numbers.distinct} states, {numbers.generated} transitions, depth {numbers.depth}"
+    states = f"{numbers.distinct} state{_s(numbers.distinct)}"
+    counts = f"{states}, {numbers.generated} transition{_s(numbers.generated)}, depth {numbers.depth}"
     seed = f", seed {outcome.seed}" if outcome.seed is not None else ""
     lines = [
         f"{counts}, {numbers.seconds:.2f} s ({rate:.0f} states/s)",
@@ -75,8 +78,15 @@ def statistics(outcome: Outcome) -> list[str]:
     ]
     if numbers.horizon_cuts:
         horizons = ", ".join(outcome.program.horizons)
-        lines.append(f"bounded: {numbers.horizon_cuts} steps past {horizons} were not taken")
+        cuts = numbers.horizon_cuts
+        lines.append(
+            f"bounded: {cuts} step{_s(cuts)} past {horizons} {'was' if cuts == 1 else 'were'} not taken"
+        )
     return lines
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def checked(outcome: Outcome) -> list[str]:
@@ -110,10 +120,20 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
         for violation in outcome.verdict.violations:
             lines += ["", *violation_lines(outcome.program, violation, width)]
     if outcome.warnings:
-        lines += ["", *(f"warning: {warning}" for warning in outcome.warnings)]
+        lines += ["", *(f"warning: {warning}" for warning in _folded(outcome.warnings))]
     if command:
         lines += ["", f"next: {command}"]
     return "\n".join(lines)
+
+
+def _folded(warnings: Sequence[str]) -> list[str]:
+    """The warnings, of many branches never taken the first few: the verdict is what is to be seen."""
+    branches = [warning for warning in warnings if " the branch `" in warning]
+    if len(branches) <= BRANCHES_SHOWN + 1:
+        return list(warnings)
+    kept = [warning for warning in warnings if warning not in branches[BRANCHES_SHOWN:]]
+    more = len(branches) - BRANCHES_SHOWN
+    return [*kept, f"{more} more branches are never taken; --html shows them in the spec, --json lists them"]
 
 
 def violation_lines(program: Program, violation: Violation, width: int) -> list[str]:
