@@ -34,7 +34,7 @@ def command(files: Sequence[str], only_check: bool, show_diff: bool) -> None:
 
 
 def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
-    old = click.get_text_stream("stdin").read() if file == "-" else _read(file)
+    old = sys.stdin.read() if file == "-" else _read(file)
     new = format_source(old, file)
     if file == "-":
         echo(new, nl=False)
