@@ -111,6 +111,8 @@ class Asm:
     def shl(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
         """a << by, within `kind` where `a` is an int."""
         if isinstance(by, int):
+            if by < 0:
+                return 0  # only where control never comes
             if by == 0 or (isinstance(a, int) and a == 0):
                 return a
             if isinstance(a, int):
@@ -122,6 +124,8 @@ class Asm:
     def shr(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
         """a >> by, without sign, within `kind` where `a` is an int."""
         if isinstance(by, int):
+            if by < 0:
+                return 0  # only where control never comes
             if by == 0 or isinstance(a, int):
                 return a >> by if isinstance(a, int) else a
             return 0 if by >= a.type.width else self.b.lshr(a, self.val(by, a.type))

@@ -40,7 +40,7 @@ class Domains:
 
     def members(self, domain: Expr) -> list[Member] | None:
         """The candidates of a domain, ascending, where they are few; else None (use `each`)."""
-        kind = _item(domain.type)
+        kind = item_kind(domain)
         match domain:
             case Const():
                 items = domain.value
@@ -112,7 +112,7 @@ class Domains:
         self.copies //= max(1, len(live))
 
     def _loop(self, domain: Expr, body: Body) -> None:
-        kind = _item(domain.type)
+        kind = item_kind(domain)
         match domain:
             case Apply(op=Op.RANGE):
                 low, high = (self.value(arg) for arg in domain.args)
@@ -177,7 +177,7 @@ class Domains:
             present = self.asm.cmp("<", index, self.codes.length(source, items))
 
             def put(index: int = index) -> None:
-                item = self.codes.slot(source, items, index)
+                item = self.codes.convert(self.codes.slot(source, items, index), source.item, kind.item)
                 self.asm.b.store(self.asm.val(self.added(kind, self.asm.b.load(out), item), register(kind)), out)
 
             self.asm.when(present, put)
@@ -255,6 +255,15 @@ class Domains:
             present = self.asm.cmp("<", index, size)
             out = self.asm.bor(out, self.asm.select(present, bit, 0, shape))
         return out
+
+
+def item_kind(domain: Expr) -> Type:
+    """The type of the items that a domain is enumerated with."""
+    if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
+        return domain.args[0].type
+    if isinstance(domain, Apply) and domain.op is Op.BAG_ITEMS:
+        return _item(domain.args[0].type)
+    return _item(domain.type)
 
 
 def _item(kind: Type) -> Type:

@@ -20,11 +20,12 @@ from specchk.ir.nodes import (
 )  # fmt: skip
 from specchk.core.values import universe
 from specchk.ir.types import Int, Map, Option, Set, Type, Union
+from specchk.ir.typing import result_type
 from specchk.native.asm import I1, I64, Asm, Val, code_type
 from specchk.native.codes import Codes, constant, register
-from specchk.native.domains import Domains
+from specchk.native.domains import Domains, item_kind
 from specchk.native.layout import WORD, Layout, key_count, mask
-from specchk.native.operators import RULES, singleton
+from specchk.native.operators import PARTS, RULES, singleton
 from specchk.native.totality import Facts
 
 CHEAP = 24  # plain parts of at most this cost are computed without a branch
@@ -43,7 +44,7 @@ class Expressions:
         self.domains = Domains(asm, self.codes, self.value)
         self.before: list[Val] = []
         self.after: list[Val] = []
-        self.locals: dict[int, Val] = {}
+        self.locals: dict[int, tuple[Val, Type]] = {}
         self.undefined = asm.block("undefined")
         self.beyond = self.undefined
 
@@ -59,9 +60,10 @@ class Expressions:
             case Var():
                 return self._variable(expr)
             case Local():
-                return self.locals[expr.slot]
+                value, kind = self.locals[expr.slot]
+                return self.codes.convert(value, kind, expr.type)
             case Apply():
-                return RULES[expr.op](self, expr)
+                return self._applied(expr)
             case And():
                 return self._junction(expr.parts, stop_at=False)
             case Or():
@@ -79,7 +81,7 @@ class Expressions:
             case MapOf():
                 return self._map_of(expr)
             case Let():
-                self.locals[expr.local.slot] = self.value(expr.value)
+                self.bind(expr.local, self.value(expr.value), expr.value.type)
                 return self.of_type(expr.body, expr.type)
             case Case():
                 return self._case(expr)
@@ -92,6 +94,17 @@ class Expressions:
                 return self.of_type(expr.body, expr.type)
             case _:
                 assert_never(expr)
+
+    def bind(self, local: Local, value: Val, kind: Type) -> None:
+        """Give a name a held value, of a type at most as wide as the name's."""
+        self.locals[local.slot] = (value, kind)
+
+    def _applied(self, expr: Apply) -> Val:
+        """A part of an argument has the argument's type for it; passes may have narrowed that."""
+        value = RULES[expr.op](self, expr)
+        if expr.op in PARTS and (found := result_type(expr.op, expr.args, expr.data)) != expr.type:
+            return self.codes.convert(value, found, expr.type)
+        return value
 
     def count(self, point: int) -> None:
         """Count an execution of a coverage point."""
@@ -169,20 +182,20 @@ class Expressions:
     def _arm(self, expr: Case, kind: Type, value: Val, tag: int, local: Local | None, body: Expr) -> Val:
         if local is not None:
             if isinstance(kind, Option):
-                self.locals[local.slot] = self.codes.unwrapped(kind, value)
+                self.bind(local, self.codes.unwrapped(kind, value), kind.item)
             else:
                 assert isinstance(kind, Union)
-                self.locals[local.slot] = self.codes.payload(kind, value, tag)
+                self.bind(local, self.codes.payload(kind, value, tag), kind.variants[tag][1])
         return self.of_type(body, expr.type)
 
     # ------------------------------------------------------------ binding
 
     def _quantifier(self, expr: Quantifier) -> Val:
-        stop_at, slot = not expr.every, expr.local.slot
+        stop_at, kind = not expr.every, item_kind(expr.domain)
         if self.light(expr.body) and (found := self.domains.members(expr.domain)) is not None:
             result: Val = expr.every
             for present, item in found:
-                self.locals[slot] = item
+                self.bind(expr.local, item, kind)
                 body = self.value(expr.body)
                 if expr.every:
                     result = self.asm.both(result, self.asm.either(self.asm.negate(present), body))
@@ -193,7 +206,7 @@ class Expressions:
         done = self.asm.block("decided")
 
         def visit(item: Val) -> None:
-            self.locals[slot] = item
+            self.bind(expr.local, item, kind)
             body = self.value(expr.body)
             self.asm.leave_if(body if stop_at else self.asm.negate(body), done)
 
@@ -204,13 +217,14 @@ class Expressions:
         return self.asm.b.load(answer)
 
     def _choose(self, expr: Choose) -> Val:
-        kind = register(expr.type)
-        answer, done = self.asm.cell(kind), self.asm.block("chosen")
+        kind, shape = item_kind(expr.domain), register(expr.type)
+        answer, done = self.asm.cell(shape), self.asm.block("chosen")
 
         def visit(item: Val) -> None:
-            self.locals[expr.local.slot] = item
+            self.bind(expr.local, item, kind)
             body = self.value(expr.body)
-            self.asm.b.store(self.asm.val(item, kind), answer)
+            chosen = self.codes.convert(item, kind, expr.type)
+            self.asm.b.store(self.asm.val(chosen, shape), answer)
             self.asm.leave_if(body, done)
 
         self.domains.each(expr.domain, visit)
@@ -224,7 +238,7 @@ class Expressions:
             local, domain = expr.binders[depth]
 
             def visit(item: Val) -> None:
-                self.locals[local.slot] = item
+                self.bind(local, item, item_kind(domain))
                 self._gathered(expr, depth + 1, add)
 
             self.domains.each(domain, visit)
@@ -281,27 +295,27 @@ class Expressions:
             return None
         result: Val = out
         for present, item in found:
-            self.locals[local.slot] = item
+            self.bind(local, item, item_kind(domain))
             wanted = present if expr.condition is None else self.asm.both(present, self.value(expr.condition))
             made = singleton(self, kind, self.of_type(expr.body, kind.item))
             result = self.asm.bor(result, self.asm.select(wanted, made, 0, register(kind)))
         return result
 
     def _map_of(self, expr: MapOf) -> Val:
-        kind, slot = expr.type, expr.local.slot
+        kind = expr.type
         assert isinstance(kind, Map)
         shape, count = register(kind), key_count(kind)
         if count <= UNROLLED_KEYS:
             out: Val = 0
             for position, key in enumerate(sorted(universe(kind.key))):
-                self.locals[slot] = constant(kind.key, key)
+                self.bind(expr.local, constant(kind.key, key), kind.key)
                 item = self.of_type(expr.body, kind.value)
                 out = self.asm.bor(out, self.codes.placed(kind.value, item, self.codes.key_offset(kind, position), shape))
             return out
         cell = self.asm.cell(shape)
 
         def visit(rank: Val) -> None:
-            self.locals[slot] = self.codes.nth(kind.key, rank)
+            self.bind(expr.local, self.codes.nth(kind.key, rank), kind.key)
             placed = self.codes.placed(
                 kind.value, self.of_type(expr.body, kind.value), self.codes.key_offset(kind, rank), shape
             )

@@ -151,7 +151,10 @@ def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
     value, found = e.value(key), key.type
     if isinstance(wanted, Bool | Enum | Sort):
         return e.asm.resize(value, I64)
-    e.asm.leave_if(e.asm.negate(e.codes.within(value, found, wanted)), e.undefined)
+    inside = e.codes.within(value, found, wanted)
+    e.asm.leave_if(e.asm.negate(inside), e.undefined)
+    if inside is False:
+        return 0
     return e.codes.rank(wanted, e.codes.convert(value, found, wanted))
 
 
@@ -256,8 +259,8 @@ def _card(e: Emitter, expr: Apply) -> Val:
 
 
 def _subsets(e: Emitter, expr: Apply) -> Val:
-    kind, inner = expr.type, expr.args[0].type
-    assert isinstance(kind, Set)
+    inner = expr.args[0].type
+    kind = Set(inner)
     set_size(kind)
     outside = e.asm.xor(e.value(expr.args[0]), mask(register(inner).width))
     out: Val = 0
@@ -496,6 +499,11 @@ def _negative(e: Emitter, expr: Apply) -> Val:
 def _same_width_not(e: Emitter, a: Val, b: Val, full: int) -> Val:
     return e.asm.band(a, e.asm.xor(b, full))
 
+
+# what these give is a part of an argument, or an argument's type with other content
+PARTS = frozenset(
+    {Op.FIELD, Op.GET, Op.MAP_GET, Op.SEQ_GET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX, Op.BAG_REMOVE, Op.SUBSETS}
+)  # fmt: skip
 
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {

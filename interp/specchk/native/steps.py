@@ -2,9 +2,8 @@
 
 As in `core.step`, a block is built from its first statement on, each statement continuing with what
 follows it, once for each way to go on.  A `Path` is one such way at build time: the words of the
-state after it and the block where the next way begins.  Where several ways join again (the end of a
-`when`, an `either`, an unrolled choice) the rest is built once: it learns from a number which way it
-came by and returns there.
+state after it and the block where the next way begins.  After a `when` without choices inside the two ways
+join, and the rest is built once; other alternatives get a copy of it each (or a loop around it).
 
 The plain guards at the head of an action are decided as soon as the parameters they mention are
 chosen, before the other parameters are enumerated.
@@ -26,6 +25,7 @@ from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality
 from specchk.native.asm import I1, I64, Asm, Val
 from specchk.native.codes import constant
+from specchk.native.domains import item_kind
 from specchk.native.expressions import Expressions, read_bits, write_bits
 from specchk.native.layout import WORD, Layout, field_offset, width
 from specchk.native.operators import check_index, key_position
@@ -126,7 +126,7 @@ class Steps(Expressions):
         count = cardinality(param.type)
 
         def instance(value: Val, next_: ir.Block) -> None:
-            self.locals[param.slot] = value
+            self.bind(param, value, param.type)
             self._params(rest, head, body, replace(path, next=next_))
 
         if self.domains.unrolls(count):
@@ -166,7 +166,7 @@ class Steps(Expressions):
         def following(p: Path) -> None:
             self.block(rest, p, then)
 
-        if rest and isinstance(stmt, Choice | Either | When):
+        if rest and isinstance(stmt, When) and _is_straight((stmt,)):
             joined = _Join(self, following)
             self._statement(stmt, path, joined.arrive)
             joined.emit()
@@ -178,13 +178,13 @@ class Steps(Expressions):
             case Guard():
                 self._guard(stmt.condition, path, then)
             case Bind():
-                self.locals[stmt.local.slot] = self.value(stmt.value)
+                self.bind(stmt.local, self.value(stmt.value), stmt.value.type)
                 then(path)
             case Unwrap():
                 kind, option = stmt.value.type, self.value(stmt.value)
                 assert isinstance(kind, Option)
                 self._only_if(self.codes.is_some(kind, option), path)
-                self.locals[stmt.local.slot] = self.codes.unwrapped(kind, option)
+                self.bind(stmt.local, self.codes.unwrapped(kind, option), kind.item)
                 then(path)
             case Assign():
                 self._assign(stmt, path, then)
@@ -211,7 +211,7 @@ class Steps(Expressions):
     def _choice(self, stmt: Choice, path: Path, then: Then) -> None:
         def body(item: Val) -> None:
             following = self.asm.block("next")
-            self.locals[stmt.local.slot] = item
+            self.bind(stmt.local, item, item_kind(stmt.domain))
             self.block(stmt.body, replace(path, next=following), then)
             self.asm.enter(following)
 
@@ -223,10 +223,12 @@ class Steps(Expressions):
         self.block(body, path, then)
 
     def _either(self, stmt: Either, path: Path, then: Then) -> None:
+        self.domains.copies *= len(stmt.branches)
         for point, branch in zip(stmt.points, stmt.branches, strict=True):
             following = self.asm.block("or")
             self._branch(point, branch, replace(path, next=following), then)
             self.asm.enter(following)
+        self.domains.copies //= len(stmt.branches)
         self.asm.goto(path.next)
 
     def _when(self, stmt: When, path: Path, then: Then) -> None:
@@ -334,7 +336,7 @@ class Steps(Expressions):
 
 
 class _Join:
-    """Where several ways go on alike: what follows is built once, with a number to find back."""
+    """Where the ways through a straight `when` meet: what follows is built once."""
 
     def __init__(self, steps: Steps, then: Then) -> None:
         self.steps = steps
@@ -357,16 +359,7 @@ class _Join:
         asm.enter(self.block)
         words = tuple(self._merged([path.words[i] for path, _ in self.ways]) for i in range(len(self.ways[0][0].words)))
         claims = self._claims()
-        way = self._merged(list(range(len(self.ways))))
-        back = asm.block("back")
-        self.then(Path(words, claims, back))
-        asm.enter(back)
-        if isinstance(way, int):
-            asm.goto(self.ways[0][0].next)
-            return
-        switch = asm.b.switch(way, self.ways[0][0].next)
-        for index, (path, _) in enumerate(self.ways[1:], 1):
-            switch.add_case(ir.Constant(I64, index), path.next)
+        self.then(Path(words, claims, self.ways[0][0].next))
 
     def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
         first = values[0]
@@ -386,6 +379,15 @@ class _Join:
             keys = tuple(self._merged([key if h else 0 for h in here]) for key in claim.path)
             merged.append(claim if all(here) else Claim(claim.slot, keys, made))
         return tuple(merged)
+
+
+def _is_straight(body: Block) -> bool:
+    """Whether a block has at most one way through it."""
+    return all(
+        not isinstance(stmt, Choice | Either)
+        and (not isinstance(stmt, When) or (_is_straight(stmt.then) and _is_straight(stmt.orelse)))
+        for stmt in body
+    )
 
 
 def _split(body: Block) -> Block:
