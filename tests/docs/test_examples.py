@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from docs.blocks import ROOT, blocks
 
+from docs.blocks import ROOT, blocks
 from specchk.cli.repl import Session
 from specchk.core.instantiate import instantiate
 from specchk.core.verdict import Trace

@@ -49,7 +49,7 @@ def test_only_programs_print_and_exit():
 
 
 def test_only_programs_catch_everything():
-    """`except Exception` elsewhere would turn a bug into a wrong answer, unless it raises it again; no reason is stale."""
+    """`except Exception` elsewhere hides a bug, unless it raises again; no reason here is stale."""
     broad = {"Exception", "BaseException"}
     found = {
         module.name
