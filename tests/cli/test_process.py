@@ -61,6 +61,18 @@ def test_ctrl_c_ends_a_long_run_as_inconclusive(long: Path) -> None:
     assert running.returncode == 21
 
 
+def test_ctrl_c_ends_a_test_with_all_its_models(long: Path) -> None:
+    """SIGINT in one model does not begin the next: exit code 21."""
+    two = LONG.replace("spec long", "spec two") + "model n:\n    expect holds\n"
+    Path("two.spec").write_text(two, encoding="utf-8")
+    running = process("test", "two.spec")
+    time.sleep(1.5)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert (running.returncode, err) == (21, b"interrupted\n")
+    assert b"two.spec n:" not in out
+
+
 def test_a_pipe_gets_no_progress(long: Path) -> None:
     """Nothing on standard error, one report on standard output."""
     out, err = process("run", "long.spec", "--max-seconds", "0.8").communicate(timeout=20)
