@@ -1,7 +1,9 @@
 """`specchk explore`: a local page to walk through a spec's states.
 
 Served on the loopback address only, on a free port, below a secret token that is part of the
-printed address; the page asks nothing of any other host.
+printed address; the page asks nothing of any other host, and no other name than the loopback's
+reaches it (which ends DNS rebinding).  Requests are bounded; what goes wrong is a sentence, never a
+traceback.
 """
 
 from __future__ import annotations
@@ -10,27 +12,32 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from socketserver import ThreadingMixIn
+from threading import Lock
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import bottle
 import click
 
 from specchk.cli.common import load_instance, model_options
 from specchk.cli.output import echo
-from specchk.core.budget import Budget
 from specchk.core.instantiate import Instance
-from specchk.core.search import Options, search
-from specchk.core.verdict import Trace, Violated
+from specchk.core.undefined import Undefined
 from specchk.core.walk import NoSuchPath, Position, Walker
 from specchk.report.explorer import api
 
 JUMP_SECONDS = 60
+MAX_REQUEST_BYTES = 1 << 16
+HOST = "127.0.0.1"
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
-_POLICY = (
-    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
-    "img-src data: blob:"
-)
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
 
 
 @click.command("explore")
@@ -42,13 +49,15 @@ def command(
     """Serve a page to walk through the states of the spec FILE; Ctrl-C ends it."""
     instance = load_instance(file, model, overrides, properties, as_json=False)
     token = secrets.token_urlsafe(16)
-    app = application(instance, token)
     try:
-        server = make_server("127.0.0.1", port, app, handler_class=_Quiet)
+        app = application(instance, token)
+        server = make_server(HOST, port, app, _Server, _Quiet)
+    except Undefined as undefined:
+        raise click.ClickException(f"the initial state is undefined: {undefined.reason}") from None
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from None
     echo(f"exploring {instance.program.spec}, model {instance.program.model}; Ctrl-C ends it")
-    echo(f"http://127.0.0.1:{server.server_port}/{token}/")
+    echo(f"http://{HOST}:{server.server_port}/{token}/")
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -57,33 +66,63 @@ def command(
         server.server_close()
 
 
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread a connection: browsers open some that they say nothing on."""
+
+    daemon_threads = True
+
+
 class _Quiet(WSGIRequestHandler):
     """Logs nothing: the address has the token in it."""
+
+    timeout = 30
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
 def application(instance: Instance, token: str) -> bottle.Bottle:
-    """The web application; every address below `/token/`."""
+    """The web application; every address below `/token/`, one request at a time."""
     app = bottle.Bottle()
     walker = Walker(instance)
     assets = files("specchk.report.explorer").joinpath("assets")
 
     def asset(name: str = "explorer.html") -> str:
-        kind = name.rsplit(".", 1)[-1]
         if name not in ("explorer.html", "explorer.css", "explorer.js"):
-            bottle.abort(404)
-        bottle.response.content_type = _TYPES[kind]
-        bottle.response.set_header("Content-Security-Policy", _POLICY)
-        bottle.response.set_header("Referrer-Policy", "no-referrer")
+            bottle.response.status = 404
+            return "there is no such page"
+        bottle.response.content_type = _TYPES[name.rsplit(".", 1)[-1]]
         return assets.joinpath(name).read_text(encoding="utf-8")
 
     app.route(f"/{token}/", callback=asset)
     app.route(f"/{token}/<name>", callback=asset)
+    lock = Lock()
     for name, answer in _answers(walker).items():
-        app.route(f"/{token}/api/{name}", method="POST", callback=_json(answer))
+        app.route(f"/{token}/api/{name}", method="POST", callback=_json(answer, lock))
+    app.install(_guarded)
+    app.default_error_handler = _error
     return app
+
+
+def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
+    """Refuse what a browser would send for another site; say how the page may be used."""
+
+    def handle(*args: Any, **named: Any) -> str:
+        for name, value in _HEADERS.items():
+            bottle.response.set_header(name, value)
+        host = bottle.request.get_header("Host", "").rsplit(":", 1)[0]
+        if host not in (HOST, "localhost"):
+            bottle.response.status = 403
+            return "this page is served to this machine only"
+        return callback(*args, **named)
+
+    return handle
+
+
+def _error(error: bottle.HTTPError) -> str:
+    """The body of what no handler answered: the status alone."""
+    bottle.response.content_type = "text/plain"
+    return str(error.status_line)
 
 
 def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
@@ -93,39 +132,42 @@ def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
     return {
         "about": lambda _: api.about(walker),
         "position": lambda asked: api.position(walker, at(asked)),
-        "picture": lambda asked: {"svg": api.drawing(walker, at(asked))},
+        "picture": lambda asked: api.drawing(walker, at(asked)),
         "scenario": lambda asked: {"text": api.scenario(walker, at(asked).trace)},
         "itf": lambda asked: api.itf(walker, at(asked).trace),
         "jump": lambda asked: _jump(walker, str(asked.get("name"))),
     }
 
 
-def _json(answer: Callable[[dict[str, Any]], Any]) -> Callable[[], str]:
-    """A handler that answers a JSON object with one; what was asked wrongly is status 400 or 404."""
+def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], str]:
+    """A handler that answers a JSON object with one; what was asked wrongly is a 4xx with a sentence."""
+
+    def refused(status: int, why: str) -> str:
+        bottle.response.status = status
+        return json.dumps({"error": why})
 
     def handle() -> str:
         bottle.response.content_type = "application/json"
+        if not 0 <= bottle.request.content_length <= MAX_REQUEST_BYTES:
+            return refused(413, "a request is not that long")
         try:
-            asked = json.loads(bottle.request.body.read() or b"{}")
-            return json.dumps(answer(asked if isinstance(asked, dict) else {}))
+            asked = json.loads(bottle.request.body.read(MAX_REQUEST_BYTES) or b"{}")
+            with lock:
+                return json.dumps(answer(asked if isinstance(asked, dict) else {}))
         except NoSuchPath:
-            bottle.response.status = 404
-            return json.dumps({"error": "this path is not one of the spec's behaviours"})
+            return refused(404, "this path is not one of the spec's behaviours")
         except (ValueError, TypeError) as error:
-            bottle.response.status = 400
-            return json.dumps({"error": str(error)})
+            return refused(400, f"this is not a request of the explorer's page: {error}")
+        except RecursionError:
+            return refused(400, "this is not a request of the explorer's page")
 
     return handle
 
 
 def _jump(walker: Walker, name: str) -> dict[str, Any]:
     """The path to a witness, or to a shortest violation of a property."""
-    budget = Budget(max_seconds=JUMP_SECONDS)
-    outcome = search(walker.program, Options(budget, symmetry=False))
-    traces: dict[str, Trace] = dict(outcome.witnesses)
-    if isinstance(outcome.verdict, Violated):
-        traces.update({v.name: v.trace for v in outcome.verdict.violations if v.trace is not None})
-    if name not in traces:
-        raise ValueError(f"no state found for {name} within {JUMP_SECONDS} s")
-    path = walker.path_to(traces[name])
+    trace = walker.find(name, JUMP_SECONDS)
+    if trace is None:
+        return {"path": None, "said": f"{name}: none found (searched for at most {JUMP_SECONDS} s)"}
+    path = walker.path_to(trace)
     return {"path": list(path), "said": f"{name}: {len(path) - 1} steps"}

@@ -7,14 +7,21 @@ lists them.  It says everything, so it can be a link.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from specchk.core.budget import Budget
 from specchk.core.initial import initial_states
 from specchk.core.instantiate import Instance
 from specchk.core.properties import Properties
+from specchk.core.search import Options, search
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State, show
-from specchk.core.verdict import Blame, Step, Trace
+from specchk.core.verdict import Blame, Step, Trace, Violated
+from specchk.ir.nodes import Apply, Const, Op
+from specchk.ir.program import Program, Property
+from specchk.ir.types import Bool
+
+DEADLOCK = "deadlock"
 
 
 class NoSuchPath(Exception):
@@ -48,14 +55,17 @@ class Walker:
             raise NoSuchPath
         trace = Trace(self.initial[path[0]], ())
         for choice in path[1:]:
-            steps = self.enabled(trace.states[-1])
+            try:
+                steps = self.enabled(trace.last)
+            except Faulty:
+                raise NoSuchPath from None
             if not 0 <= choice < len(steps):
                 raise NoSuchPath
             trace = Trace(trace.initial, (*trace.steps, steps[choice]))
         return self._position(tuple(path), trace)
 
     def _position(self, path: tuple[int, ...], trace: Trace) -> Position:
-        state = trace.states[-1]
+        state = trace.last
         env = self._properties.environment(state)
         failed = [
             (p.name, kind, b) for p, kind, b in self._properties.failed(env, self._properties.invariants)
@@ -80,6 +90,15 @@ class Walker:
             found[Step(action.name, shown, after)] = None
         return list(found)
 
+    def find(self, name: str, seconds: float) -> Trace | None:
+        """A shortest trace to a witness, or to a violation of a property, found within a time."""
+        program = _asking(self.program, name)
+        if program is None:
+            return None
+        outcome = search(program, Options(Budget(max_seconds=seconds), symmetry=False))
+        violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+        return next((violation.trace for violation in violations if violation.name == name), None)
+
     def path_to(self, trace: Trace) -> tuple[int, ...]:
         """The path that takes a trace; raises `NoSuchPath` for something that is no behaviour."""
         if trace.initial not in self.initial:
@@ -92,3 +111,24 @@ class Walker:
             path.append(steps.index(step))
             state = step.state
         return tuple(path)
+
+
+def _anywhere(program: Program) -> Property:
+    span = program.variables[0].span
+    return Property("deadlock ok", "deadlock ok", Const(Bool(), span, True), 0, span)
+
+
+def _asking(program: Program, name: str) -> Program | None:
+    """The program with one property: `name`, or that the witness `name` is never reached."""
+    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program))
+    for prop in program.invariants:
+        if prop.name == name:
+            return replace(bare, invariants=(prop,))
+    for prop in program.step_invariants:
+        if prop.name == name:
+            return replace(bare, step_invariants=(prop,))
+    for prop in program.witnesses:
+        if prop.name == name:
+            never = Apply(Bool(), prop.span, Op.NOT, (prop.body,))
+            return replace(bare, invariants=(replace(prop, kind="invariant", body=never),))
+    return replace(bare, deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None

@@ -154,7 +154,7 @@ def _row(viewer: Viewer, number: int, before: State, step: Step) -> Row:
 
 def _has_news(box: Box) -> bool:
     cells = any(cell.fresh or cell.lost for cell in box.log or ())
-    return cells or any(item.changed for item in (*box.marks, *box.lines))
+    return cells or any(mark.changed for mark in box.marks) or any(line.changed for line in box.lines)
 
 
 def _lane_of(viewer: Viewer, slot: int, change: Change) -> int:
@@ -176,8 +176,10 @@ def _box(viewer: Viewer, before: State | None, after: State, lane: int, found: I
     own = f"[{viewer.lanes[lane]}]"  # `hw[r1]: 0 → 1` is `hw: 0 → 1` in the lane of r1
     lines = [_line(change, change.path.replace(own, "", 1)) for change in found]
     labels, now = viewer.labels(old, lane), viewer.labels(after, lane)
-    for name in dict.fromkeys((*now, *labels)):
-        lines.append(_label(name, labels.get(name, "undefined"), now.get(name, "undefined")))
+    lines += [
+        _label(name, labels.get(name, "undefined"), now.get(name, "undefined"))
+        for name in dict.fromkeys((*now, *labels))
+    ]
     return Box(_log(viewer.log(old, lane), viewer.log(after, lane)), marks, tuple(lines))
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchk.core.values import State
+from specchk.core.values import State, show
 from specchk.core.verdict import Blame, Step, Trace
 from specchk.core.view import Viewer
-from specchk.core.walk import Position, Walker
+from specchk.core.walk import DEADLOCK, Position, Walker
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import picture
 from specchk.report.draw.render import svg_element
+from specchk.report.draw.text import text
 from specchk.report.itf import trace_itf
-from specchk.report.json import trace_json
 
 
 def about(walker: Walker) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def about(walker: Walker) -> dict[str, Any]:
         "model": program.model,
         "initial": len(walker.initial),
         "witnesses": [prop.name for prop in program.witnesses],
-        "properties": [prop.name for prop in (*program.invariants, *program.step_invariants)],
+        "properties": [prop.name for prop in (*program.invariants, *program.step_invariants)] + [DEADLOCK],
     }
 
 
@@ -54,9 +54,10 @@ def _why(blame: Blame) -> str:
     return f"for {bound}: {blame.text}" if bound else blame.text
 
 
-def drawing(walker: Walker, found: Position) -> str | None:
-    """The trace so far as lanes (SVG); None without Graphviz."""
-    return svg_element(lanes.dot(picture(Viewer(walker.instance), found.trace, None)), placed=True)
+def drawing(walker: Walker, found: Position) -> dict[str, Any]:
+    """The trace so far as lanes: `svg` (null without Graphviz), and the same in words."""
+    drawn = picture(Viewer(walker.instance), found.trace, None)
+    return {"svg": svg_element(lanes.dot(drawn), placed=True), "text": text(drawn)}
 
 
 def scenario(walker: Walker, trace: Trace) -> str:
@@ -64,21 +65,22 @@ def scenario(walker: Walker, trace: Trace) -> str:
     lines = [f"scenario explored on {walker.program.model}:"]
     before = trace.initial
     for step in trace.steps:
-        twins = {other.state for other in walker.enabled(before) if str(other) == str(step)}
-        lines.append(f"    {step}" + (f" where {_pin(walker, step.state)}" if len(twins) > 1 else ""))
+        twins = {other.state for other in walker.enabled(before) if str(other) == str(step)} - {step.state}
+        lines.append(f"    {step}" + (f" where {_pin(walker, step.state, twins)}" if twins else ""))
         before = step.state
     return "\n".join(lines) + "\n"
 
 
-def _pin(walker: Walker, state: State) -> str:
-    return " and ".join(f"{name} == {value}" for name, value in parts(walker.program, state))
+def _pin(walker: Walker, state: State, twins: set[State]) -> str:
+    """What tells a state from others that the same step may lead to."""
+    told = [
+        f"{variable.name} == {show(value, variable.type)}"
+        for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))
+        if any(twin[slot] != value for twin in twins)
+    ]
+    return " and ".join(told)
 
 
 def itf(walker: Walker, trace: Trace) -> dict[str, Any]:
     """The trace in the Informal Trace Format."""
     return trace_itf(walker.program, trace, None)
-
-
-def json(walker: Walker, trace: Trace) -> list[dict[str, Any]]:
-    """The trace as `run --json` has it."""
-    return trace_json(walker.program, trace)

@@ -3,6 +3,7 @@
   const at = (id) => document.getElementById(id);
   const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text ?? "" });
   let here = { path: [0], enabled: [] };
+  let shelf = "specchk"; // where this spec's bookmarks are kept
 
   async function ask(what, body) {
     const answer = await fetch(`api/${what}`, { method: "POST", headers: { "Content-Type": "application/json" },
@@ -29,8 +30,12 @@
     const link = `#path=${here.path.join(".")}`;
     if (location.hash !== link) history.pushState(null, "", link);
     render();
-    const drawn = await ask("picture", { path: here.path });
+    const asked = here;
+    const drawn = await ask("picture", { path: asked.path });
+    if (here !== asked) return; // the reader has walked on
     at("lanes").innerHTML = drawn.svg ?? "";
+    at("words").textContent = drawn.text;
+    at("lanes").scrollTop = at("lanes").scrollHeight;
     if (!drawn.svg) at("lanes").textContent = "Install Graphviz (the dot program) to see the picture.";
   }
 
@@ -57,6 +62,8 @@
     }));
     const problems = here.failed.map((found) => `${found.kind} ${found.property} fails ${found.because}`);
     if (here.undefined) problems.push(`undefined: ${here.undefined}`);
+    at("undo").disabled = here.path.length === 1;
+    if (!here.enabled.length) at("steps").replaceChildren(make("p", "No step is enabled here."));
     at("failed").replaceChildren(...problems.map((text) => Object.assign(make("div", text), { className: "failed" })));
     say(`${here.path.length - 1} steps taken, ${here.enabled.length} enabled`);
   }
@@ -64,18 +71,19 @@
   const undo = () => { if (here.path.length > 1) go(here.path.slice(0, -1)); };
   const restart = () => go([0]);
 
+  const bookmarks = () => JSON.parse(localStorage.getItem(shelf) ?? "[]");
+
   function bookmark() {
-    const known = JSON.parse(localStorage.getItem("specchk") ?? "[]");
-    const link = here.path.join(".");
-    if (!known.includes(link)) known.push(link);
-    localStorage.setItem("specchk", JSON.stringify(known));
+    const link = here.path.join("."), known = bookmarks();
+    const name = `${here.path.length - 1} steps, ${here.trace.at(-1)}`;
+    if (!known.some((found) => found.link === link)) known.push({ link, name });
+    localStorage.setItem(shelf, JSON.stringify(known));
     listBookmarks();
-    say(`bookmarked ${here.path.length - 1} steps`);
+    say(`bookmarked: ${name}`);
   }
 
   function listBookmarks() {
-    const known = JSON.parse(localStorage.getItem("specchk") ?? "[]");
-    at("bookmarks").replaceChildren(new Option("…", ""), ...known.map((link) => new Option(`${link.split(".").length - 1} steps`, link)));
+    at("bookmarks").replaceChildren(new Option("…", ""), ...bookmarks().map(({ link, name }) => new Option(name, link)));
   }
 
   async function scenario() {
@@ -100,7 +108,7 @@
     const name = event.target.value;
     if (!name) return;
     say(`searching for ${name} …`);
-    try { const found = await ask("jump", { name }); await go(found.path); say(found.said); }
+    try { const found = await ask("jump", { name }); if (found.path) await go(found.path); say(found.said); }
     catch (error) { say(String(error.message)); }
     event.target.value = "";
   }
@@ -129,11 +137,15 @@
   at("scenario").addEventListener("click", scenario);
   at("itf").addEventListener("click", itf);
   at("jump").addEventListener("change", jump);
-  at("bookmarks").addEventListener("change", (event) => { if (event.target.value) go(event.target.value.split(".").map(Number)); });
+  at("bookmarks").addEventListener("change", (event) => {
+    if (event.target.value) go(event.target.value.split(".").map(Number));
+    event.target.value = "";
+  });
   window.addEventListener("popstate", () => go(linked()));
 
   ask("about").then((found) => {
     at("title").textContent = `${found.spec}, model ${found.model}`;
+    shelf = `specchk ${found.spec} ${found.model}`;
     document.title = `${found.spec} – specchk explore`;
     for (const name of found.witnesses) at("jump").append(new Option(`witness ${name}`, name));
     for (const name of found.properties) at("jump").append(new Option(`violation of ${name}`, name));
