@@ -112,7 +112,7 @@ def test_a_search_finds_what_a_naive_one_finds_in_as_few_steps(text: str) -> Non
         assert len(trace.steps) == min(lengths)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(small_specs())
 def test_symmetry_changes_counts_but_no_verdict(text: str) -> None:
     """With symmetry: the same violations in as few steps, one state an orbit, traces of real steps."""
