@@ -10,7 +10,7 @@
   function highlight(number) {
     for (const node of document.querySelectorAll(".lanes g.node")) {
       const name = node.querySelector("title")?.textContent ?? "";
-      node.classList.toggle("here", new RegExp(`^s${number}l`).test(name));
+      node.classList.toggle("here", new RegExp(`^(s${number}l.*|step${number})$`).test(name));
     }
   }
 
