@@ -67,7 +67,7 @@ def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, 
     """The kernel of a program, from the cache or newly compiled."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    path = cache_dir() / f"{_key(program, renamings, compact=compact)}.o"
+    path = cache_dir() / f"{kernel_key(program, renamings, compact=compact)}.o"
     code = _cached(path)
     if code is not None:
         return _linked(code, was_cached=True)
@@ -119,7 +119,8 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "specchk" / "kernels"
 
 
-def _key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
+def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
+    """A name for everything that a kernel depends on."""
     digest = hashlib.sha256()
     for source in _SOURCES:
         digest.update(source.read_bytes())

@@ -5,13 +5,19 @@ always completed, and the search stops after the one in which the first violatio
 several violations of one property in a level the smallest packed state is reported, and its trace
 leads back through the smallest predecessor in every level, so the outcome is the same on any number
 of workers.  No parents are stored: the trace is found by expanding the levels before it once more.
+
+Memory: with a spill directory the states go to a file there when `max_memory_bytes` is reached.  In
+compact mode the table holds hashes only; then a collision may hide a state, and the outcome warns
+how likely that is.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings, vacuous
@@ -22,19 +28,26 @@ from specchk.core.verdict import (
     INTERRUPTED, Blame, Holds, HoldsWithin, Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation,
 )  # fmt: skip
 from specchk.ir.program import Program
-from specchk.native.compiler import load_kernel
+from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
+from specchk.native.compiler import kernel_key, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.frames import Thread, old_records, records_of
-from specchk.native.layout import Unsupported, layout_of
-from specchk.native.store import Found, Run, Store
+from specchk.native.layout import layout_of
+from specchk.native.store import TOTALS, Found, Run, Store
 
 REPORT_EVERY_S = 0.25
+PAGE_OUT_EVERY_S = 1.0
 OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search; the first four as in `core.search.Options`. `workers` 0 is one for each core."""
+    """How to search; the first four as in `core.search.Options`.
+
+    `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
+    `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every
+    `checkpoint_every_s` seconds and, with `resume`, read at the start.
+    """
 
     budget: Budget = Budget()
     symmetry: bool = True
@@ -42,11 +55,19 @@ class Options:
     strict: bool = False
     workers: int = 0
     compact: bool = False
+    spill: Path | None = None
+    checkpoint: Path | None = None
+    checkpoint_every_s: float = 60.0
+    resume: bool = False
 
 
 def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:  # noqa: B008
-    """Explore a program; `Unsupported` where only the reference engine can."""
-    search = _Search(program, options, on_progress)
+    """Explore a program.
+
+    `layout.Unsupported` where only the reference engine can, `checkpoint.Unusable` where there is
+    nothing to resume from.
+    """
+    search = Search(program, options, on_progress)
     try:
         return search.run()
     finally:
@@ -54,7 +75,9 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
 
 
 @dataclass(slots=True)
-class _Search:
+class Search:
+    """One search; `store` has what it found until it is released."""
+
     program: Program
     options: Options
     on_progress: OnProgress | None
@@ -63,29 +86,39 @@ class _Search:
     store: Store = field(init=False)
     explain: Explainer = field(init=False)
     meter: Meter = field(init=False)
+    checkpoints: Checkpoints | None = field(init=False, default=None)
     levels: list[list[Run]] = field(init=False, default_factory=list)
     sizes: list[int] = field(init=False, default_factory=list)
     initial_count: int = field(init=False, default=0)
+    noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # with the number of levels then
     found: dict[tuple[str, str], Violation] = field(init=False, default_factory=dict)
     reached: dict[str, Trace] = field(init=False, default_factory=dict)
     stopped: Inconclusive | None = field(init=False, default=None)
     last_report: float = field(init=False, default=0.0)
+    last_save: float = field(init=False, default=0.0)
+    last_page_out: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self.meter = Meter(self.options.budget)
-        if self.options.symmetry:
+        options = self.options
+        spilling = options.spill is not None
+        self.meter = Meter(replace(options.budget, max_memory_bytes=None) if spilling else options.budget)
+        if options.symmetry:
             symmetry = Symmetry(self.program)
             self.symmetry = symmetry if symmetry.order > 1 else None
             self.no_symmetry = symmetry.reason if symmetry.order == 1 else ""
         layout = layout_of(self.program)
         renamings = self.symmetry.renamings if self.symmetry is not None else []
-        kernel = load_kernel(self.program, layout, renamings, compact=self.options.compact)
-        self.store = Store(self.program, layout, kernel, self.options.workers or os.cpu_count() or 1)
+        kernel = load_kernel(self.program, layout, renamings, compact=options.compact)
+        self.store = Store(self.program, layout, kernel, options.workers or os.cpu_count() or 1)
         self.explain = Explainer(self.program, layout, self.store, self.symmetry)
+        if options.checkpoint is not None:
+            key = kernel_key(self.program, renamings, compact=options.compact)
+            self.checkpoints = Checkpoints(options.checkpoint, f"{key} {options.keep_going}")
 
     def run(self) -> Outcome:
+        """Explore, and say what was found."""
         try:
-            self._levels(self._start())
+            self._levels(self._resume() if self.options.resume else self._start())
         except KeyboardInterrupt:
             self.stopped = Inconclusive(INTERRUPTED, budget=False)
         except MemoryError:
@@ -119,73 +152,147 @@ class _Search:
             self.sizes.append(sum(count for _, count in frontier))
             if self.found and not self.options.keep_going:
                 return
-            following = self._expand(frontier)
-            if self.stopped:
-                if following:
-                    self.sizes.append(sum(count for _, count in following))
-                return
-            self._note_found()
-            frontier = following
+            frontier = self._finish_level(frontier, [])
 
-    def _expand(self, frontier: list[Run]) -> list[Run]:
-        store, following = self.store, []
-        store.set_work(frontier)
-        while not store.is_level_done:
-            store.work(self._should_stop)
+    def _finish_level(self, work: list[Run], following: list[Run]) -> list[Run]:
+        """Expand what is left of a level; the next one, or nothing where the search was stopped."""
+        store = self.store
+        store.set_work(work)
+        while not store.is_level_done and not self.stopped:
+            store.work(self._should_pause)
             for worker in store.workers:
                 following += worker.drain()
             self._make_room()
-            if self._should_stop() and not store.is_level_done:
-                break
-        for worker in store.workers:
-            following += worker.end_run()
+            self._look()
+            if self._is_save_due:
+                following += [run for worker in store.workers for run in worker.end_run()]
+                self._save(following)
+        following += [run for worker in store.workers for run in worker.end_run()]
+        if self.stopped and not store.is_level_done:
+            if following:
+                self.sizes.append(sum(count for _, count in following))
+            return []
+        self._note_found()
         return following
 
     def _make_room(self) -> None:
-        slots = self.store.slots
-        while self.store.used + self.store.slack > slots * 0.625:
-            slots *= 2
-        if slots > self.store.slots:
-            self.store.grow(slots)
+        """Grow the table, and move states to disk, before the workers need it."""
+        store, slots = self.store, self.store.slots_needed
+        limit = self.options.budget.max_memory_bytes
+        try:
+            if self.options.spill is not None and limit is not None:
+                self._spill(self.options.spill, limit, slots)
+            if slots > store.slots and not self.stopped:
+                store.grow(slots)
+        except OSError as error:
+            self.stopped = Inconclusive(f"states cannot be moved to disk: {error.strerror}", budget=True)
 
-    def _should_stop(self) -> bool:
+    def _spill(self, directory: Path, limit: int, slots: int) -> None:
+        store = self.store
+        room = (int(slots * 0.625) + store.slack) * store.state_bytes
+        if not store.states.is_spilled and 8 * slots + room > limit:
+            store.states.spill(directory, store.used * store.state_bytes, room)
+        store.states.make_room(room)
+        if 8 * slots > limit:
+            self.stopped = Inconclusive(
+                f"the limit of {limit} bytes of memory (--max-memory) is too small for the table", budget=True
+            )
+        elif self.meter.seconds - self.last_page_out > PAGE_OUT_EVERY_S and resident_bytes() > limit:
+            self.last_page_out = self.meter.seconds
+            store.states.page_out(store.used * store.state_bytes)
+
+    def _should_pause(self) -> bool:
+        """Whether the workers should come back; asked while they run."""
+        self._look()
+        return self.stopped is not None or self._is_save_due
+
+    def _look(self) -> None:
+        """Compare with the budget and report progress."""
         store, states = self.store, self.store.total(Thread.NEW)
         reason = self.meter.exceeded(states)
-        if reason is not None:
+        if reason is not None and self.stopped is None:
             self.stopped = Inconclusive(reason, budget=True)
         seconds = self.meter.seconds
         if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
             self.last_report = seconds
             generated, frontier = store.total(Thread.GENERATED), states - sum(self.sizes[:-1])
             self.on_progress(Progress(states, generated, len(self.sizes), frontier, seconds, resident_bytes()))
-        return self.stopped is not None
 
     # ------------------------------------------------------------ findings
 
     def _note_found(self) -> None:
-        """Turn what the workers noted into violations and witnesses; levels end here."""
+        """Turn what the workers noted of the last level into violations and witnesses."""
         best: dict[int, Found] = {}
         for worker in self.store.workers:
             for found in worker.found():
                 known = best.get(found.record)
                 if known is None or (found.state, found.after) < (known.state, known.after):
                     best[found.record] = found
-        records = records_of(self.program)
-        for index, found in sorted(best.items()):
-            record = records[index]
-            if record.kind == "reached":
-                if record.name not in self.reached:
-                    self.reached[record.name] = self.explain.trace(found.state, self.levels)
-            elif (record.kind, record.name) not in self.found:
-                of_level = index < old_records(self.program)
-                violation = self.explain.violation(record, found, self.levels, of_level=of_level)
-                self.found[record.kind, record.name] = violation
+            worker.forget()
+        for _, found in sorted(best.items()):
+            self._explain(found, len(self.levels))
+
+    def _explain(self, found: Found, depth: int) -> None:
+        record, levels = records_of(self.program)[found.record], self.levels[:depth]
+        if record.kind == "reached":
+            if record.name not in self.reached:
+                self.noted.append((found, depth))
+                self.reached[record.name] = self.explain.trace(found.state, levels)
+        elif (record.kind, record.name) not in self.found:
+            of_level = found.record < old_records(self.program)
+            self.noted.append((found, depth))
+            violation = self.explain.violation(record, found, levels, of_level=of_level)
+            self.found[record.kind, record.name] = violation
+
+    # ------------------------------------------------------------ checkpoints
+
+    @property
+    def _is_save_due(self) -> bool:
+        if self.checkpoints is None:
+            return False
+        return time.monotonic() - self.last_save >= self.options.checkpoint_every_s
+
+    def _save(self, following: list[Run]) -> None:
+        """Write a checkpoint between two pieces of work."""
+        assert self.checkpoints is not None
+        store = self.store
+        open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
+        saved = Saved(
+            FORMAT, self.checkpoints.program, store.layout.words, store.used, list(store.taken()), self.levels,
+            self.sizes, store.unexpanded(), following, self.initial_count, [store.total(word) for word in TOTALS],
+            list(self._coverage()), self.meter.seconds,
+            [(f.record, list(f.state), list(f.after), depth) for f, depth in (*self.noted, *open_)],
+        )  # fmt: skip
+        try:
+            self.checkpoints.save(store, saved)
+        except OSError as error:
+            reason = f"the checkpoint cannot be written ({error.strerror}); the one before it can be resumed"
+            self.stopped = Inconclusive(reason, budget=False)
+        self.last_save = time.monotonic()
+
+    def _resume(self) -> list[Run]:
+        """Take up a checkpoint: finish its level and give the next one."""
+        assert self.checkpoints is not None, "resuming needs a directory to resume from"
+        saved = self.checkpoints.load(self.store)
+        self.store.restore(saved.used, saved.taken, saved.totals, saved.counts)
+        self.levels, self.sizes = [[(a, b) for a, b in level] for level in saved.levels], saved.sizes
+        self.initial_count, self.last_save = saved.initial, time.monotonic()
+        self.meter.started -= saved.seconds
+        for entry in saved.found:
+            found, depth = found_of(entry)
+            if depth < len(self.levels):
+                self._explain(found, depth)
+            else:
+                self.store.workers[0].note(found)
+        return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
 
     # ------------------------------------------------------------ outcome
 
+    def _coverage(self) -> tuple[int, ...]:
+        return tuple(map(sum, zip(*(worker.counts for worker in self.store.workers), strict=True)))
+
     def _outcome(self) -> Outcome:
-        store = self.store
-        counts = tuple(map(sum, zip(*(worker.counts for worker in store.workers), strict=True)))
+        store, counts = self.store, self._coverage()
         complete = self.stopped is None and (not self.found or self.options.keep_going)
         if complete:
             for prop in self.program.witnesses:
@@ -197,10 +304,11 @@ class _Search:
         statistics = Statistics(
             distinct=store.total(Thread.NEW), generated=store.total(Thread.GENERATED) + self.initial_count,
             depth=len(self.sizes), levels=tuple(self.sizes), seconds=self.meter.seconds,
-            horizon_cuts=store.total(Thread.CUTS),
-            symmetry=self._symmetry_text(),
+            horizon_cuts=store.total(Thread.CUTS), symmetry=self._symmetry_text(),
         )  # fmt: skip
         warnings = complete_search_warnings(self.program, counts, complete=complete)
+        if self.options.compact:
+            warnings = (*warnings, _collision_warning(store.used))
         return Outcome(
             self.program, "native", self._verdict(statistics), statistics, counts, warnings, tuple(self.reached.items())
         )
@@ -221,9 +329,11 @@ class _Search:
         return HoldsWithin(tuple(bounds)) if bounds else Holds()
 
 
+def _collision_warning(states: int) -> str:
+    """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
+    return f"compact: two of {states} states share a 64-bit hash with probability below {states * states / 2.0**65:.1e}"
+
+
 def _length(violation: Violation) -> tuple[int, str, str]:
     steps = len(violation.trace.steps) if violation.trace is not None else 1 << 30
     return steps, violation.kind, violation.name
-
-
-__all__ = ["Options", "Unsupported", "run"]

@@ -14,7 +14,7 @@ import mmap
 import os
 from pathlib import Path
 
-_NORESERVE, _FIXED, _HUGE_PAGE, _DONT_NEED = 0x4000, 0x10, 14, 4
+_NORESERVE, _FIXED, _HUGE_PAGE, _PAGE_OUT = 0x4000, 0x10, 14, 21
 _WRITE_AT_ONCE = 1 << 26
 
 
@@ -73,6 +73,11 @@ class Region:
         if self._file is not None and room > self.file_bytes:
             _take(self._file, room)
             self.file_bytes = room
+
+    def page_out(self, used: int) -> None:
+        """Let the system write pages out that are in memory now."""
+        if self._file is not None:
+            self._libc.madvise(self.address, used // mmap.PAGESIZE * mmap.PAGESIZE, _PAGE_OUT)
 
     def release(self) -> None:
         """Give everything back; the region cannot be used any more."""

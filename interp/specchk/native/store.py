@@ -21,6 +21,7 @@ from specchk.native.layout import Layout
 from specchk.native.memory import Region, Words
 
 Run = tuple[int, int]
+TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE)
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
 ADDRESS_SPACE = 1 << 42
@@ -72,12 +73,21 @@ class Worker:
         self.block[Thread.RUN] = free
         return [*runs, (first, free - first)] if free > first else runs
 
+    def note(self, found: Found) -> None:
+        """Fill a record."""
+        for index, word in enumerate((1, *found.state, *found.after)):
+            self._records[found.record * record_words(self.words) + index] = word
+
+    def forget(self) -> None:
+        """Empty the records."""
+        for index in range(len(self.records)):
+            self._records[index * record_words(self.words)] = 0
+
     def found(self) -> Iterator[Found]:
-        """What the records hold; they are empty afterwards."""
+        """What the records hold."""
         size = record_words(self.words)
         for index in range(len(self.records)):
             if self._records[index * size]:
-                self._records[index * size] = 0
                 both = self._records.read(index * size + 1, 2 * self.words)
                 yield Found(index, both[: self.words], both[self.words :])
 
@@ -98,6 +108,7 @@ class Store:
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
         self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]  # count nothing of the search
         self.states = Region(ADDRESS_SPACE)
+        self.holes: list[Run] = []  # numbers that a resumed search leaves unused
         self.table: Region | None = None
         self._pool = ThreadPoolExecutor(workers)
         self._work = Words(1)
@@ -132,9 +143,12 @@ class Store:
         self.control[Control.LIMIT] = int(slots * LOAD)
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether the table has to grow before the search goes on."""
-        return self.used + CHUNK * len(self.workers) > self.control[Control.LIMIT]
+    def slots_needed(self) -> int:
+        """Slots of a table that has room for what the workers may add before they stop."""
+        slots = self.slots
+        while self.used + self.slack > slots * LOAD:
+            slots *= 2
+        return slots
 
     def grow(self, slots: int) -> None:
         """A table of more slots, filled from the states."""
@@ -156,12 +170,26 @@ class Store:
 
     def taken(self) -> Iterator[tuple[int, int]]:
         """The numbers of all states as ranges (first, end)."""
-        free = sorted((w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END])
+        free = [(w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END]]
         first = 0
-        for start, end in [*free, (self.used, self.used)]:
+        for start, end in [*sorted(free + self.holes), (self.used, self.used)]:
             if first < start:
                 yield first, start
             first = end
+
+    def restore(self, used: int, taken: Sequence[Run], totals: Sequence[int], counts: Sequence[int]) -> None:
+        """Go on with states that are in place already."""
+        self.control[Control.NEXT] = used
+        first = 0
+        for start, end in [*taken, (used, used)]:
+            if first < start:
+                self.holes.append((first, start))
+            first = end
+        for word, value in zip(TOTALS, totals, strict=True):
+            self.workers[0].block[word] = value
+        for point, count in enumerate(counts):
+            self.workers[0].block[Thread.COUNTS + point] = count
+        self.grow(self.slots_needed)
 
     # ------------------------------------------------------------ work
 
