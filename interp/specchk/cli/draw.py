@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from specchk.cli.common import budget, budget_options, load_instance, model_options
-from specchk.cli.engines import ENGINES, explore
+from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
@@ -36,11 +36,11 @@ MAX_EXPLORED = 200_000
     help="A trace in lanes or as a chain, the state graph, or which action enables which.",
 )
 @click.option("--witness", metavar="W", help="Draw how this witness is reached, not a counterexample.")
-@click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
+@engine_options
 @budget_options
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], output: str | None,
-    kind: str, witness: str | None, engine: str,
+    kind: str, witness: str | None, engine: str, workers: int | None, compact: bool,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
     """Draw the counterexample of the spec FILE: a lane for each replica, time downwards."""
@@ -49,7 +49,9 @@ def command(
         _draw_graph(instance, kind, output)
         sys.exit(Exit.OK)
     options = Options(budget(max_states, max_seconds, max_memory))
-    outcome = explore(instance.program, options, engine=engine, quiet=False)
+    outcome = explore(
+        instance.program, options, engine=chosen_engine(engine, workers, compact=compact), quiet=False
+    )
     trace, violation = _chosen(outcome, witness)
     if kind == "trace":
         write_dot(trace_dot(instance.program, trace), output)

@@ -9,7 +9,7 @@ from shlex import quote
 import click
 
 from specchk.cli.common import budget, budget_options, load_instance, model_options
-from specchk.cli.engines import ENGINES, explore
+from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.forms import Outputs, finish, output_options
 from specchk.core.search import Options
 from specchk.core.verdict import Outcome, Violated
@@ -17,7 +17,7 @@ from specchk.core.verdict import Outcome, Violated
 
 @click.command("run")
 @model_options
-@click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
+@engine_options
 @click.option("--no-symmetry", is_flag=True, help="Count states that differ by names apart.")
 @click.option(
     "--keep-going", is_flag=True, help="Search on after a violation; report each property's shortest."
@@ -29,7 +29,8 @@ from specchk.core.verdict import Outcome, Violated
 @output_options
 @budget_options
 def command(
-    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], engine: str,
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str],
+    engine: str, workers: int | None, compact: bool,
     no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None,
     as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
@@ -42,9 +43,10 @@ def command(
     """
     outputs = Outputs(as_json, itf, draw, html)
     outputs.check()
+    chosen = chosen_engine(engine, workers, compact=compact)
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
-    outcome = replace(explore(instance.program, options, engine=engine, quiet=as_json), seed=seed)
+    outcome = replace(explore(instance.program, options, engine=chosen, quiet=as_json), seed=seed)
     again = _next(file, model, overrides, properties, outcome)
     finish(instance, outcome, outputs, again)
 

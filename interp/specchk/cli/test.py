@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from specchk.cli.common import budget, budget_options, load, print_json, rejections, width
-from specchk.cli.engines import ENGINES, explore
+from specchk.cli.engines import Engine, chosen_engine, engine_options, explore
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
 from specchk.cli.output import echo
@@ -42,11 +42,12 @@ class Line:
 @click.option(
     "--model", "models", multiple=True, metavar="M", help="Only this model (and its scenarios); repeatable."
 )
-@click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @budget_options
 def command(
-    files: Sequence[str], models: Sequence[str], engine: str, as_json: bool,
+    files: Sequence[str], models: Sequence[str], engine: str, workers: int | None, compact: bool,
+    as_json: bool,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
     """Run all models and scenarios of spec FILES (or folders) and hold each to what it expects.
@@ -54,9 +55,10 @@ def command(
     Exit 0 when all are as expected, 10 when not; a model that a budget stops is not as expected.
     """
     limits = budget(max_states, max_seconds, max_memory)
+    chosen = chosen_engine(engine, workers, compact=compact)
     done: list[Line] = []
     for file in spec_files(files):
-        for line in _file(file, models, engine, Options(limits), as_json=as_json):
+        for line in _file(file, models, chosen, Options(limits), as_json=as_json):
             done.append(line)
             if not as_json:
                 _print(line)
@@ -107,7 +109,7 @@ def _print(line: Line) -> None:
 
 
 def _file(
-    file: str, models: Sequence[str], engine: str, options: Options, *, as_json: bool
+    file: str, models: Sequence[str], engine: Engine, options: Options, *, as_json: bool
 ) -> Iterator[Line]:
     with rejections(as_json=as_json):
         checked = load(file)
@@ -120,7 +122,7 @@ def _file(
 
 
 def _model(
-    file: str, checked: CheckedSpec, model: decls.Model, engine: str, options: Options, *, as_json: bool
+    file: str, checked: CheckedSpec, model: decls.Model, engine: Engine, options: Options, *, as_json: bool
 ) -> Line:  # fmt: skip
     instance = instantiate(checked, model.name)
     expects = instance.model.expects
