@@ -32,7 +32,7 @@ from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
 from specchk.native.compiler import kernel_key, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.frames import Thread, old_records, records_of
-from specchk.native.layout import layout_of
+from specchk.native.layout import Unsupported, layout_of
 from specchk.native.store import TOTALS, Found, Run, Store
 
 REPORT_EVERY_S = 0.25
@@ -133,7 +133,9 @@ class Search:
             self.found["undefined", "init"] = Violation("undefined", "init", None, blame)
             return []
         if not states:
-            self.stopped = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
+            self.stopped = Inconclusive(
+                "no state satisfies `init`, so there is nothing to check", budget=False
+            )
         self.initial_count = len(states)
         runs: list[Run] = []
         for state in states:
@@ -216,7 +218,9 @@ class Search:
         if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
             self.last_report = seconds
             generated, frontier = store.total(Thread.GENERATED), states - sum(self.sizes[:-1])
-            self.on_progress(Progress(states, generated, len(self.sizes), frontier, seconds, resident_bytes()))
+            self.on_progress(
+                Progress(states, generated, len(self.sizes), frontier, seconds, resident_bytes())
+            )
 
     # ------------------------------------------------------------ findings
 
@@ -310,7 +314,13 @@ class Search:
         if self.options.compact:
             warnings = (*warnings, _collision_warning(store.used))
         return Outcome(
-            self.program, "native", self._verdict(statistics), statistics, counts, warnings, tuple(self.reached.items())
+            self.program,
+            "native",
+            self._verdict(statistics),
+            statistics,
+            counts,
+            warnings,
+            tuple(self.reached.items()),
         )
 
     def _symmetry_text(self) -> str:
@@ -337,3 +347,6 @@ def _collision_warning(states: int) -> str:
 def _length(violation: Violation) -> tuple[int, str, str]:
     steps = len(violation.trace.steps) if violation.trace is not None else 1 << 30
     return steps, violation.kind, violation.name
+
+
+__all__ = ["Options", "Search", "Unsupported", "run"]
