@@ -51,6 +51,8 @@ def verify(program: Program) -> None:
     for start, variable in zip(program.starts, program.variables, strict=True):
         if start.value is not None:
             check.stored(start.value, variable.type, frozenset())
+        if start.choices is not None:
+            check.stored(start.choices, Set(variable.type), frozenset())
     for action in program.actions:
         check.block(action.body, frozenset(param.slot for param in action.params))
     for prop in properties(program):
@@ -109,6 +111,45 @@ def bound(expr: Expr) -> tuple[Local, ...]:
     return ()
 
 
+def results(expr: Expr) -> tuple[Expr, ...]:
+    """The parts whose value may be the expression's own."""
+    match expr:
+        case If():
+            return (expr.then, expr.orelse)
+        case Let() | Cover():
+            return (expr.body,)
+        case Case():
+            return parts(expr)[1:]
+    return ()
+
+
+def scoped(expr: Expr) -> Iterator[tuple[Expr, frozenset[int]]]:
+    """The direct sub-expressions, each with the locals that the node binds for it."""
+    nothing: frozenset[int] = frozenset()
+    match expr:
+        case Quantifier() | Choose():
+            yield expr.domain, nothing
+            yield expr.body, frozenset({expr.local.slot})
+        case MapOf():
+            yield expr.body, frozenset({expr.local.slot})
+        case Let():
+            yield expr.value, nothing
+            yield expr.body, frozenset({expr.local.slot})
+        case Collect():
+            names = nothing
+            for local, domain in expr.binders:
+                yield domain, names
+                names |= {local.slot}
+            yield from ((part, names) for part in parts(expr)[len(expr.binders) :])
+        case Case():
+            yield expr.scrutinee, nothing
+            yield from ((body, frozenset({local.slot}) if local else nothing) for _, local, body in expr.arms)
+            if expr.default is not None:
+                yield expr.default, nothing
+        case _:
+            yield from ((part, nothing) for part in parts(expr))
+
+
 class _Check:
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -135,19 +176,30 @@ class _Check:
                 self.demand(same_shape(expr.type, expr.body.type), f"cannot narrow {show(expr.body.type)}")
             case Quantifier() | Choose():
                 self.demand(isinstance(expr.domain.type, Set), "a domain is a set")
+                self.truth(expr.body)
+            case Collect():
+                self.demand(all(isinstance(d.type, Set) for _, d in expr.binders), "a domain is a set")
+                if expr.condition is not None:
+                    self.truth(expr.condition)
             case And() | Or() | Implies():
-                self.demand(all(part.type == BOOL for part in parts(expr)), "logic is of truth values")
-        inner = scope | {local.slot for local in bound(expr)}
-        for part in parts(expr):
-            self.expr(part, inner)
+                for part in parts(expr):
+                    self.truth(part)
+            case If():
+                self.truth(expr.condition)
+        for part in results(expr):
+            self.demand(fits(part.type, expr.type), f"{show(part.type)} given as {show(expr.type)}")
+        for part, names in scoped(expr):
+            self.expr(part, scope | names)
+
+    def truth(self, expr: Expr) -> None:
+        """Demand that an expression is a truth value."""
+        self.demand(expr.type == BOOL, f"{show(expr.type)} is not a truth value: {expr.span.where}")
 
     def _apply(self, expr: Apply) -> None:
         if expr.op in LITERALS:
             return
         found = result_type(expr.op, expr.args, expr.data)
-        self.demand(
-            same_shape(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}"
-        )
+        self.demand(fits(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}")
 
     def stored(self, expr: Expr, kind: Type, scope: frozenset[int]) -> None:
         """Check an expression whose value becomes a variable's."""
@@ -159,6 +211,7 @@ class _Check:
         for stmt in body:
             match stmt:
                 case Guard():
+                    self.truth(stmt.condition)
                     self.expr(stmt.condition, scope)
                 case Bind() | Unwrap():
                     self.expr(stmt.value, scope)
@@ -172,6 +225,7 @@ class _Check:
                     for branch in stmt.branches:
                         self.block(branch, scope)
                 case When():
+                    self.truth(stmt.condition)
                     self.expr(stmt.condition, scope)
                     self.block(stmt.then, scope)
                     self.block(stmt.orelse, scope)
