@@ -50,7 +50,7 @@ def test_help_loads_no_heavy_library() -> None:
 def test_ctrl_c_ends_a_long_run_as_inconclusive(long: Path) -> None:
     """SIGINT in the search: the report so far, exit code 21, no traceback (a busy machine starts late)."""
     for wait in (2, 6, 18):
-        running = process("run", "long.spec")
+        running = process("run", "long.spec", "--engine", "reference")
         time.sleep(wait)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
@@ -65,7 +65,7 @@ def test_ctrl_c_ends_a_test_with_all_its_models(long: Path) -> None:
     """SIGINT in one model does not begin the next: exit code 21."""
     two = LONG.replace("spec long", "spec two") + "model n:\n    expect holds\n"
     Path("two.spec").write_text(two, encoding="utf-8")
-    running = process("test", "two.spec")
+    running = process("test", "two.spec", "--engine", "reference")
     time.sleep(1.5)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=20)
@@ -75,7 +75,9 @@ def test_ctrl_c_ends_a_test_with_all_its_models(long: Path) -> None:
 
 def test_a_pipe_gets_no_progress(long: Path) -> None:
     """Nothing on standard error, one report on standard output."""
-    out, err = process("run", "long.spec", "--max-seconds", "0.8").communicate(timeout=20)
+    out, err = process("run", "long.spec", "--engine", "reference", "--max-seconds", "0.8").communicate(
+        timeout=20
+    )
     assert out.startswith(b"inconclusive: the limit of 0.8 s")
     assert b"\r" not in out
     assert err == b""
