@@ -11,12 +11,13 @@ Loops and early exits keep what they change in stack cells; LLVM turns these int
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from llvmlite import ir
 
 from specchk.native.layout import mask
 
-Val = int | ir.Value
+Val: TypeAlias = int | ir.Value
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 PTR = I64.as_pointer()
 _SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
@@ -56,7 +57,7 @@ class Asm:
         return self.val(a, kind), self.val(b, kind)
 
     def add(self, a: Val, b: Val) -> Val:
-        """a + b."""
+        """The sum."""
         if isinstance(a, int) and isinstance(b, int):
             return a + b
         for x, y in ((a, b), (b, a)):
@@ -65,7 +66,7 @@ class Asm:
         return self.b.add(*self._both(a, b))
 
     def sub(self, a: Val, b: Val) -> Val:
-        """a - b."""
+        """The difference."""
         if isinstance(a, int) and isinstance(b, int):
             return a - b
         if isinstance(b, int) and b == 0:
@@ -73,7 +74,7 @@ class Asm:
         return self.b.sub(*self._both(a, b))
 
     def mul(self, a: Val, b: Val) -> Val:
-        """a * b."""
+        """The product."""
         if isinstance(a, int) and isinstance(b, int):
             return a * b
         for x, y in ((a, b), (b, a)):
@@ -109,20 +110,20 @@ class Asm:
         return self.b.xor(*self._both(a, b))
 
     def shl(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
-        """a << by, within `kind` where `a` is an int."""
+        """Shifted left: a << by, within `kind` where `a` is an int."""
         if isinstance(by, int):
-            if by < 0:
-                return 0  # only where control never comes
-            if by == 0 or (isinstance(a, int) and a == 0):
+            if by < 0 or by >= (kind if isinstance(a, int) else a.type).width:
+                return 0  # a shift by this much only stands where control never comes
+            if by == 0:
                 return a
             if isinstance(a, int):
                 return a << by & mask(kind.width)
-            return 0 if by >= a.type.width else self.b.shl(a, self.val(by, a.type))
+            return self.b.shl(a, self.val(by, a.type))
         operand = self.val(a, kind)
         return self.b.shl(operand, self.resize(by, operand.type))
 
     def shr(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
-        """a >> by, without sign, within `kind` where `a` is an int."""
+        """Shifted right: a >> by, without sign, within `kind` where `a` is an int."""
         if isinstance(by, int):
             if by < 0:
                 return 0  # only where control never comes
@@ -165,7 +166,7 @@ class Asm:
         return self.b.icmp_signed(op, left, right)
 
     def below(self, a: Val, b: Val) -> Val:
-        """a < b without sign."""
+        """Whether a < b, without sign."""
         if isinstance(a, int) and isinstance(b, int):
             return a < b
         return self.b.icmp_unsigned("<", *self._both(a, b))
@@ -189,7 +190,7 @@ class Asm:
         return not a if isinstance(a, int) else self.b.not_(a)
 
     def select(self, condition: Val, a: Val, b: Val, kind: ir.Type = I64) -> Val:
-        """a where the condition holds, else b; both are computed."""
+        """One of two values: a where the condition holds, else b; both are computed."""
         if isinstance(condition, int):
             return a if condition else b
         if isinstance(a, int) and isinstance(b, int):
@@ -210,7 +211,9 @@ class Asm:
         """`ctpop`, `cttz`, `ctlz` or `bitreverse` of a value."""
         kind = value.type
         if name in ("cttz", "ctlz"):
-            fn = self.function.module.declare_intrinsic(f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, I1]))
+            fn = self.function.module.declare_intrinsic(
+                f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, I1])
+            )
             return self.b.call(fn, [value, ir.Constant(I1, 0)])
         fn = self.function.module.declare_intrinsic(f"llvm.{name}", [kind], ir.FunctionType(kind, [kind]))
         return self.b.call(fn, [value])
@@ -222,6 +225,10 @@ class Asm:
         place = self._cells.alloca(kind)
         self.b.store(self.val(start, kind), place)
         return place
+
+    def buffer(self, count: int) -> ir.Value:
+        """Words on the stack."""
+        return self._cells.alloca(I64, count)
 
     def load(self, base: ir.Value, index: Val) -> ir.Value:
         """The word at base[index]."""
@@ -266,7 +273,9 @@ class Asm:
         self.b.cbranch(condition, block, rest)
         self.enter(rest)
 
-    def when(self, condition: Val, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
+    def when(
+        self, condition: Val, then: Callable[[], None], orelse: Callable[[], None] | None = None
+    ) -> None:
         """Run one of two pieces of code."""
         if isinstance(condition, int):
             if condition:

@@ -16,9 +16,10 @@ from specchk.core.symmetry import Renaming, renamer, sorts_in
 from specchk.core.values import positions, universe
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.native.asm import I64, PTR, Asm, Val
-from specchk.native.codes import Codes, register
+from specchk.native.codes import register
 from specchk.native.domains import Domains
 from specchk.native.expressions import read_bits, write_bits
+from specchk.native.fitting import Fitting
 from specchk.native.layout import WORD, Layout, Unsupported, decode, encode, is_scalar, key_count, set_size
 
 UNROLLED = 23
@@ -28,7 +29,7 @@ NIBBLES = 16
 class Renamed:
     """Builds the renaming of codes by one renaming."""
 
-    def __init__(self, asm: Asm, codes: Codes, renaming: Renaming | None, numbers: dict[str, Val]) -> None:
+    def __init__(self, asm: Asm, codes: Fitting, renaming: Renaming | None, numbers: dict[str, Val]) -> None:
         self.asm = asm
         self.codes = codes
         self.renaming = renaming  # None when only known at run time
@@ -53,9 +54,14 @@ class Renamed:
                 return self._nibble(self.numbers[kind.name], value)
             case Option():
                 item = self.value(kind.item, self.codes.unwrapped(kind, value))
-                return self.asm.select(self.codes.is_some(kind, value), self.codes.some(kind, item), 0, register(kind))
+                return self.asm.select(
+                    self.codes.is_some(kind, value), self.codes.some(kind, item), 0, register(kind)
+                )
             case Record():
-                fields = [self.value(item, self.codes.field(kind, value, i)) for i, (_, item) in enumerate(kind.fields)]
+                fields = [
+                    self.value(item, self.codes.field(kind, value, i))
+                    for i, (_, item) in enumerate(kind.fields)
+                ]
                 return self.codes.record(kind, fields)
             case Union():
                 return self._union(kind, value)
@@ -91,8 +97,12 @@ class Renamed:
         new = self._new_positions(kind.key) if self.touches(kind.key) else list(range(key_count(kind)))
         out: Val = 0
         for old, position in enumerate(new):
-            item = self.value(kind.value, self.codes.part(kind.value, value, self.codes.key_offset(kind, old)))
-            placed = self.codes.placed(kind.value, item, self.codes.key_offset(kind, position), register(kind))
+            item = self.value(
+                kind.value, self.codes.part(kind.value, value, self.codes.key_offset(kind, old))
+            )
+            placed = self.codes.placed(
+                kind.value, item, self.codes.key_offset(kind, position), register(kind)
+            )
             out = self.asm.bor(out, placed)
         return out
 
@@ -109,7 +119,9 @@ class Renamed:
         result = value
         for index, (_, record) in enumerate(kind.variants):
             if self.touches(record):
-                made = self.codes.variant(kind, index, self.value(record, self.codes.payload(kind, value, index)))
+                made = self.codes.variant(
+                    kind, index, self.value(record, self.codes.payload(kind, value, index))
+                )
                 result = self.asm.select(self.asm.cmp("==", tag, index), made, result, register(kind))
         return result
 
@@ -150,7 +162,7 @@ def emit_canonical(module: ir.Module, layout: Layout, renamings: Sequence[Renami
     if len(renamings) - 1 <= UNROLLED:
         for renaming in renamings[1:]:
             numbers = {name: _number(new) for name, new in renaming.items()}
-            _try(asm, layout, words, best, Renamed(asm, Codes(asm), renaming, numbers))
+            _try(asm, layout, words, best, Renamed(asm, Fitting(asm), renaming, numbers))
     else:
         _loop(asm, layout, words, best, renamings[1:])
     for index, cell in enumerate(best):
@@ -166,7 +178,9 @@ def _number(new: Sequence[int]) -> int:
     return sum(position << 4 * index for index, position in enumerate(new))
 
 
-def _loop(asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]) -> None:
+def _loop(
+    asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
+) -> None:
     names = sorted(renamings[0])
     flat = [_number(renaming[name]) for renaming in renamings for name in names]
     shape = ir.ArrayType(I64, len(flat))
@@ -178,9 +192,10 @@ def _loop(asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], 
     def visit(index: Val) -> None:
         at = asm.mul(index, len(names))
         numbers: dict[str, Val] = {
-            name: asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(asm.add(at, i))])) for i, name in enumerate(names)
+            name: asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(asm.add(at, i))]))
+            for i, name in enumerate(names)
         }
-        _try(asm, layout, words, best, Renamed(asm, Codes(asm), None, numbers))
+        _try(asm, layout, words, best, Renamed(asm, Fitting(asm), None, numbers))
 
     asm.loop(0, len(renamings) - 1, visit)
 
@@ -218,5 +233,3 @@ def _rename_all(
             code = renamed.codes.code(place.type, renamed.value(place.type, held))
             out = write_bits(asm, out, place.offset, place.width, code)
     return out
-
-

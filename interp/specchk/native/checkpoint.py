@@ -21,7 +21,7 @@ _AT_ONCE = 1 << 26
 FORMAT = 1
 
 
-class Unusable(Exception):  # noqa: N818 - says what the directory is
+class Unusable(Exception):
     """A checkpoint of something else, or none."""
 
 

@@ -23,8 +23,9 @@ from specchk.native.asm import I64, PTR, Asm
 from specchk.native.canonical import emit_canonical
 from specchk.native.layout import Layout
 from specchk.native.predicates import emit_check, emit_check_step, emit_may_end, emit_note
-from specchk.native.search_kernel import Kernel, Parts
+from specchk.native.search_kernel import Kernel
 from specchk.native.steps import Steps
+from specchk.native.table_kernel import Parts
 from specchk.native.totality import Facts
 
 ENTRIES = ("work_alone", "work_shared", "add", "rehash", "precede")
@@ -79,7 +80,11 @@ def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, 
 def _machine() -> llvm.TargetMachine:
     target = llvm.Target.from_default_triple()
     machine: llvm.TargetMachine = target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, reloc="pic", codemodel="small"
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
     )
     return machine
 
@@ -124,7 +129,14 @@ def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) ->
     digest = hashlib.sha256()
     for source in _SOURCES:
         digest.update(source.read_bytes())
-    about = (version("llvmlite"), llvm.llvm_version_info, llvm.get_host_cpu_name(), compact, renamings, _essence(program))
+    about = (
+        version("llvmlite"),
+        llvm.llvm_version_info,
+        llvm.get_host_cpu_name(),
+        compact,
+        renamings,
+        _essence(program),
+    )
     digest.update(repr(about).encode())
     return digest.hexdigest()[:40]
 

@@ -15,7 +15,8 @@ from specchk.core.values import universe
 from specchk.ir.nodes import Apply, Const, Expr, Op
 from specchk.ir.types import Bag, Int, Option, Seq, Set, Type, cardinality
 from specchk.native.asm import I64, Asm, Val
-from specchk.native.codes import Codes, constant, register
+from specchk.native.codes import constant, register
+from specchk.native.fitting import Fitting
 from specchk.native.layout import MAX_UNIVERSE, Unsupported, encode, mask, set_size, width
 
 UNROLL = 8
@@ -28,7 +29,7 @@ Body = Callable[[Val], None]
 class Domains:
     """Enumerates domains; `value` gives the held value of an expression."""
 
-    def __init__(self, asm: Asm, codes: Codes, value: Callable[[Expr], Val]) -> None:
+    def __init__(self, asm: Asm, codes: Fitting, value: Callable[[Expr], Val]) -> None:
         self.asm = asm
         self.codes = codes
         self.value = value
@@ -178,7 +179,9 @@ class Domains:
 
             def put(index: int = index) -> None:
                 item = self.codes.convert(self.codes.slot(source, items, index), source.item, kind.item)
-                self.asm.b.store(self.asm.val(self.added(kind, self.asm.b.load(out), item), register(kind)), out)
+                self.asm.b.store(
+                    self.asm.val(self.added(kind, self.asm.b.load(out), item), register(kind)), out
+                )
 
             self.asm.when(present, put)
         return self.asm.b.load(out)
@@ -194,11 +197,13 @@ class Domains:
             return asm.add(bag, 1)
         shift = self.codes.slot_offset(kind, at)  # of the new slot; lower ones move down by one
         low = self._low_mask(asm.add(shift, size), shape)
-        slots = asm.band(bag, mask(register(kind).width) & ~mask(self.codes.slot_offset(kind, kind.limit - 1)))  # type: ignore[arg-type]
+        slots = asm.band(
+            bag, mask(register(kind).width) & ~mask(self.codes.slot_offset(kind, kind.limit - 1))
+        )
         moved = asm.shr(asm.band(slots, low), size)
         kept = asm.band(slots, asm.xor(low, mask(shape.width)))
         end = self.codes.slot_offset(kind, kind.limit - 1)
-        moved = asm.band(moved, mask(shape.width) & ~mask(end))  # type: ignore[arg-type]
+        moved = asm.band(moved, mask(shape.width) & ~mask(end))
         new = asm.shl(asm.resize(code, shape), shift, shape)
         length = asm.resize(asm.add(self.codes.length(kind, bag), 1), shape)
         return asm.bor(asm.bor(kept, moved), asm.bor(new, length))
@@ -212,9 +217,11 @@ class Domains:
         if size == 0:
             return length
         end = self.codes.slot_offset(kind, kind.limit - 1)
-        slots = asm.band(bag, mask(shape.width) & ~mask(end))  # type: ignore[arg-type]
+        slots = asm.band(bag, mask(shape.width) & ~mask(end))
         low = self._low_mask(self.codes.slot_offset(kind, at), shape)  # below the slot that goes
-        above = asm.xor(self._low_mask(asm.add(self.codes.slot_offset(kind, at), size), shape), mask(shape.width))
+        above = asm.xor(
+            self._low_mask(asm.add(self.codes.slot_offset(kind, at), size), shape), mask(shape.width)
+        )
         moved = asm.shl(asm.band(slots, low), size, shape)
         return asm.bor(asm.bor(asm.band(slots, above), moved), length)
 

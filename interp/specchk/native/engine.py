@@ -25,7 +25,17 @@ from specchk.core.initial import initial_states
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import (
-    INTERRUPTED, Blame, Holds, HoldsWithin, Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation,
+    INTERRUPTED,
+    Blame,
+    Holds,
+    HoldsWithin,
+    Inconclusive,
+    Outcome,
+    Statistics,
+    Trace,
+    Verdict,
+    Violated,
+    Violation,
 )  # fmt: skip
 from specchk.ir.program import Program
 from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
@@ -61,7 +71,7 @@ class Options:
     resume: bool = False
 
 
-def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:  # noqa: B008
+def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
     """Explore a program.
 
     `layout.Unsupported` where only the reference engine can, `checkpoint.Unusable` where there is
@@ -262,9 +272,9 @@ class Search:
         store = self.store
         open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
         saved = Saved(
-            FORMAT, self.checkpoints.program, store.layout.words, store.used, list(store.taken()), self.levels,
-            self.sizes, store.unexpanded(), following, self.initial_count, [store.total(word) for word in TOTALS],
-            list(self._coverage()), self.meter.seconds,
+            FORMAT, self.checkpoints.program, store.layout.words, store.used, list(store.taken()),
+            self.levels, self.sizes, store.unexpanded(), following, self.initial_count,
+            [store.total(word) for word in TOTALS], list(self._coverage()), self.meter.seconds,
             [(f.record, list(f.state), list(f.after), depth) for f, depth in (*self.noted, *open_)],
         )  # fmt: skip
         try:
@@ -312,7 +322,7 @@ class Search:
         )  # fmt: skip
         warnings = complete_search_warnings(self.program, counts, complete=complete)
         if self.options.compact:
-            warnings = (*warnings, _collision_warning(store.used))
+            warnings = (*warnings, _collision_warning(store.total(Thread.NEW) + store.total(Thread.OUTSIDE)))
         return Outcome(
             self.program,
             "native",
@@ -341,7 +351,8 @@ class Search:
 
 def _collision_warning(states: int) -> str:
     """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
-    return f"compact: two of {states} states share a 64-bit hash with probability below {states * states / 2.0**65:.1e}"
+    chance = states * states / 2.0**65
+    return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}"
 
 
 def _length(violation: Violation) -> tuple[int, str, str]:

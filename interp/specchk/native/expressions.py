@@ -14,18 +14,36 @@ from typing import assert_never
 
 from llvmlite import ir
 
-from specchk.ir.nodes import (
-    And, Apply, Case, Choose, Collect, Const, Cover, Expr, Gather, If, Implies, Let, Local, MapOf, Narrow, Or,
-    Quantifier, Var,
-)  # fmt: skip
 from specchk.core.values import universe
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Expr,
+    Gather,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Narrow,
+    Or,
+    Quantifier,
+    Var,
+)  # fmt: skip
 from specchk.ir.types import Int, Map, Option, Set, Type, Union
 from specchk.ir.typing import result_type
 from specchk.native.asm import I1, I64, Asm, Val, code_type
-from specchk.native.codes import Codes, constant, register
+from specchk.native.codes import constant, register
 from specchk.native.domains import Domains, item_kind
+from specchk.native.fitting import Fitting
 from specchk.native.layout import WORD, Layout, key_count, mask
-from specchk.native.operators import PARTS, RULES, singleton
+from specchk.native.operators import PARTS, RULES
+from specchk.native.set_rules import singleton
 from specchk.native.totality import Facts
 
 CHEAP = 24  # plain parts of at most this cost are computed without a branch
@@ -40,7 +58,7 @@ class Expressions:
         self.layout = layout
         self.facts = facts
         self.counts = counts
-        self.codes = Codes(asm)
+        self.codes = Fitting(asm)
         self.domains = Domains(asm, self.codes, self.value)
         self.before: list[Val] = []
         self.after: list[Val] = []
@@ -64,10 +82,8 @@ class Expressions:
                 return self.codes.convert(value, kind, expr.type)
             case Apply():
                 return self._applied(expr)
-            case And():
-                return self._junction(expr.parts, stop_at=False)
-            case Or():
-                return self._junction(expr.parts, stop_at=True)
+            case And() | Or():
+                return self._junction(expr.parts, stop_at=isinstance(expr, Or))
             case Implies():
                 return self._implies(expr)
             case If():
@@ -153,7 +169,10 @@ class Expressions:
             then, orelse = self.of_type(expr.then, expr.type), self.of_type(expr.orelse, expr.type)
             return self.asm.select(condition, then, orelse, kind)
         return self.asm.pick(
-            kind, condition, lambda: self.of_type(expr.then, expr.type), lambda: self.of_type(expr.orelse, expr.type)
+            kind,
+            condition,
+            lambda: self.of_type(expr.then, expr.type),
+            lambda: self.of_type(expr.orelse, expr.type),
         )
 
     def _case(self, expr: Case) -> Val:
@@ -310,7 +329,9 @@ class Expressions:
             for position, key in enumerate(sorted(universe(kind.key))):
                 self.bind(expr.local, constant(kind.key, key), kind.key)
                 item = self.of_type(expr.body, kind.value)
-                out = self.asm.bor(out, self.codes.placed(kind.value, item, self.codes.key_offset(kind, position), shape))
+                out = self.asm.bor(
+                    out, self.codes.placed(kind.value, item, self.codes.key_offset(kind, position), shape)
+                )
             return out
         cell = self.asm.cell(shape)
 

@@ -27,14 +27,29 @@ from typing import Any
 
 from specchk.core.values import State, positions, universe
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality, show
+from specchk.ir.types import (
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+    show,
+)
 
 MAX_UNIVERSE = 256
 MAX_WORDS = 64
 WORD = 64
 
 
-class Unsupported(Exception):  # noqa: N818 - an answer, not a failure
+class Unsupported(Exception):
     """The native engine cannot run this program; the text says what stands in the way."""
 
 
@@ -113,7 +128,9 @@ def encode(kind: Type, value: Any) -> int:
             item = encode(kind.item, value[0])
             return 1 + item if is_scalar(kind) else 1 << width(kind.item) | item
         case Record():
-            return _joined([(encode(item, v), width(item)) for (_, item), v in zip(kind.fields, value, strict=True)])
+            return _joined(
+                [(encode(item, v), width(item)) for (_, item), v in zip(kind.fields, value, strict=True)]
+            )
         case Union():
             tag, record = value
             return tag << payload_width(kind) | encode(kind.variants[tag][1], record)
@@ -121,7 +138,8 @@ def encode(kind: Type, value: Any) -> int:
             return _joined([(encode(kind.value, v), width(kind.value)) for v in value])
         case Set():
             table = positions(kind.item)
-            return sum(1 << table[item] for item in value)
+            ranks: list[int] = [table[item] for item in value]
+            return sum(1 << rank for rank in ranks)
         case Seq() | Bag():
             slots = [encode(kind.item, item) for item in value] + [0] * (kind.limit - len(value))
             return _joined([*((s, width(kind.item)) for s in slots), (len(value), length_bits(kind))])
@@ -155,7 +173,9 @@ def decode(kind: Type, code: int) -> Any:
             return (tag, decode(kind.variants[tag][1], rest))
         case Map():
             size, keys = width(kind.value), key_count(kind)
-            return tuple([decode(kind.value, code >> (keys - 1 - k) * size & mask(size)) for k in range(keys)])
+            return tuple(
+                [decode(kind.value, code >> (keys - 1 - k) * size & mask(size)) for k in range(keys)]
+            )
         case Set():
             return tuple([item for rank, item in enumerate(sorted(universe(kind.item))) if code >> rank & 1])
         case Seq() | Bag():
@@ -244,5 +264,7 @@ def render_layout(program: Program) -> str:
         word, low = divmod(place.offset, WORD)
         last_word, high = divmod(max(place.offset, place.offset + place.width - 1), WORD)
         until = f"{high:>2}" if last_word == word else f"{last_word}.{high}"
-        lines.append(f"  word {word}  bits {low:>2}-{until}  {place.width:>3}  {place.name}: {show(place.type)}")
+        lines.append(
+            f"  word {word}  bits {low:>2}-{until}  {place.width:>3}  {place.name}: {show(place.type)}"
+        )
     return "\n".join(lines)

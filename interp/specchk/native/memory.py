@@ -21,7 +21,14 @@ _WRITE_AT_ONCE = 1 << 26
 def _library() -> ctypes.CDLL:
     found = ctypes.CDLL(None, use_errno=True)
     found.mmap.restype = ctypes.c_void_p
-    found.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    found.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    ]
     found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     found.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return found
@@ -123,4 +130,5 @@ class Words:
 
     def fill(self, values: list[int]) -> None:
         """Set the first words."""
-        self._block[: len(values)] = values
+        for index, value in enumerate(values):
+            self._block[index] = value

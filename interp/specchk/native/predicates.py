@@ -88,7 +88,9 @@ class Predicates(Expressions):
         asm, done = self.asm, self.asm.block("asked")
         self.undefined = self.beyond = asm.block("undefined")
         value = self.value(prop.body)
-        asm.when(value if note_if else asm.negate(value), lambda: self._note(Record(kind, prop.name), state, after))
+        asm.when(
+            value if note_if else asm.negate(value), lambda: self._note(Record(kind, prop.name), state, after)
+        )
         asm.goto(done)
         asm.enter(self.undefined)
         self._note(Record("undefined", prop.name), state, after)
@@ -108,7 +110,9 @@ def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: 
     asm.b.call(asm.function.module.globals[RECORD], [thread, asm.val(record), state, after])
 
 
-def _function(module: ir.Module, name: str, args: Sequence[ir.Type], result: ir.Type) -> tuple[ir.Function, Asm]:
+def _function(
+    module: ir.Module, name: str, args: Sequence[ir.Type], result: ir.Type
+) -> tuple[ir.Function, Asm]:
     function = ir.Function(module, ir.FunctionType(result, args), name)
     function.linkage = "internal"
     return function, Asm(function)

@@ -12,44 +12,36 @@ chosen, before the other parameters are enumerated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from llvmlite import ir
 
 from specchk.core.values import universe
 from specchk.ir.nodes import (
-    And, Assign, Bind, Block, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, When,
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Expr,
+    Guard,
+    Local,
+    Stmt,
+    Unwrap,
+    When,
 )  # fmt: skip
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality
-from specchk.native.asm import I1, I64, Asm, Val
+from specchk.native.asm import I64, Asm, Val
 from specchk.native.codes import constant
 from specchk.native.domains import item_kind
 from specchk.native.expressions import Expressions, read_bits, write_bits
 from specchk.native.layout import WORD, Layout, field_offset, width
-from specchk.native.operators import check_index, key_position
+from specchk.native.operators import key_position
+from specchk.native.sequence_rules import check_index
 from specchk.native.totality import Facts
-
-Then = Callable[["Path"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A place that may have been assigned: its path, and whether it was (where ways joined)."""
-
-    slot: int
-    path: tuple[Val, ...]
-    made: Val
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """One way through a block: the words of the state after, and where to go when it ends."""
-
-    words: tuple[Val, ...]
-    claims: tuple[Claim, ...]
-    next: ir.Block
+from specchk.native.ways import Claim, Join, Path, Then, assigned_often, is_straight, split
 
 
 class Steps(Expressions):
@@ -95,9 +87,15 @@ class Steps(Expressions):
         """The plain statements at the head, each with the parameters it needs, and the rest."""
         needs: dict[int, frozenset[int]] = {p.slot: frozenset({p.slot}) for p in action.params}
         head: list[tuple[frozenset[int], Stmt]] = []
-        body = _split(action.body)
+        body = split(action.body)
         for position, stmt in enumerate(body):
-            root = stmt.condition if isinstance(stmt, Guard) else stmt.value if isinstance(stmt, Bind | Unwrap) else None
+            root = (
+                stmt.condition
+                if isinstance(stmt, Guard)
+                else stmt.value
+                if isinstance(stmt, Bind | Unwrap)
+                else None
+            )
             if root is None or not self.facts.plain(root):
                 return head, body[position:]
             used: frozenset[int] = frozenset().union(*(needs[slot] for slot in self.facts.free(root)))
@@ -166,8 +164,8 @@ class Steps(Expressions):
         def following(p: Path) -> None:
             self.block(rest, p, then)
 
-        if rest and isinstance(stmt, When) and _is_straight((stmt,)):
-            joined = _Join(self, following)
+        if rest and isinstance(stmt, When) and is_straight((stmt,)):
+            joined = Join(self.asm, following)
             self._statement(stmt, path, joined.arrive)
             joined.emit()
         else:
@@ -333,90 +331,3 @@ class Steps(Expressions):
                     clash = self.asm.both(clash, self.asm.cmp("==", mine, theirs))
                 self.asm.leave_if(clash, self.undefined)
         return replace(path, claims=(*path.claims, Claim(slot, keys, True)))
-
-
-class _Join:
-    """Where the ways through a straight `when` meet: what follows is built once."""
-
-    def __init__(self, steps: Steps, then: Then) -> None:
-        self.steps = steps
-        self.then = then
-        self.block = steps.asm.block("join")
-        self.ways: list[tuple[Path, ir.Block]] = []
-
-    def arrive(self, path: Path) -> None:
-        """One way gets here."""
-        self.ways.append((path, self.steps.asm.b.block))
-        self.steps.asm.goto(self.block)
-
-    def emit(self) -> None:
-        """Build what follows."""
-        asm = self.steps.asm
-        if not self.ways:
-            asm.enter(self.block)
-            asm.b.unreachable()
-            return
-        asm.enter(self.block)
-        words = tuple(self._merged([path.words[i] for path, _ in self.ways]) for i in range(len(self.ways[0][0].words)))
-        claims = self._claims()
-        self.then(Path(words, claims, self.ways[0][0].next))
-
-    def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
-        first = values[0]
-        if all(value is first or (isinstance(value, int) and value == first) for value in values):
-            return first
-        phi = self.steps.asm.b.phi(kind)
-        for value, (_, block) in zip(values, self.ways, strict=True):
-            phi.add_incoming(self.steps.asm.val(value, kind), block)
-        return phi
-
-    def _claims(self) -> tuple[Claim, ...]:
-        every = {id(claim): claim for path, _ in self.ways for claim in path.claims}
-        merged = []
-        for claim in every.values():
-            here = [any(other is claim for other in path.claims) for path, _ in self.ways]
-            made = self._merged([claim.made if h else False for h in here], I1)
-            keys = tuple(self._merged([key if h else 0 for h in here]) for key in claim.path)
-            merged.append(claim if all(here) else Claim(claim.slot, keys, made))
-        return tuple(merged)
-
-
-def _is_straight(body: Block) -> bool:
-    """Whether a block has at most one way through it."""
-    return all(
-        not isinstance(stmt, Choice | Either)
-        and (not isinstance(stmt, When) or (_is_straight(stmt.then) and _is_straight(stmt.orelse)))
-        for stmt in body
-    )
-
-
-def _split(body: Block) -> Block:
-    """The block with conjunctions in guards as guards of their own."""
-    out: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Guard) and isinstance(stmt.condition, And):
-            out += _split(tuple(Guard(part) for part in stmt.condition.parts))
-        else:
-            out.append(stmt)
-    return tuple(out)
-
-
-def assigned_often(body: Block) -> frozenset[int]:
-    """Variables that more than one assignment of a block names."""
-    slots = list(_assigned(body))
-    return frozenset(slot for slot in slots if slots.count(slot) > 1)
-
-
-def _assigned(body: Block) -> list[int]:
-    found: list[int] = []
-    for stmt in body:
-        match stmt:
-            case Assign():
-                found.append(stmt.slot)
-            case Choice():
-                found += _assigned(stmt.body)
-            case Either():
-                found += [slot for branch in stmt.branches for slot in _assigned(branch)]
-            case When():
-                found += _assigned(stmt.then) + _assigned(stmt.orelse)
-    return found

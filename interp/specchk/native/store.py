@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded
 from specchk.native.frames import (
-    BATCH, CHUNK, MAX_RUNS, Control, Thread, most_successors, record_words, records_of,
+    BATCH,
+    CHUNK,
+    MAX_RUNS,
+    Control,
+    Thread,
+    most_successors,
+    record_words,
+    records_of,
 )  # fmt: skip
 from specchk.native.layout import Layout
 from specchk.native.memory import Region, Words
@@ -106,7 +113,9 @@ class Store:
         self.control = Words(int(Control.SIZE))
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
-        self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]  # count nothing of the search
+        self.scouts = [
+            Worker(program, layout, self.room) for _ in range(workers)
+        ]  # count nothing of the search
         self.states = Region(ADDRESS_SPACE)
         self.holes: list[Run] = []  # numbers that a resumed search leaves unused
         self.table: Region | None = None
@@ -170,7 +179,9 @@ class Store:
 
     def taken(self) -> Iterator[tuple[int, int]]:
         """The numbers of all states as ranges (first, end)."""
-        free = [(w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END]]
+        free = [
+            (w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END]
+        ]
         first = 0
         for start, end in [*sorted(free + self.holes), (self.used, self.used)]:
             if first < start:
@@ -202,7 +213,9 @@ class Store:
     def set_work(self, runs: Sequence[Run]) -> None:
         """What `work` is to expand."""
         pieces = [
-            (low, min(PIECE, first + count - low)) for first, count in runs for low in range(first, first + count, PIECE)
+            (low, min(PIECE, first + count - low))
+            for first, count in runs
+            for low in range(first, first + count, PIECE)
         ]
         self._work = Words(2 * len(pieces) + 1)
         self._work.fill([word for piece in pieces for word in piece])
@@ -224,8 +237,10 @@ class Store:
         return [run for run in rest if run[1]]
 
     def work(self, looking: Callable[[], bool]) -> None:
-        """Let the workers run until the level is done or they stop; ask `looking` now and then
-        whether they should."""
+        """Let the workers run until the level is done or they stop.
+
+        Now and then `looking` is asked whether they should.
+        """
         self.control[Control.STOP] = 0
         many = self.control[Control.WORK_END] - self.control[Control.CURSOR]
         active = [w for w in self.workers if w[Thread.PIECE] != w[Thread.PIECE_END]]
@@ -262,12 +277,21 @@ class Store:
         wanted.fill(list(target))
         best = [Words(words + 1) for _ in self.scouts]
         share = max(1 << 12, sum(count for _, count in runs) // len(self.scouts) + 1)
-        parts = [(low, min(low + share, first + count)) for first, count in runs for low in range(first, first + count, share)]
+        parts = [
+            (low, min(low + share, first + count))
+            for first, count in runs
+            for low in range(first, first + count, share)
+        ]
 
         def scan(scout: int) -> None:
             for first, end in parts[scout :: len(self.scouts)]:
                 self.kernel.call["precede"](
-                    self.control.address, self.scouts[scout].block.address, first, end, wanted.address, best[scout].address
+                    self.control.address,
+                    self.scouts[scout].block.address,
+                    first,
+                    end,
+                    wanted.address,
+                    best[scout].address,
                 )
 
         self._each_task([lambda i=i: scan(i) for i in range(len(self.scouts))])  # type: ignore[misc]

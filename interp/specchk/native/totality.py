@@ -7,7 +7,20 @@ guards move out of loops over parameters that they do not mention.
 
 from __future__ import annotations
 
-from specchk.ir.nodes import Apply, Case, Choose, Collect, Cover, Expr, Gather, Local, MapOf, Narrow, Op, Quantifier
+from specchk.ir.nodes import (
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Cover,
+    Expr,
+    Gather,
+    Local,
+    MapOf,
+    Narrow,
+    Op,
+    Quantifier,
+)
 from specchk.ir.types import Bool, Enum, Int, Map, Sort, cardinality, fits
 from specchk.ir.verify import bound, parts
 
@@ -16,8 +29,8 @@ _PARTIAL = frozenset(
      Op.BAG_REMOVE}
 )  # fmt: skip
 _LOOPING = frozenset(
-    {Op.IN_SEQ, Op.IN_BAG, Op.SEQ_ITEMS, Op.BAG_ITEMS, Op.BAG, Op.BAG_ADD, Op.BAG_COUNT, Op.BAG_UNION, Op.CONCAT,
-     Op.SUBSETS, Op.SET_SUM}
+    {Op.IN_SEQ, Op.IN_BAG, Op.SEQ_ITEMS, Op.BAG_ITEMS, Op.BAG, Op.BAG_ADD, Op.BAG_COUNT, Op.BAG_UNION,
+     Op.CONCAT, Op.SUBSETS, Op.SET_SUM}
 )  # fmt: skip
 
 
