@@ -8,16 +8,18 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.common import budget, budget_options, load_instance, model_options
+from specchk.cli.common import budget, budget_options, load_instance, model_options, parse_overrides
 from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
+from specchk.cli.traces import from_file, from_scenario, is_trace_file
 from specchk.core.graph import StateGraph, TooManyStates, enabling, state_graph
 from specchk.core.instantiate import Instance
 from specchk.core.search import Options
 from specchk.core.verdict import Outcome, Trace, Violation
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
+from specchk.report.draw.picture import Picture
 from specchk.report.draw.text import text
 
 KINDS = ("lanes", "trace", "states", "actions")
@@ -36,27 +38,38 @@ MAX_EXPLORED = 200_000
     help="A trace in lanes or as a chain, the state graph, or which action enables which.",
 )
 @click.option("--witness", metavar="W", help="Draw how this witness is reached, not a counterexample.")
+@click.option("--scenario", metavar="S", help="Draw the way this scenario goes, not a counterexample.")
 @engine_options
 @budget_options
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], output: str | None,
-    kind: str, witness: str | None, engine: str, workers: int | None, compact: bool,
+    kind: str, witness: str | None, scenario: str | None, engine: str, workers: int | None, compact: bool,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
-    """Draw the counterexample of the spec FILE: a lane for each replica, time downwards."""
-    instance = load_instance(file, model, overrides, properties, as_json=False)
-    if kind in ("states", "actions"):
-        _draw_graph(instance, kind, output)
-        sys.exit(Exit.OK)
-    options = Options(budget(max_states, max_seconds, max_memory))
-    outcome = explore(
-        instance.program, options, engine=chosen_engine(engine, workers, compact=compact), quiet=False
-    )
-    trace, violation = _chosen(outcome, witness)
+    """Draw the counterexample of the spec FILE: a lane for each replica, time downwards.
+
+    FILE may also be a trace: what `run --json` printed, or an ITF file.  Its steps are checked first.
+    """
+    title = ""
+    if is_trace_file(file):
+        instance, trace, violation = from_file(file, model, parse_overrides(overrides))
+    elif scenario is not None:
+        instance, trace, violation = from_scenario(file, scenario)
+        title = f"scenario {scenario}"
+    else:
+        instance = load_instance(file, model, overrides, properties, as_json=False)
+        if kind in ("states", "actions"):
+            _draw_graph(instance, kind, output)
+            sys.exit(Exit.OK)
+        options = Options(budget(max_states, max_seconds, max_memory))
+        engines = chosen_engine(engine, workers, compact=compact)
+        outcome = explore(instance.program, options, engine=engines, quiet=False)
+        trace, violation = _chosen(outcome, witness)
+        title = f"witness {witness}" if witness is not None else ""
     if kind == "trace":
         write_dot(trace_dot(instance.program, trace), output)
     else:
-        _draw_lanes(instance, trace, violation, output)
+        _draw_lanes(drawing(instance, trace, violation, title), output)
     sys.exit(Exit.OK)
 
 
@@ -89,8 +102,7 @@ def _chosen(outcome: Outcome, witness: str | None) -> tuple[Trace, Violation | N
     raise click.ClickException("there is no counterexample to draw; --witness draws how a witness is reached")
 
 
-def _draw_lanes(instance: Instance, trace: Trace, violation: Violation | None, output: str | None) -> None:
-    drawn = drawing(instance, trace, violation)
+def _draw_lanes(drawn: Picture, output: str | None) -> None:
     if output is None:
         echo(text(drawn))
         return

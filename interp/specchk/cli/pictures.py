@@ -21,9 +21,9 @@ def counterexample(outcome: Outcome) -> Violation | None:
     return next((violation for violation in violations if violation.trace is not None), None)
 
 
-def drawing(instance: Instance, trace: Trace, violation: Violation | None) -> Picture:
+def drawing(instance: Instance, trace: Trace, violation: Violation | None, title: str = "") -> Picture:
     """The picture of a trace, by the spec's view."""
-    return picture(Viewer(instance), trace, violation)
+    return picture(Viewer(instance), trace, violation, title)
 
 
 def write_picture(drawn: Picture, path: Path) -> None:

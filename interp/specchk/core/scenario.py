@@ -41,6 +41,7 @@ class ScenarioResult:
     model: str
     lines: int
     failure: ScenarioFailure | None
+    trace: Trace | None = None  # one way in which all lines go as written
 
 
 class _Failed(Exception):
@@ -51,14 +52,15 @@ class _Failed(Exception):
 
 def run_scenario(instance: Instance, scenario: decls.Scenario) -> ScenarioResult:
     """Run a scenario on an instance of its model."""
-    failure = None
+    failure = trace = None
     try:
         runner = _Runner(instance, scenario.span)
         for line in scenario.steps:
             runner.line(line)
+        trace = runner.traces[0]
     except _Failed as failed:
         failure = failed.failure
-    return ScenarioResult(scenario.name, instance.program.model, len(scenario.steps), failure)
+    return ScenarioResult(scenario.name, instance.program.model, len(scenario.steps), failure, trace)
 
 
 class _Runner:

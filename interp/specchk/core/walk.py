@@ -16,7 +16,7 @@ from specchk.core.properties import Properties
 from specchk.core.search import Options, search
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State, show
-from specchk.core.verdict import Blame, Step, Trace, Violated
+from specchk.core.verdict import Blame, Step, Trace, Violated, Violation
 from specchk.ir.nodes import Apply, Const, Op
 from specchk.ir.program import Program, Property
 from specchk.ir.types import Bool
@@ -36,7 +36,7 @@ class Position:
     trace: Trace
     enabled: tuple[Step, ...]
     failed: tuple[tuple[str, str, Blame], ...]  # name, kind, why
-    undefined: str | None
+    fault: Violation | None  # an action that is undefined here
 
 
 class Walker:
@@ -79,7 +79,8 @@ class Walker:
             return Position(path, trace, tuple(self.enabled(state)), tuple(failed), None)
         except Faulty as fault:
             action = self.program.actions[fault.action].name
-            return Position(path, trace, (), tuple(failed), f"{action}: {fault.undefined.reason}")
+            blame = Blame(fault.undefined.span, fault.undefined.reason, ())
+            return Position(path, trace, (), tuple(failed), Violation("undefined", action, trace, blame))
 
     def enabled(self, state: State) -> list[Step]:
         """The steps enabled in a state, each once, in the order of actions; raises `Faulty`."""
@@ -98,6 +99,40 @@ class Walker:
         outcome = search(program, Options(Budget(max_seconds=seconds), symmetry=False))
         violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
         return next((violation.trace for violation in violations if violation.name == name), None)
+
+    def follow(self, states: Sequence[State], labels: Sequence[tuple[str | None, tuple[str, ...]]]) -> Trace:
+        """The trace through given states, each step checked; raises `NoSuchPath` with the place.
+
+        `labels` names for each state the action and arguments that led there, where they are known.
+        """
+        if states[0] not in self.initial:
+            raise NoSuchPath("its first state is not an initial state")
+        trace = Trace(states[0], ())
+        for number, (wanted, (action, args)) in enumerate(zip(states[1:], labels[1:], strict=True), 1):
+            try:
+                found = [step for step in self.enabled(trace.last) if step.state == wanted]
+            except Faulty as fault:
+                raise NoSuchPath(f"state {number - 1} has no successors: {fault}") from None
+            named = [
+                step for step in found if action in (None, step.action) and (not args or args == step.args)
+            ]
+            if not named:
+                what = f"{action}({', '.join(args)})" if action is not None else "any step"
+                raise NoSuchPath(f"{what} does not lead from state {number - 1} to state {number}")
+            trace = Trace(trace.initial, (*trace.steps, named[0]))
+        return trace
+
+    def violation(self, trace: Trace, name: str | None) -> Violation | None:
+        """What is violated where a trace ends: `name`, or the first that is without one."""
+        position = self._position((), trace)
+        for found, kind, why in position.failed:
+            if name in (None, found):
+                return Violation(kind, found, trace, why)
+        if name == DEADLOCK and not position.enabled:
+            return Violation(DEADLOCK, DEADLOCK, trace)
+        if position.fault is not None and name in (None, position.fault.name):
+            return position.fault
+        return None
 
     def path_to(self, trace: Trace) -> tuple[int, ...]:
         """The path that takes a trace; raises `NoSuchPath` for something that is no behaviour."""

@@ -16,6 +16,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
+from specchk.report.json import value_json
 
 
 def value_itf(value: Value, kind: Type) -> Any:
@@ -75,6 +76,9 @@ def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> di
             "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html",
             "source": program.path,
             "description": f"{program.spec}, model {program.model}",
+            "model": program.model,
+            "constants": {c.name: value_json(c.value, c.type) for c in program.constants},
+            "sorts": {sort.name: list(sort.members) for sort in program.sorts},
             "property": violation.name if violation is not None else None,
             "kind": violation.kind if violation is not None else None,
             "varTypes": {v.name: show_type(v.type) for v in program.variables},

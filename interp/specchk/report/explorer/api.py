@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specchk.core.values import State, show
-from specchk.core.verdict import Blame, Step, Trace
+from specchk.core.verdict import Blame, Step, Trace, Violation
 from specchk.core.view import Viewer
 from specchk.core.walk import DEADLOCK, Position, Walker
 from specchk.ir.program import Program
@@ -40,13 +40,17 @@ def position(walker: Walker, found: Position) -> dict[str, Any]:
         "state": [{"name": n, "value": v, "changed": n in changed} for n, v in parts(program, states[-1])],
         "enabled": [_step(program, states[-1], step) for step in found.enabled],
         "failed": [{"property": n, "kind": kind, "because": _why(why)} for n, kind, why in found.failed],
-        "undefined": found.undefined,
+        "undefined": _undefined(found.fault),
     }
 
 
 def _step(program: Program, before: State, step: Step) -> dict[str, Any]:
     found = [f"{c.path}: {c.before} → {c.after}" for c in changes(program, before, step.state)]
     return {"label": str(step), "changes": found}
+
+
+def _undefined(fault: Violation | None) -> str | None:
+    return f"{fault.name}: {fault.blame.text}" if fault is not None and fault.blame is not None else None
 
 
 def _why(blame: Blame) -> str:

@@ -1,0 +1,95 @@
+"""Traces that commands get from elsewhere: a file of an earlier run, or a scenario of the spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specchk.cli.common import load, rejections
+from specchk.core.instantiate import Instance, instantiate
+from specchk.core.scenario import run_scenario
+from specchk.core.verdict import Trace, Violation
+from specchk.core.walk import NoSuchPath, Walker
+from specchk.report.json import value_json
+from specchk.report.read import TraceFile, Unreadable, trace_file
+
+Drawn = tuple[Instance, Trace, Violation | None]
+
+
+def is_trace_file(file: str) -> bool:
+    """Whether a FILE is a trace (`.json`, `.itf.json`) and not a spec."""
+    return file.endswith(".json")
+
+
+def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Drawn:
+    """The trace of a file, every step of it checked; a clear word where it is no behaviour."""
+    try:
+        found = trace_file(json.loads(Path(file).read_text(encoding="utf-8")))
+        with rejections():
+            instance = _instance(found, file, model, overrides)
+        walker = Walker(instance)
+        trace = walker.follow(found.read(instance.program), found.labels)
+    except OSError as error:
+        raise click.FileError(file, hint=error.strerror or str(error)) from None
+    except (ValueError, RecursionError):
+        raise click.ClickException(f"{file} is not JSON text") from None
+    except Unreadable as error:
+        raise click.ClickException(f"{file}: {error}") from None
+    except NoSuchPath as error:
+        raise click.ClickException(f"{file} is not a behaviour of the spec: {error}") from None
+    return instance, trace, walker.violation(trace, found.property)
+
+
+def _instance(found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:
+    """The spec under the model and constants of the file; options come on top."""
+    here = Path(found.spec)
+    beside = Path(file).parent / here
+    checked = load(str(beside if not here.is_file() and beside.is_file() else here))
+    name = model or (found.model if found.model in checked.spec.models else None)
+    asked = [found.property] if found.property in checked.spec.properties else []
+    plain = instantiate(checked, name, overrides)
+    other = {**_other_values(plain, found), **overrides}
+    return instantiate(checked, name, other, [prop for prop in asked if prop is not None])
+
+
+def _other_values(plain: Instance, found: TraceFile) -> dict[str, str]:
+    """The constants and sorts in which the file differs from its model, as `--set` takes them."""
+    sorts = {sort.name: list(sort.members) for sort in plain.program.sorts}
+    other = {
+        name: "{" + ", ".join(map(str, members)) + "}"
+        for name, members in found.sorts.items()
+        if name in sorts and sorts[name] != members
+    }
+    for constant in plain.program.constants:
+        value = found.constants.get(constant.name)
+        if constant.name in found.constants and value != value_json(constant.value, constant.type):
+            other[constant.name] = _literal(constant.name, value)
+    return other
+
+
+def _literal(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | str):
+        return str(value)
+    raise Unreadable(f"constant {name} differs from the model's; give it with --set")
+
+
+def from_scenario(file: str, name: str) -> Drawn:
+    """The way a scenario goes, and the first property that fails where it ends."""
+    with rejections():
+        checked = load(file)
+        known = checked.spec.scenarios
+        if name not in known:
+            raise click.ClickException(f"there is no scenario {name!r}; known: {', '.join(known) or 'none'}")
+        properties = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
+        instance = instantiate(checked, known[name].model.text, properties=properties)
+    result = run_scenario(instance, known[name])
+    if result.failure is not None or result.trace is None:
+        why = result.failure.message if result.failure is not None else "it has no trace"
+        raise click.ClickException(f"scenario {name} does not go as written: {why}; see `specchk test`")
+    return instance, result.trace, Walker(instance).violation(result.trace, None)

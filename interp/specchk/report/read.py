@@ -1,0 +1,224 @@
+"""Traces back from files: the exact inverse of `report.json` and `report.itf`.
+
+A value is read by its type, so nothing is guessed: what is not a value of the type is `Unreadable`,
+with the place and what was expected.  Which spec, model and constants a file is about is read
+here; loading them and checking every step is for those who draw or replay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.core.values import State, show, universe
+from specchk.ir.nodes import Value
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.ir.types import show as show_type
+
+Read = Callable[[Any, Type], Value]
+
+
+class Unreadable(Exception):
+    """Something in a file is not what it has to be; the text says what, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace as a file has it: states by name of variable, and the label of each step."""
+
+    spec: str
+    model: str | None
+    property: str | None
+    states: tuple[dict[str, Any], ...]
+    labels: tuple[tuple[str | None, tuple[str, ...]], ...]  # of each state; none for the first
+    itf: bool
+    constants: dict[str, Any] = field(default_factory=dict)
+    sorts: dict[str, list[str]] = field(default_factory=dict)
+
+    def read(self, program: Program) -> list[State]:
+        """The states; raises `Unreadable`."""
+        value = value_from_itf if self.itf else value_from_json
+        return [_state(program, found, index, value) for index, found in enumerate(self.states)]
+
+
+def trace_file(found: Any) -> TraceFile:
+    """What a JSON report or an ITF file is about; raises `Unreadable`."""
+    if not isinstance(found, dict):
+        raise Unreadable("a trace file is a JSON object: of `run --json`, or an ITF trace")
+    if isinstance(found.get("states"), list) and "vars" in found:
+        meta = found.get("#meta")
+        return _file(found["states"], dict(meta) if isinstance(meta, dict) else {}, itf=True)
+    if not isinstance(found.get("trace"), list):
+        raise Unreadable("there is no trace in it: neither `trace` (of `run --json`) nor `states` (ITF)")
+    return _file(found["trace"], {**found, "source": found.get("spec")}, itf=False)
+
+
+def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
+    if not states or not all(isinstance(state, dict) for state in states):
+        raise Unreadable("a trace is a list of states, at least one")
+    if not isinstance(about.get("source"), str):
+        raise Unreadable("it does not say which spec it is about")
+    labels = [state.get("#meta", {}) if itf else state for state in states]
+    return TraceFile(
+        about["source"], _text(about.get("model")), _text(about.get("property")),
+        tuple(state if itf else _object(state.get("state"), "state") for state in states),
+        tuple((_text(label.get("action")), tuple(map(str, label.get("args") or ()))) for label in labels),
+        itf, _object(about.get("constants", {}), "constants"), _object(about.get("sorts", {}), "sorts"),
+    )  # fmt: skip
+
+
+def _text(found: Any) -> str | None:
+    return found if isinstance(found, str) else None
+
+
+def _object(found: Any, what: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise Unreadable(f"`{what}` is not an object")
+    return found
+
+
+def _state(program: Program, found: Mapping[str, Any], index: int, read: Read) -> State:
+    values = []
+    for variable in program.variables:
+        if variable.name not in found:
+            raise Unreadable(f"state {index} has no variable {variable.name}")
+        try:
+            values.append(read(found[variable.name], variable.type))
+        except Unreadable as error:
+            raise Unreadable(f"state {index}, variable {variable.name}: {error}") from None
+    return tuple(values)
+
+
+def value_from_json(found: Any, kind: Type) -> Value:
+    """The value that `report.json.value_json` wrote; raises `Unreadable`."""
+    match kind:
+        case Bool() | Int() | Enum() | Sort():
+            return _scalar(found, kind)
+        case Option():
+            if found is None:
+                return ()
+            return (value_from_json(_fields(found, kind, ("some",))["some"], kind.item),)
+        case Record():
+            return _record(found, kind, value_from_json)
+        case Union():
+            if not isinstance(found, dict):
+                raise _wrong(found, kind)
+            rest = {name: value for name, value in found.items() if name != "tag"}
+            return _variant(found.get("tag"), rest, kind, value_from_json)
+        case Map() if isinstance(kind.key, Bool | Int | Enum | Sort):
+            keys = [show(key, kind.key) for key in sorted(universe(kind.key))]
+            table = _fields(found, kind, keys)
+            return tuple(value_from_json(table[key], kind.value) for key in keys)
+        case Map():
+            return _map(_pairs(found, kind), kind, value_from_json)
+        case Set() | Seq() | Bag():
+            return _collected([value_from_json(item, kind.item) for item in _items(found, kind)], kind)
+
+
+def value_from_itf(found: Any, kind: Type) -> Value:
+    """The value that `report.itf.value_itf` wrote; raises `Unreadable`."""
+    match kind:
+        case Int() if isinstance(found, dict):
+            digits = _fields(found, kind, ("#bigint",))["#bigint"]
+            try:
+                return _scalar(int(digits), kind)
+            except (TypeError, ValueError):
+                raise _wrong(found, kind) from None
+        case Bool() | Int() | Enum() | Sort():
+            return _scalar(found, kind)
+        case Option():
+            tagged = _fields(found, kind, ("tag", "value"))
+            if tagged["tag"] not in ("some", "none"):
+                raise _wrong(found, kind)
+            return (value_from_itf(tagged["value"], kind.item),) if tagged["tag"] == "some" else ()
+        case Record():
+            return _record(found, kind, value_from_itf)
+        case Union():
+            tagged = _fields(found, kind, ("tag", "value"))
+            empty = tagged["value"] == {"#tup": []}
+            return _variant(tagged["tag"], {} if empty else tagged["value"], kind, value_from_itf)
+        case Map():
+            return _map(_pairs(_fields(found, kind, ("#map",))["#map"], kind), kind, value_from_itf)
+        case Set():
+            items = _items(_fields(found, kind, ("#set",))["#set"], kind)
+            return _collected([value_from_itf(item, kind.item) for item in items], kind)
+        case Seq():
+            return _collected([value_from_itf(item, kind.item) for item in _items(found, kind)], kind)
+        case Bag():
+            counted = _pairs(_fields(found, kind, ("#map",))["#map"], kind)
+            count = Int(1, kind.limit)
+            times = [(value_from_itf(k, kind.item), value_from_itf(n, count)) for k, n in counted]
+            return _collected([item for item, n in times if isinstance(n, int) for _ in range(n)], kind)
+
+
+def _wrong(found: Any, kind: Type) -> Unreadable:
+    text = repr(found)
+    return Unreadable(
+        f"{text if len(text) <= 60 else text[:57] + '...'} is not a value of type {show_type(kind)}"
+    )
+
+
+def _scalar(found: Any, kind: Bool | Int | Enum | Sort) -> Value:
+    match kind:
+        case Bool():
+            if isinstance(found, bool):
+                return found
+        case Int():
+            if isinstance(found, int) and not isinstance(found, bool) and kind.low <= found <= kind.high:
+                return found
+        case Enum() | Sort():
+            if found in kind.members:
+                return kind.members.index(found)
+    raise _wrong(found, kind)
+
+
+def _fields(found: Any, kind: Type, names: Any) -> dict[str, Any]:
+    if not isinstance(found, dict) or set(found) != set(names):
+        raise _wrong(found, kind)
+    return found
+
+
+def _record(found: Any, kind: Record, read: Read) -> Value:
+    table = _fields(found, kind, [name for name, _ in kind.fields])
+    return tuple(read(table[name], item) for name, item in kind.fields)
+
+
+def _variant(tag: Any, found: Any, kind: Union, read: Read) -> Value:
+    names = [name for name, _ in kind.variants]
+    if tag not in names:
+        raise _wrong(tag, kind)
+    index = names.index(tag)
+    return (index, _record(found, kind.variants[index][1], read))
+
+
+def _items(found: Any, kind: Type) -> list[Any]:
+    if not isinstance(found, list):
+        raise _wrong(found, kind)
+    return found
+
+
+def _pairs(found: Any, kind: Type) -> list[list[Any]]:
+    pairs = _items(found, kind)
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise _wrong(found, kind)
+    return pairs
+
+
+def _map(pairs: list[list[Any]], kind: Map, read: Read) -> Value:
+    table = {read(key, kind.key): read(value, kind.value) for key, value in pairs}
+    keys = sorted(universe(kind.key))
+    if sorted(table) != keys or len(pairs) != len(keys):
+        raise _wrong(pairs, kind)
+    return tuple(table[key] for key in keys)
+
+
+def _collected(items: list[Value], kind: Set | Seq | Bag) -> Value:
+    """The items in their order, or in the canonical one; a set has each once, and limits hold."""
+    if isinstance(kind, Set):
+        if len(set(items)) != len(items):
+            raise Unreadable(f"a value of type {show_type(kind)} has an item twice")
+    elif len(items) > kind.limit:
+        raise Unreadable(f"{len(items)} items are too many for type {show_type(kind)}")
+    return tuple(items) if isinstance(kind, Seq) else tuple(sorted(items))
