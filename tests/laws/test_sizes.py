@@ -1,7 +1,7 @@
 """The size ratchet: files and functions stay small, and the list of exceptions only shrinks.
 
-`exceptions.toml` has every file and function above the caps with its present size, and the
-containers at module level that could be changed.  Growing past an entry fails; so does an entry
+`exceptions.toml` has every file and function above the caps with its present size, rounded up to
+tens, and the containers at module level that could be changed.  Growing past an entry fails; so does an entry
 that is no longer true, which `--rewrite` lowers or removes (it never raises or adds one).
 """
 
@@ -25,12 +25,16 @@ def long_files() -> Sizes:
     folders = ("interp", "impl", "conformance", "tests", "bench")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     sizes = {p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines()) for p in paths}
-    return {path: size for path, size in sizes.items() if size > MAX_FILE_LINES}
+    return {path: _tens(size) for path, size in sizes.items() if size > MAX_FILE_LINES}
+
+
+def _tens(size: int) -> int:
+    return -(-size // 10) * 10
 
 
 def long_functions() -> Sizes:
     return {
-        f"{module.shown}:{name}": size
+        f"{module.shown}:{name}": _tens(size)
         for module in modules()
         for name, node in module.functions()
         if (size := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
