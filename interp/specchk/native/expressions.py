@@ -364,6 +364,8 @@ def read_bits(asm: Asm, words: list[Val], offset: int, size: int) -> Val:
 def write_bits(asm: Asm, words: list[Val], offset: int, size: int, code: Val) -> list[Val]:
     """The words with `size` bits from a bit offset replaced."""
     out, done = list(words), 0
+    if offset < 0 or offset + size > WORD * len(words):
+        return out  # the place of an index that is none: control never comes here
     while done < size:
         word, at = divmod(offset + done, WORD)
         count = min(WORD - at, size - done)

@@ -133,7 +133,7 @@ def encode(kind: Type, value: Any) -> int:
             )
         case Union():
             tag, record = value
-            return tag << payload_width(kind) | encode(kind.variants[tag][1], record)
+            return int(tag) << payload_width(kind) | encode(kind.variants[tag][1], record)
         case Map():
             return _joined([(encode(kind.value, v), width(kind.value)) for v in value])
         case Set():

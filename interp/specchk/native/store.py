@@ -31,6 +31,7 @@ Run = tuple[int, int]
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE)
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
+FAST_UNTIL = 1 << 20  # slots; up to here the table quadruples
 ADDRESS_SPACE = 1 << 42
 PIECE = 512  # states in a piece of work
 WAIT_S = 0.05
@@ -156,7 +157,7 @@ class Store:
         """Slots of a table that has room for what the workers may add before they stop."""
         slots = self.slots
         while self.used + self.slack > slots * LOAD:
-            slots *= 2
+            slots *= 4 if slots < FAST_UNTIL else 2
         return slots
 
     def grow(self, slots: int) -> None:
