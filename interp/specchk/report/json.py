@@ -23,7 +23,7 @@ from specchk.core.verdict import (
     Violation,
     name_of,
 )
-from specchk.ir.footprint import switched_off
+from specchk.ir.footprint import live_points, switched_off
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
@@ -112,9 +112,19 @@ def violation_json(program: Program, violation: Violation) -> dict[str, Any]:
 
 
 def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
+    """Every point with its count; `decided` ones the constants have decided, so they are not counted."""
+    live = live_points(outcome.program)
+    points = zip(outcome.program.points, outcome.coverage, strict=True)
     return [
-        {"kind": point.kind, "in": point.owner, "label": point.label, "at": point.span.where, "count": count}
-        for point, count in zip(outcome.program.points, outcome.coverage, strict=True)
+        {
+            "kind": point.kind,
+            "in": point.owner,
+            "label": point.label,
+            "at": point.span.where,
+            "count": count,
+            "decided": index not in live,
+        }
+        for index, (point, count) in enumerate(points)
     ]
 
 
