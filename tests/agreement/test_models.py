@@ -1,0 +1,98 @@
+"""Every engine on every model of spec/: one answer.
+
+The reference engine is the oracle.  Models of more than a few thousand states are left to
+`specchk test spec/`, which holds the native engine to counts that other programs found.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from specchk.core.instantiate import instantiate
+from specchk.core.search import Options, search
+from specchk.core.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated
+from specchk.ir.program import Program
+from specchk.lang.frontend import CheckedSpec, check
+from specchk.native import engine as native
+
+SPECS = Path(__file__).parents[2] / "spec"
+FILES = sorted(str(path.relative_to(SPECS)) for path in SPECS.rglob("*.spec") if "large" not in path.stem)
+MOST_STATES = 6_000
+# one or two of each kind run always, the others are sampled
+ALWAYS = {
+    "two_round_fetch.spec small",
+    "delivery.spec b13",
+    "delivery.spec exactly_once",
+    "kafka/kip320.spec size_2_1_1_2",
+    "kafka/truncate_to_hw.spec loss",
+    "kafka/ledger.spec b16",
+    "kafka/async_isr.spec size_2_2_3",
+    "kafka/async_isr_ledger.spec b19_three_replicas",
+}
+
+
+@cache
+def checked(file: str) -> CheckedSpec:
+    return check(str(SPECS / file))
+
+
+def models() -> list[object]:
+    names = [(file, model) for file in FILES for model in checked(file).spec.models]
+    return [
+        pytest.param(file, model, id=f"{file} {model}",
+                     marks=[] if f"{file} {model}" in ALWAYS else [pytest.mark.slow])
+        for file, model in names
+    ]  # fmt: skip
+
+
+def answer(outcome: Outcome) -> tuple[object, ...]:
+    """What two engines have to agree on, beyond the counts."""
+    match outcome.verdict:
+        case Violated():
+            return tuple(
+                (v.kind, v.name, len(v.trace.steps) if v.trace is not None else None)
+                for v in outcome.verdict.violations
+            )
+        case Holds():
+            return ("holds",)
+        case HoldsWithin():
+            return ("holds within", *outcome.verdict.bound)
+        case Inconclusive():
+            return ("inconclusive",)
+
+
+def taken(outcome: Outcome) -> list[int]:
+    """The counts of actions and branches; of implications too, unless a property was given up as violated."""
+    given_up = isinstance(outcome.verdict, Violated)
+    points = zip(outcome.program.points, outcome.coverage, strict=True)
+    return [count for point, count in points if not (given_up and point.kind == "implication")]
+
+
+def assert_same(program: Program, *, symmetry: bool) -> None:
+    expected = search(program, Options(symmetry=symmetry))
+    for workers in (1, 2):
+        found = native.run(program, native.Options(symmetry=symmetry, workers=workers))
+        assert answer(found) == answer(expected)
+        for count in ("levels", "distinct", "generated", "depth", "horizon_cuts", "symmetry"):
+            assert getattr(found.statistics, count) == getattr(expected.statistics, count), count
+        assert taken(found) == taken(expected)
+        assert {name for name, _ in found.witnesses} == {name for name, _ in expected.witnesses}
+
+
+@pytest.mark.parametrize(("file", "model"), models())
+def test_engines_agree_on_every_model(file: str, model: str) -> None:
+    """Verdict, violated properties, lengths, per-level counts, coverage, witnesses: the same on 1 and 2 threads."""
+    program = instantiate(checked(file), model).program
+    size = native.run(program, native.Options(symmetry=False, workers=1)).statistics.distinct
+    for symmetry in (False, True):
+        if size <= MOST_STATES:
+            assert_same(program, symmetry=symmetry)
+        else:  # too large for the reference engine here: the native one with itself, on 1 and 2 threads
+            one = native.run(program, native.Options(symmetry=symmetry, workers=1))
+            two = native.run(program, native.Options(symmetry=symmetry, workers=2))
+            assert answer(one) == answer(two)
+            assert one.statistics.levels == two.statistics.levels
+            assert one.coverage == two.coverage
