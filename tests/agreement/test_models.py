@@ -84,7 +84,7 @@ def assert_same(program: Program, *, symmetry: bool) -> None:
 
 @pytest.mark.parametrize(("file", "model"), models())
 def test_engines_agree_on_every_model(file: str, model: str) -> None:
-    """Verdict, violated properties, lengths, per-level counts, coverage, witnesses: the same on 1 and 2 threads."""
+    """Verdict, violations, lengths, per-level counts, coverage, witnesses: the same on 1 and 2 threads."""
     program = instantiate(checked(file), model).program
     size = native.run(program, native.Options(symmetry=False, workers=1)).statistics.distinct
     for symmetry in (False, True):
