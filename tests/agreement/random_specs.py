@@ -1,397 +1,19 @@
 """Random well-typed specs as text: every type, every operator, small state spaces.
 
-A `Writer` writes expressions of a wanted type over the names in scope, from the leaves up; what it
-writes is well typed by construction.  Whether it is defined is left to chance: an engine has to find
-out, and both have to find the same.
+Whether what they say is defined is left to chance: an engine has to find out, and all engines have
+to find the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
+from agreement.random_exprs import Writer
+from agreement.random_types import BOOL, COLOUR, ITEMS, NODE, TYPES, T, number, option
 
-@dataclass(frozen=True)
-class T:
-    """A type: its kind, its parts, and how a spec writes it."""
 
-    kind: str
-    text: str
-    parts: tuple[T, ...] = ()
-    low: int = 0
-    high: int = 0
-    names: tuple[str, ...] = ()
-
-
-BOOL = T("bool", "bool")
-COLOUR = T("enum", "Colour", names=("red", "green", "blue"))
-NODE = T("sort", "Node", names=())
-
-
-def number(low: int, high: int) -> T:
-    return T("int", f"{low}..{high}", low=low, high=high)
-
-
-def horizon(high: int) -> T:
-    return T("int", f"nat upto {high}", low=0, high=high)
-
-
-def option(item: T) -> T:
-    text = f"({item.text})" if item.kind == "map" else item.text
-    return T("option", f"{text}?", (item,))
-
-
-def record(**fields: T) -> T:
-    names = tuple(sorted(fields))
-    text = "{ " + ", ".join(f"{name}: {fields[name].text}" for name in names) + " }"
-    return T("record", text, tuple(fields[name] for name in names), names=names)
-
-
-def mapping(key: T, value: T) -> T:
-    return T("map", f"{key.text} -> {value.text}", (key, value))
-
-
-def set_of(item: T) -> T:
-    return T("set", f"set[{item.text}]", (item,))
-
-
-def seq_of(item: T, limit: int) -> T:
-    return T("seq", f"seq[{item.text}] upto {limit}", (item,), high=limit)
-
-
-def bag_of(item: T, limit: int) -> T:
-    return T("bag", f"bag[{item.text}] upto {limit}", (item,), high=limit)
-
-
-PING = record(at=number(0, 2), who=NODE)
-MESSAGE = T("union", "Message", (PING, record(n=number(-1, 1)), record()), names=("Ping", "Tick", "Stop"))
-SCALARS = (BOOL, COLOUR, NODE, number(0, 2), number(-2, 1), horizon(2), number(3, 3))
-ITEMS = (*SCALARS, option(NODE), option(number(0, 1)), record(a=number(0, 1), b=COLOUR), MESSAGE, set_of(NODE))
-TYPES = (
-    *SCALARS, option(NODE), option(option(BOOL)), option(record(a=BOOL, b=number(-1, 1))), PING, MESSAGE,
-    mapping(NODE, number(0, 2)), mapping(COLOUR, BOOL), mapping(number(-1, 1), NODE), mapping(NODE, option(NODE)),
-    mapping(BOOL, set_of(NODE)), mapping(option(NODE), BOOL), mapping(NODE, seq_of(number(0, 1), 2)),
-    mapping(NODE, record(x=number(0, 1), y=set_of(NODE))), record(m=mapping(NODE, BOOL), z=horizon(1)),
-    set_of(NODE), set_of(number(-1, 2)), set_of(option(COLOUR)), set_of(record(a=BOOL, b=NODE)),
-    set_of(set_of(NODE)), seq_of(NODE, 2), seq_of(number(-1, 1), 3), seq_of(record(a=BOOL, b=COLOUR), 2),
-    seq_of(set_of(NODE), 2), bag_of(NODE, 2), bag_of(MESSAGE, 2), bag_of(number(0, 3), 3),
-    bag_of(record(a=number(-1, 0), b=NODE), 2), bag_of(set_of(NODE), 2),
-)  # fmt: skip
-INT = number(-9, 9)
-
-
-def same_shape(a: T, b: T) -> bool:
-    """Whether a value of one can be written where the other is wanted (bounds aside)."""
-    if a.kind != b.kind or a.names != b.names or len(a.parts) != len(b.parts):
-        return False
-    if a.kind in ("enum", "sort", "union"):
-        return a.text == b.text
-    if a.kind == "map" and a.parts[0].text != b.parts[0].text:
-        return False
-    return all(same_shape(x, y) for x, y in zip(a.parts, b.parts, strict=True))
-
-
-class Writer:
-    """Writes one spec."""
-
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.scope: list[tuple[str, T]] = []
-        self.made = 0
-        self.given_values: dict[str, tuple[str, str]] = {}
-
-    def pick(self, options: tuple[T, ...] | list[T]) -> T:
-        return options[self.random.randrange(len(options))]
-
-    def chance(self, percent: int) -> bool:
-        return self.random.randrange(100) < percent
-
-    def name(self) -> str:
-        self.made += 1
-        return f"v{self.made}"
-
-    # ------------------------------------------------------------ expressions
-
-    def expr(self, kind: T, depth: int) -> str:
-        """An expression of a type."""
-        known = [text for text, found in self.reach() if same_shape(found, kind)]
-        if depth <= 0 or self.chance(15):
-            if known and self.chance(75):
-                return known[self.random.randrange(len(known))]
-            return self.literal(kind)
-        if self.chance(20) and known:
-            return known[self.random.randrange(len(known))]
-        forms: list[Callable[[], str]] = [
-            lambda: f"(if {self.expr(BOOL, depth - 1)} then {self.expr(kind, depth - 1)} else {self.expr(kind, depth - 1)})",
-            lambda: self.let(kind, depth),
-            *getattr(self, f"forms_{kind.kind}", lambda k, d: [])(kind, depth),
-        ]
-        generic = self.generic(kind, depth)
-        if self.chance(15):
-            forms = generic
-        return forms[self.random.randrange(len(forms))]()
-
-    def reach(self) -> list[tuple[str, T]]:
-        """Names in scope and what they lead to without further operands."""
-        out = []
-        for name, kind in self.scope:
-            out.append((name, kind))
-            if kind.kind == "record":
-                out += [(f"{name}.{field}", part) for field, part in zip(kind.names, kind.parts, strict=True)]
-        return out
-
-    def within(self, name: str, kind: T, write: Callable[[], str]) -> str:
-        self.scope.append((name, kind))
-        text = write()
-        self.scope.pop()
-        return text
-
-    def let(self, kind: T, depth: int) -> str:
-        name, inner = self.name(), self.pick(ITEMS)
-        value = self.named(inner, depth)
-        return f"(let {name} = {value}: {self.within(name, inner, lambda: self.expr(kind, depth - 1))})"
-
-    def generic(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        """Ways to get a value of any type out of something that holds it."""
-        wider = self.widened(kind)
-        return [
-            lambda: f"get({self.named(option(wider), depth)}, {self.expr(kind, depth - 1)})",
-            lambda: f"get({self.named(option(kind), depth)})",
-            lambda: f"{self.named(mapping(COLOUR, wider), depth)}[{self.expr(COLOUR, depth - 1)}]",
-            lambda: f"head({self.named(seq_of(kind, 2), depth)})",
-            lambda: f"last({self.named(seq_of(kind, 2), depth)})",
-            lambda: f"{self.named(seq_of(kind, 2), depth)}[{self.expr(INT, depth - 1)}]",
-            lambda: self.chosen(kind, depth),
-            lambda: self.matched(kind, depth),
-            lambda: f"{self.named(record(a=BOOL, q=wider), depth)}.q",
-        ]
-
-    def widened(self, kind: T) -> T:
-        return kind
-
-    def named(self, kind: T, depth: int) -> str:
-        """A value of a type that needs no context to be typed: a known name or an `if` with one."""
-        known = [text for text, found in self.reach() if same_shape(found, kind)]
-        if known and self.chance(70):
-            return known[self.random.randrange(len(known))]
-        given = self.given(kind)
-        if depth > 2 and self.chance(60):
-            return f"(if {self.expr(BOOL, depth - 3)} then {given} else {self.expr(kind, depth - 2)})"
-        return given
-
-    def given(self, kind: T) -> str:
-        """A definition with a declared type, made when first asked for."""
-        if kind.text not in self.given_values:
-            mark, self.scope = self.scope, []
-            self.given_values[kind.text] = (f"given{len(self.given_values)}", self.literal(kind))
-            self.scope = mark
-        return f"{self.given_values[kind.text][0]}()"
-
-    def chosen(self, kind: T, depth: int) -> str:
-        name = self.name()
-        domain = self.domain(kind, depth)
-        return f"(choose {name} in {domain}: {self.within(name, kind, lambda: self.expr(BOOL, depth - 1))})"
-
-    def matched(self, kind: T, depth: int) -> str:
-        name = self.name()
-        if self.chance(50):
-            item = self.pick(ITEMS)
-            some = self.within(name, item, lambda: self.expr(kind, depth - 1))
-            subject = self.named(option(item), depth)
-            return f"(match {subject} {{ some {name}: {some}, none: {self.expr(kind, depth - 1)} }})"
-        ping = self.within(name, PING, lambda: self.expr(kind, depth - 1))
-        rest = f"_: {self.expr(kind, depth - 1)}"
-        if self.chance(40):
-            rest = f"Tick: {self.expr(kind, depth - 1)}, Stop: {self.expr(kind, depth - 1)}"
-        return f"(match {self.named(MESSAGE, depth)} {{ Ping {name}: {ping}, {rest} }})"
-
-    def domain(self, kind: T, depth: int) -> str:
-        """A set to range over."""
-        if kind.kind in ("sort", "enum") and self.chance(50):
-            return kind.text
-        if kind.kind == "int" and self.chance(40):
-            return f"{self.expr(number(-1, 1), depth - 2)}..{self.expr(number(0, 2), depth - 2)}"
-        for wanted in (seq_of(kind, 2), bag_of(kind, 2)):
-            known = [text for text, found in self.reach() if same_shape(found, wanted)]
-            if known and self.chance(50):
-                return known[self.random.randrange(len(known))]
-        if kind.kind == "set" and self.chance(50):
-            return f"subsets({self.named(kind, depth)})"
-        return self.named(set_of(kind), depth)
-
-    def literal(self, kind: T) -> str:
-        """A literal of a type."""
-        match kind.kind:
-            case "bool":
-                return self.random.choice(("true", "false"))
-            case "int":
-                return f"({self.random.randint(kind.low, kind.high)})"
-            case "enum":
-                return self.random.choice(kind.names)
-            case "sort":
-                return "home"
-            case "option":
-                return "none" if self.chance(40) else f"some({self.literal(kind.parts[0])})"
-            case "record":
-                fields = zip(kind.names, kind.parts, strict=True)
-                return "{ " + ", ".join(f"{name}: {self.literal(part)}" for name, part in fields) + " }"
-            case "union":
-                return self.variant(kind, lambda part: self.literal(part))
-            case "map":
-                name = self.name()
-                return f"{{ {name}: {self.literal(kind.parts[1])} for {name} in {self.keys(kind)} }}"
-            case "set":
-                return "{" + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, 2))) + "}"
-            case "bag":
-                return "{" + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, 2))) + "}"
-        return "[" + ", ".join(self.literal(kind.parts[0]) for _ in range(self.random.randint(0, min(2, kind.high)))) + "]"
-
-    def keys(self, kind: T) -> str:
-        key = kind.parts[0]
-        if key.kind == "bool":
-            return "Flag"
-        if key.kind == "option":
-            return "Maybe"
-        return "Key" if key.kind == "int" else key.text
-
-    def variant(self, kind: T, write: Callable[[T], str]) -> str:
-        index = self.random.randrange(len(kind.parts))
-        fields = zip(kind.parts[index].names, kind.parts[index].parts, strict=True)
-        return f"{kind.names[index]}(" + ", ".join(f"{name}: {write(part)}" for name, part in fields) + ")"
-
-    # ------------------------------------------------------------ forms by kind
-
-    def forms_bool(self, _: T, depth: int) -> list[Callable[[], str]]:
-        d = depth - 1
-        e = self.expr
-        return [
-            lambda: f"({e(INT, d)} {self.random.choice(('<', '<=', '>', '>=', '==', '!='))} {e(INT, d)})",
-            lambda: f"({e(BOOL, d)} {self.random.choice(('and', 'or', 'implies', 'iff'))} {e(BOOL, d)})",
-            lambda: f"(not {e(BOOL, d)})",
-            lambda: self.quantified(depth),
-            lambda: self.quantified(depth),
-            lambda: self.compared(depth),
-            lambda: self.member(depth),
-            lambda: f"({self.named(MESSAGE, depth)} is {self.random.choice(MESSAGE.names)})",
-            lambda: f"({self.named(set_of(NODE), depth)} subset {e(set_of(NODE), d)})",
-        ]
-
-    def quantified(self, depth: int) -> str:
-        name, kind = self.name(), self.pick(ITEMS)
-        domain = self.domain(kind, depth)
-        body = self.within(name, kind, lambda: self.expr(BOOL, depth - 1))
-        return f"({self.random.choice(('forall', 'exists'))} {name} in {domain}: {body})"
-
-    def compared(self, depth: int) -> str:
-        kind = self.pick(TYPES)
-        return f"({self.named(kind, depth)} {self.random.choice(('==', '!='))} {self.expr(kind, depth - 2)})"
-
-    def member(self, depth: int) -> str:
-        kind = self.pick(ITEMS)
-        container = self.pick((set_of(kind), seq_of(kind, 2), bag_of(kind, 2)))
-        word = self.random.choice(("in", "not in"))
-        return f"({self.named(kind, depth)} {word} {self.named(container, depth)})"
-
-    def forms_int(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        d, e = depth - 1, self.expr
-        items = self.pick(ITEMS)
-        return [
-            lambda: f"({e(INT, d)} {self.random.choice(('+', '-', '*', '//', '%'))} {e(kind, d)})",
-            lambda: f"({e(INT, d)} {self.random.choice(('//', '%'))} {self.random.choice((-2, -3, 2, 3))})",
-            lambda: f"(-{e(kind, d)})",
-            lambda: f"{self.random.choice(('min', 'max'))}({e(kind, d)}, {e(kind, d)})",
-            lambda: f"{self.random.choice(('min', 'max', 'sum', 'card'))}({self.named(set_of(number(-1, 2)), depth)})",
-            lambda: f"card({self.named(set_of(items), depth)})",
-            lambda: f"len({self.named(seq_of(items, 2), depth)})",
-            lambda: f"count({self.named(bag_of(NODE, 2), depth)}, {e(NODE, d)})",
-            lambda: f"count({self.named(bag_of(number(0, 3), 3), depth)}, {e(INT, d)})",
-            lambda: self.folded(depth),
-        ]
-
-    def folded(self, depth: int) -> str:
-        name, kind = self.name(), self.pick(ITEMS)
-        domain = self.domain(kind, depth)
-        body = self.within(name, kind, lambda: self.expr(INT, depth - 1))
-        test = self.within(name, kind, lambda: self.expr(BOOL, depth - 2))
-        clause = f" if {test}" if self.chance(50) else ""
-        return f"{self.random.choice(('sum', 'min', 'max'))}({body} for {name} in {domain}{clause})"
-
-    def forms_option(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        return [lambda: f"some({self.expr(kind.parts[0], depth - 1)})"]
-
-    def forms_record(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        def literal() -> str:
-            fields = zip(kind.names, kind.parts, strict=True)
-            return "{ " + ", ".join(f"{name}: {self.expr(part, depth - 1)}" for name, part in fields) + " }"
-
-        forms = [literal]
-        if kind.names:
-            index = self.random.randrange(len(kind.names))
-            forms.append(
-                lambda: f"{{ {self.named(kind, depth)} with {kind.names[index]}: {self.expr(kind.parts[index], depth - 1)} }}"
-            )
-        return forms
-
-    def forms_union(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        return [lambda: self.variant(kind, lambda part: self.expr(part, depth - 1))]
-
-    def forms_map(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        def comprehension() -> str:
-            name = self.name()
-            body = self.within(name, kind.parts[0], lambda: self.expr(kind.parts[1], depth - 1))
-            return f"{{ {name}: {body} for {name} in {self.keys(kind)} }}"
-
-        def changed() -> str:
-            key, value = self.expr(kind.parts[0], depth - 2), self.expr(kind.parts[1], depth - 1)
-            return f"{{ {self.named(kind, depth)} with [{key}]: {value} }}"
-
-        return [comprehension, changed]
-
-    def forms_set(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        d, e, item = depth - 1, self.expr, kind.parts[0]
-
-        def comprehension() -> str:
-            name, source = self.name(), self.pick(ITEMS)
-            domain = self.domain(source, depth)
-            body = self.within(name, source, lambda: e(item, d))
-            test = self.within(name, source, lambda: e(BOOL, depth - 2))
-            return f"{{ {body} for {name} in {domain} if {test} }}"
-
-        def filtered() -> str:
-            name = self.name()
-            domain = self.domain(item, depth)
-            return f"(filter {name} in {domain}: {self.within(name, item, lambda: e(BOOL, d))})"
-
-        forms = [
-            lambda: f"({e(kind, d)} {self.random.choice(('union', 'intersect', '-'))} {e(kind, d)})",
-            lambda: "{" + ", ".join(e(item, d) for _ in range(self.random.randint(1, 3))) + "}",
-            comprehension,
-            filtered,
-            lambda: f"elements({self.named(self.pick((seq_of(item, 2), bag_of(item, 2))), depth)})",
-        ]
-        if item.kind == "set":
-            forms.append(lambda: f"subsets({e(item, d)})")
-        return forms
-
-    def forms_seq(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        d, e, item = depth - 1, self.expr, kind.parts[0]
-        return [
-            lambda: f"append({self.named(kind, depth)}, {e(item, d)})",
-            lambda: f"({self.named(kind, depth)} ++ {self.named(kind, depth)})",
-            lambda: f"prefix({self.named(kind, depth)}, {e(number(0, 2), d)})",
-            lambda: f"tail({self.named(kind, depth)})",
-            lambda: f"{{ {self.named(kind, depth)} with [{e(number(0, 1), d)}]: {e(item, d)} }}",
-            lambda: "[" + ", ".join(e(item, d) for _ in range(self.random.randint(1, 2))) + "]",
-        ]
-
-    def forms_bag(self, kind: T, depth: int) -> list[Callable[[], str]]:
-        d, e, item = depth - 1, self.expr, kind.parts[0]
-        return [
-            lambda: f"add({self.named(kind, depth)}, {e(item, d)})",
-            lambda: f"add({self.named(kind, depth)}, {e(item, d)})",
-            lambda: f"remove({self.named(kind, depth)}, {e(item, d)})",
-        ]
+class SpecWriter(Writer):
+    """Writes statements, too."""
 
     # ------------------------------------------------------------ statements
 
@@ -432,7 +54,9 @@ class Writer:
             pad + heads[1], *self.block(indent + 1, list(mine), depth - 1),
         ]  # fmt: skip
 
-    def within_block(self, name: str, kind: T, indent: int, mine: list[tuple[str, T]], depth: int) -> list[str]:
+    def within_block(
+        self, name: str, kind: T, indent: int, mine: list[tuple[str, T]], depth: int
+    ) -> list[str]:
         self.scope.append((name, kind))
         lines = self.block(indent, list(mine), depth - 1)
         self.scope = [entry for entry in self.scope if entry[0] != name]
@@ -462,7 +86,7 @@ class Writer:
 
 def random_spec(random: Random) -> str:
     """A spec with one model `m`."""
-    writer = Writer(random)
+    writer = SpecWriter(random)
     kinds = [writer.pick(TYPES) for _ in range(random.randint(2, 4))]
     variables = [(f"x{index}", kind) for index, kind in enumerate(kinds)]
     lines = [
@@ -473,7 +97,10 @@ def random_spec(random: Random) -> str:
     ]  # fmt: skip
     writer.scope = [*variables, ("home", NODE)]
     for index in range(random.randint(2, 3)):
-        params = [(writer.name(), writer.pick((NODE, COLOUR, number(0, 2), BOOL))) for _ in range(random.randint(0, 2))]
+        params = [
+            (writer.name(), writer.pick((NODE, COLOUR, number(0, 2), BOOL)))
+            for _ in range(random.randint(0, 2))
+        ]
         mark = len(writer.scope)
         writer.scope += params
         shown = ", ".join(f"{name}: {kind.text}" for name, kind in params)

@@ -20,7 +20,6 @@ from specchk.native.layout import mask
 Val: TypeAlias = int | ir.Value
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 PTR = I64.as_pointer()
-_SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne"}
 
 
 def code_type(width: int) -> ir.IntType:

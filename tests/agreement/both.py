@@ -1,0 +1,102 @@
+"""Running the reference engine and the native one on one program, and comparing all they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from agreement.random_specs import random_spec
+from specchk.core import search as reference
+from specchk.core.budget import Budget
+from specchk.core.instantiate import instantiate
+from specchk.core.verdict import Inconclusive, Outcome
+from specchk.ir.program import Program
+from specchk.ir.verify import IllegalProgram
+from specchk.lang.diagnostics import SpecError
+from specchk.lang.frontend import check
+from specchk.native import engine
+from specchk.native.layout import Unsupported
+
+LIMIT = Budget(max_states=3000, max_seconds=20.0)
+
+
+def program_of(text: str, folder: Path, model: str | None = None) -> Program | None:
+    """The program of a spec's text, or None where it is rejected."""
+    file = folder / "random.spec"
+    file.write_text(text, encoding="utf-8")
+    try:
+        return instantiate(check(str(file)), model).program
+    except (SpecError, IllegalProgram):
+        return None
+
+
+def of_seed(seed: int, folder: Path) -> Program | None:
+    """A random program."""
+    return program_of(random_spec(Random(seed)), folder)
+
+
+def said(outcome: Outcome, *, coverage: bool) -> dict[str, Any]:
+    """Everything that both engines have to say alike.
+
+    Coverage counts how often something was evaluated.  With symmetry the engines may evaluate
+    different states of one class, which short circuits may tell apart.
+    """
+    verdict, statistics = outcome.verdict, outcome.statistics
+    violations = getattr(verdict, "violations", ())
+    return {
+        "verdict": type(verdict).__name__,
+        "bound": getattr(verdict, "bound", None),
+        "violations": [(v.kind, v.name, v.trace and len(v.trace.steps)) for v in violations],
+        "distinct": statistics.distinct,
+        "generated": statistics.generated,
+        "levels": statistics.levels,
+        "cuts": statistics.horizon_cuts,
+        "symmetry": statistics.symmetry,
+        "coverage": outcome.coverage if coverage else None,
+        "witnesses": sorted((name, len(trace.steps)) for name, trace in outcome.witnesses),
+    }
+
+
+def states_found(program: Program) -> set[Any]:
+    """The states that the native engine kept, symmetry off."""
+    search = engine.Search(program, engine.Options(symmetry=False, workers=2, keep_going=True), None)
+    try:
+        search.run()
+        runs = [run for level in search.levels for run in level]
+        words, size = search.store.layout.words, search.store.state_bytes
+        found = set()
+        for first, count in runs:
+            data = search.store.states.view(first * size, count * size).cast("Q")
+            found |= {
+                search.store.layout.unpack(tuple(data[i : i + words])) for i in range(0, len(data), words)
+            }
+        return found
+    finally:
+        search.store.release()
+
+
+def differences(
+    program: Program,
+    *,
+    symmetry: bool = False,
+    keep_going: bool = False,
+    workers: int = 2,
+    limit: Budget = LIMIT,
+) -> dict[str, tuple[Any, Any]] | None:
+    """What the engines disagree on; None where the spec is too large or not for the native engine."""
+    options = reference.Options(limit, symmetry=symmetry, keep_going=keep_going)
+    expected = reference.search(program, options)
+    if isinstance(expected.verdict, Inconclusive) and expected.verdict.budget:
+        return None
+    try:
+        found = engine.run(
+            program,
+            engine.Options(
+                Budget(max_states=100_000), symmetry=symmetry, keep_going=keep_going, workers=workers
+            ),
+        )
+    except Unsupported:
+        return None
+    a, b = said(expected, coverage=not symmetry), said(found, coverage=not symmetry)
+    return {key: (a[key], b[key]) for key in a if a[key] != b[key]}

@@ -1,0 +1,92 @@
+"""The types that random specs are made of, each with its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class T:
+    """A type: its kind, its parts, and how a spec writes it."""
+
+    kind: str
+    text: str
+    parts: tuple[T, ...] = ()
+    low: int = 0
+    high: int = 0
+    names: tuple[str, ...] = ()
+
+
+BOOL = T("bool", "bool")
+COLOUR = T("enum", "Colour", names=("red", "green", "blue"))
+NODE = T("sort", "Node", names=())
+
+
+def number(low: int, high: int) -> T:
+    return T("int", f"{low}..{high}", low=low, high=high)
+
+
+def horizon(high: int) -> T:
+    return T("int", f"nat upto {high}", low=0, high=high)
+
+
+def option(item: T) -> T:
+    text = f"({item.text})" if item.kind == "map" else item.text
+    return T("option", f"{text}?", (item,))
+
+
+def record(**fields: T) -> T:
+    names = tuple(sorted(fields))
+    text = "{ " + ", ".join(f"{name}: {fields[name].text}" for name in names) + " }"
+    return T("record", text, tuple(fields[name] for name in names), names=names)
+
+
+def mapping(key: T, value: T) -> T:
+    return T("map", f"{key.text} -> {value.text}", (key, value))
+
+
+def set_of(item: T) -> T:
+    return T("set", f"set[{item.text}]", (item,))
+
+
+def seq_of(item: T, limit: int) -> T:
+    return T("seq", f"seq[{item.text}] upto {limit}", (item,), high=limit)
+
+
+def bag_of(item: T, limit: int) -> T:
+    return T("bag", f"bag[{item.text}] upto {limit}", (item,), high=limit)
+
+
+PING = record(at=number(0, 2), who=NODE)
+MESSAGE = T("union", "Message", (PING, record(n=number(-1, 1)), record()), names=("Ping", "Tick", "Stop"))
+SCALARS = (BOOL, COLOUR, NODE, number(0, 2), number(-2, 1), horizon(2), number(3, 3))
+ITEMS = (
+    *SCALARS,
+    option(NODE),
+    option(number(0, 1)),
+    record(a=number(0, 1), b=COLOUR),
+    MESSAGE,
+    set_of(NODE),
+)
+TYPES = (
+    *SCALARS, option(NODE), option(option(BOOL)), option(record(a=BOOL, b=number(-1, 1))), PING, MESSAGE,
+    mapping(NODE, number(0, 2)), mapping(COLOUR, BOOL), mapping(number(-1, 1), NODE), mapping(NODE, option(NODE)),
+    mapping(BOOL, set_of(NODE)), mapping(option(NODE), BOOL), mapping(NODE, seq_of(number(0, 1), 2)),
+    mapping(NODE, record(x=number(0, 1), y=set_of(NODE))), record(m=mapping(NODE, BOOL), z=horizon(1)),
+    set_of(NODE), set_of(number(-1, 2)), set_of(option(COLOUR)), set_of(record(a=BOOL, b=NODE)),
+    set_of(set_of(NODE)), seq_of(NODE, 2), seq_of(number(-1, 1), 3), seq_of(record(a=BOOL, b=COLOUR), 2),
+    seq_of(set_of(NODE), 2), bag_of(NODE, 2), bag_of(MESSAGE, 2), bag_of(number(0, 3), 3),
+    bag_of(record(a=number(-1, 0), b=NODE), 2), bag_of(set_of(NODE), 2),
+)  # fmt: skip
+INT = number(-9, 9)
+
+
+def same_shape(a: T, b: T) -> bool:
+    """Whether a value of one can be written where the other is wanted (bounds aside)."""
+    if a.kind != b.kind or a.names != b.names or len(a.parts) != len(b.parts):
+        return False
+    if a.kind in ("enum", "sort", "union"):
+        return a.text == b.text
+    if a.kind == "map" and a.parts[0].text != b.parts[0].text:
+        return False
+    return all(same_shape(x, y) for x, y in zip(a.parts, b.parts, strict=True))

@@ -1,0 +1,61 @@
+"""Both engines say the same of random specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agreement.both import differences, of_seed, program_of, states_found
+from agreement.random_specs import random_spec
+from specchk.core import search as reference
+
+RANDOMS = st.randoms(use_true_random=False)
+SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+def check_agreement(random: Random, folder: Path, *, symmetry: bool, keep_going: bool) -> None:
+    program = program_of(random_spec(random), folder)
+    if program is not None:
+        assert not differences(program, symmetry=symmetry, keep_going=keep_going)
+
+
+@settings(max_examples=8, suppress_health_check=SHARED)
+@given(random=RANDOMS, symmetry=st.booleans(), keep_going=st.booleans())
+def test_engines_agree_on_random_specs(
+    random: Random, symmetry: bool, keep_going: bool, tmp_path: Path
+) -> None:
+    """Verdict, counts, coverage, horizons and trace lengths are equal."""
+    check_agreement(random, tmp_path, symmetry=symmetry, keep_going=keep_going)
+
+
+@pytest.mark.slow
+@settings(max_examples=80, suppress_health_check=SHARED)
+@given(random=RANDOMS, symmetry=st.booleans(), keep_going=st.booleans())
+def test_engines_agree_on_many_random_specs(
+    random: Random, symmetry: bool, keep_going: bool, tmp_path: Path
+) -> None:
+    """Verdict, counts, coverage, horizons and trace lengths are equal."""
+    check_agreement(random, tmp_path, symmetry=symmetry, keep_going=keep_going)
+
+
+def test_most_random_specs_are_accepted_and_many_are_explored(tmp_path: Path) -> None:
+    """The generator is no shortcut: its specs are well typed, and their state spaces are not trivial."""
+    programs = [program for seed in range(40) if (program := of_seed(seed, tmp_path)) is not None]
+    assert len(programs) > 30
+    found = [reference.search(program, reference.Options(keep_going=True)) for program in programs[:25]]
+    assert sum(outcome.statistics.distinct > 3 for outcome in found) > 5
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7, 11, 19, 23])
+def test_engines_find_the_same_states(seed: int, tmp_path: Path) -> None:
+    """Not only the number of states is equal: unpacked, they are the same states."""
+    program = of_seed(seed, tmp_path)
+    if program is None or program.constraints:
+        pytest.skip("this seed gives no spec that can be compared")
+    search = reference._Search(program, reference.Options(symmetry=False, keep_going=True), None)
+    search.run()
+    assert states_found(program) == set(search.parents)
