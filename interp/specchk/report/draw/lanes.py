@@ -70,8 +70,8 @@ def _head(placed: Layout) -> Iterator[str]:
     title = _fixed(f"<B>{escape(picture.title)}</B>", wide, 20, 'ALIGN="LEFT"')
     yield f'  title [label=<{_outer(f"<TR>{title}</TR>")}>, fontsize=13, pos="{wide // 2},0!"];'
     for column, x in placed.x_of.items():
-        name = _fixed(f"<B>{escape(picture.name(column))}</B>", BOX, 18, "")
-        table = _outer(f"<TR>{name}</TR>")
+        name = picture.name(column)
+        table = _centred(name, f"<B>{escape(name)}</B>", BOX, 18, 7.8)
         yield f'  head{column % len(placed.x_of)} [label=<{table}>, fontsize=13, pos="{x},-30!"];'
 
 
@@ -130,14 +130,24 @@ def _cells(strip: Cells) -> str:
 
 
 def _cell(cell: LogCell, width: int) -> str:
-    text = escape(cell_text(cell))
+    text, color = cell_text(cell), COLORS[cell.cell.color % len(COLORS)]
     if cell.lost:
-        struck = f'<FONT COLOR="{LOST}"><S>{text}</S></FONT>'
-        return _fixed(struck, width, CELL, f'BORDER="1" BGCOLOR="#eeeeee" COLOR="{LOST}"')
-    color = COLORS[cell.cell.color % len(COLORS)]
-    if cell.fresh:
-        return _fixed(f"<B>{text}</B>", width, CELL, f'BORDER="2" BGCOLOR="{color}" COLOR="{CHANGED}"')
-    return _fixed(text, width, CELL, f'BORDER="1" BGCOLOR="{color}" COLOR="{FAINT}"')
+        look = f'BORDER="1" BGCOLOR="#eeeeee" COLOR="{LOST}"'
+        inside = _centred(text, f'<FONT COLOR="{LOST}"><S>{escape(text)}</S></FONT>', width - 2, CELL - 2)
+    elif cell.fresh:
+        look = f'BORDER="2" BGCOLOR="{color}" COLOR="{CHANGED}"'
+        inside = _centred(text, f"<B>{escape(text)}</B>", width - 4, CELL - 4)
+    else:
+        look = f'BORDER="1" BGCOLOR="{color}" COLOR="{FAINT}"'
+        inside = _centred(text, escape(text), width - 2, CELL - 2)
+    return _fixed(inside, width, CELL, look)
+
+
+def _centred(text: str, label: str, width: int, height: int, char: float = 6.0) -> str:
+    """A text in the middle, by our own count of its width, not by that of a font."""
+    left = max(0, round((width - char * len(text)) / 2))
+    space = _fixed("", left, height, "") if left else ""
+    return _outer(f"<TR>{space}{_fixed(label, width - left, height, _LEFT)}</TR>")
 
 
 def _marks(strip: Marks) -> str:

@@ -1,9 +1,9 @@
 """Where everything of a picture stands, in points: numbers only, independent of any font.
 
-Values are set in a monospaced font, ten points high and so six points wide (0.602 em in the widest
-of the usual ones), so a line of `CHARS` characters fits its box whatever machine draws or shows
-it.  A box has the fixed width of its lane and is a stack of strips of known height: rows of cells,
-rows of marks under them, lines of text.
+Values are set in a monospaced font of ten points; every cell has room for wider characters than the
+usual fonts have, so a line of `CHARS` characters fits its box whatever machine draws or shows it.
+A box has the fixed width of its lane and is a stack of strips of known height: rows of cells, rows
+of marks under them, lines of text.
 
 Invariants: boxes of one lane do not overlap, boxes of two lanes are `GAP` apart, x grows with the
 lane and y with the row.
@@ -17,16 +17,16 @@ from dataclasses import dataclass
 
 from specchk.report.draw.picture import Box, LogCell, Mark, Picture, Row
 
-CHAR = 6.1  # width of a character of text
-SMALL = 5.0  # width of a character of a mark
-CHARS = 36
-INNER = 220  # CHARS * CHAR, rounded up
+CHAR = 6.7  # width of a character of text, with some air: 0.602 em in the usual fonts
+SMALL = 5.4  # width of a character of a mark
+CHARS = 34
+INNER = 228  # CHARS * CHAR, rounded up
 PAD = 6
 BOX = INNER + 2 * PAD
 GAP = 44
 COLUMN = BOX + GAP
 TITLE = 228  # the column of the steps' titles
-TITLE_CHARS = 32
+TITLE_CHARS = 31
 LINE = 13
 CELL = 20  # a cell's height
 MARK = 12

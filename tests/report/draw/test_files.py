@@ -1,0 +1,128 @@
+"""Pictures as files: golden texts and SVG, other fonts, no Graphviz, traces of files and scenarios."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from report.draw.conftest import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "draw"
+PICTURES = {
+    "loss": ["spec/kafka/truncate_to_hw.spec"],
+    "divergence": ["spec/kafka/truncate_to_hw.spec", "--model", "divergence"],
+    "two_rounds": ["spec/two_round_fetch.spec", "--scenario", "two_rounds_behind"],
+    "die_hard": ["spec/examples/die_hard.spec"],
+}
+# Some proportional font in place of the monospaced one.
+NARROW = """<fontconfig><include ignore_missing="yes">/etc/fonts/fonts.conf</include><match target="pattern">
+<edit name="family" mode="assign" binding="strong">
+<string>Liberation Sans</string><string>DejaVu Sans Condensed</string></edit></match></fontconfig>"""
+needs_dot = pytest.mark.skipif(
+    shutil.which("dot") is None and not os.environ.get("CI"), reason="Graphviz is not installed"
+)
+
+
+def draw(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "specchk", "draw", *args],
+        check=False, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **env},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_told_as_before(name: str, request: pytest.FixtureRequest):
+    """The text form, read in tests/golden/draw."""
+    path = GOLDEN / f"{name}.txt"
+    said = draw(*PICTURES[name]).stdout
+    if request.config.getoption("--rewrite"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(said, encoding="utf-8")
+    assert said == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_dot_file_is_as_before(name: str, request: pytest.FixtureRequest, tmp_path: Path):
+    """The same trace gives the same bytes."""
+    path, found = GOLDEN / f"{name}.dot", tmp_path / "found.dot"
+    draw(*PICTURES[name], "-o", str(found))
+    if request.config.getoption("--rewrite"):
+        path.write_bytes(found.read_bytes())
+    assert found.read_bytes() == path.read_bytes()
+
+
+@needs_dot
+def test_the_drawing_does_not_depend_on_the_font(tmp_path: Path):
+    """Every size is given: another font of the usual widths (up to 0.62 em) gives the same bytes."""
+    fonts = tmp_path / "fonts.conf"
+    fonts.write_text(NARROW, encoding="utf-8")
+    for name, env in (("a.svg", {}), ("b.svg", {"FONTCONFIG_FILE": str(fonts)})):
+        done = draw(*PICTURES["loss"], "-o", str(tmp_path / name), **env)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@needs_dot
+@pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_every_format_is_written(kind: str, begins: bytes, tmp_path: Path):
+    """The ending of the file decides; Graphviz has nothing to complain about."""
+    done = draw(*PICTURES["die_hard"], "-o", str(tmp_path / f"found.{kind}"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / f"found.{kind}").read_bytes().startswith(begins)
+
+
+def test_without_graphviz_there_is_the_dot_file_and_one_sentence(tmp_path: Path):
+    """Nothing is lost, and the exit code is that of a success."""
+    done = draw(*PICTURES["loss"], "-o", str(tmp_path / "found.svg"), PATH="")
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "install Graphviz" in done.stderr
+    assert (tmp_path / "found.dot").read_text(encoding="utf-8").startswith("digraph trace {")
+    assert not (tmp_path / "found.svg").exists()
+
+
+def test_a_format_that_is_none_is_a_usage_error(tmp_path: Path):
+    """With the formats that there are."""
+    done = draw(*PICTURES["die_hard"], "-o", str(tmp_path / "found.jpg"))
+    assert done.returncode == 2
+    assert ".svg" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["json", "itf"])
+def test_a_trace_file_is_drawn_as_its_run_was(form: str, tmp_path: Path):
+    """Model, constants and property come from the file; the picture is the same."""
+    path = tmp_path / "found.json"
+    run = ["run", "spec/kafka/truncate_to_hw.spec", "--model", "divergence", "--set", "MaxRecords=3"]
+    how = ["--json"] if form == "json" else ["--itf", str(path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "specchk", *run, *how], check=False, capture_output=True, cwd=ROOT
+    )
+    if form == "json":
+        path.write_bytes(done.stdout)
+    direct = draw("spec/kafka/truncate_to_hw.spec", "--model", "divergence", "--set", "MaxRecords=3")
+    assert direct.returncode == 0
+    assert draw(str(path)).stdout == direct.stdout
+
+
+def test_a_trace_that_is_no_behaviour_is_refused(tmp_path: Path):
+    """With the step that cannot be taken; no picture of a history that never was."""
+    path = tmp_path / "found.json"
+    run = [sys.executable, "-m", "specchk", "run", "spec/kafka/truncate_to_hw.spec", "--json"]
+    text = subprocess.run(run, check=False, capture_output=True, text=True, cwd=ROOT).stdout
+    for old, new, wanted in (
+        ('"hw": 1', '"hw": 0', "does not lead from state"),
+        ('"hw": 0', '"hw": 7', "is not a value of type"),
+        ('"trace"', '"track"', "no trace in it"),
+        ('"quorum_state"', '"quorum"', "has no variable quorum_state"),
+        ("{", "[", "is not JSON text"),
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        done = draw(str(path))
+        assert done.returncode == 2
+        assert wanted in done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,167 @@
+"""Pictures of random behaviours of every spec: nothing that changed is missing, nothing overlaps."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from report.draw.conftest import SPECS, instance, models, walk
+from specchk.core.view import Viewer
+from specchk.report.diff import changes
+from specchk.report.draw import lanes
+from specchk.report.draw.layout import (
+    BOX,
+    CHARS,
+    COLUMN,
+    INNER,
+    TITLE,
+    Cells,
+    Marks,
+    Text,
+    layout,
+    title_lines,
+)
+from specchk.report.draw.picture import SHARED, Picture, Row, picture
+from specchk.report.draw.render import svg_element
+from specchk.report.draw.text import text
+
+SPEED = settings(max_examples=3)
+WITH_MODELS = [spec for spec in SPECS if models(spec)]
+EACH = pytest.mark.parametrize("spec", WITH_MODELS)
+SEEDS = st.integers(0, 1 << 30)
+
+
+def drawn(spec: str, seed: int, steps: int = 12) -> tuple[Viewer, Picture]:
+    found = instance(spec, models(spec)[seed % len(models(spec))])
+    viewer = Viewer(found)
+    return viewer, picture(viewer, walk(found, seed, steps), None)
+
+
+def words(row: Row) -> str:
+    """All that a row says, without the breaks that wrapping makes."""
+    lines = [line.text for box in row.boxes.values() for line in box.lines if line.changed]
+    return " ".join(lines)
+
+
+@EACH
+@SPEED
+@given(seed=SEEDS)
+def test_what_changes_is_visible(spec: str, seed: int):
+    """Every place that a step changed is in its row, marked as changed, unless its variable is hidden."""
+    found = instance(spec, models(spec)[seed % len(models(spec))])
+    viewer, trace = Viewer(found), walk(found, seed, 12)
+    shown = picture(viewer, trace, None)
+    for (before, after), row in zip(pairwise(trace.states), shown.rows[1:], strict=True):
+        for change in changes(found.program, before, after):
+            if change.variable not in viewer.hidden:
+                assert f": {change.before} → {change.after}" in words(row), change
+                assert change.variable in words(row)
+
+
+@EACH
+@SPEED
+@given(seed=SEEDS)
+def test_a_guessed_log_shows_every_change_of_its_variable(spec: str, seed: int):
+    """Where no view says what the log is, its variable is in the cells, so a change of it is too."""
+    found = instance(spec, models(spec)[seed % len(models(spec))])
+    viewer, trace = Viewer(found), walk(found, seed, 12)
+    if found.lowering.spec.views:
+        return
+    shown = picture(viewer, trace, None)
+    for (before, after), row in zip(pairwise(trace.states), shown.rows[1:], strict=True):
+        for change in changes(found.program, before, after):
+            if change.variable in viewer.hidden:
+                cells = [cell for box in row.boxes.values() for cell in box.log or ()]
+                assert any(cell.fresh or cell.lost for cell in cells)
+
+
+@EACH
+@SPEED
+@given(seed=SEEDS)
+def test_text_and_drawing_have_the_same_content(spec: str, seed: int):
+    """Titles, lines, cells and marks of the picture are in both, in the same order of rows."""
+    _, shown = drawn(spec, seed)
+    said = text(shown)
+    dot = html.unescape(re.sub(r"<[^<>]*>", "\n", lanes.dot(shown))).replace("\xa0", " ")
+    joined = re.sub(r"\s+", "", dot)
+    for row in shown.rows:
+        assert f"{row.number:>3}  {row.title}" in said
+        for part in title_lines(row):
+            assert re.sub(r"\s+", "", part) in joined
+        for box in row.boxes.values():
+            for line in box.lines:
+                assert line.text in said
+                assert re.sub(r"\s+", "", line.text) in joined
+            for mark in box.marks:
+                assert f"{mark.name}={mark.offset}" in said
+                assert mark.name in dot
+            for cell in box.log or ():
+                assert cell.cell.text in said
+                assert cell.cell.text[:12] in dot
+
+
+@EACH
+@SPEED
+@given(seed=SEEDS)
+def test_nothing_overlaps_and_lanes_stay(spec: str, seed: int):
+    """Boxes of a lane are one below the other at one x; lanes are apart; strips fill their box."""
+    _, shown = drawn(spec, seed, steps=30)
+    placed = layout(shown)
+    assert list(placed.x_of) == list(shown.columns)
+    for left, right in pairwise(placed.x_of.values()):
+        assert right - left == COLUMN > BOX
+    below: dict[int, float] = {}
+    for box in placed.boxes:
+        assert box.x == placed.x_of[box.column]
+        assert box.x - BOX / 2 > TITLE
+        top = box.y - (box.height + 1) / 2
+        assert top >= below.get(box.column, 0)
+        below[box.column] = box.y + box.height / 2
+        for strip in box.strips:
+            match strip:
+                case Text():
+                    assert len(strip.text) <= CHARS
+                case Cells():
+                    assert strip.width * len(strip.cells) <= INNER
+                case Marks():
+                    ends = [0, *(mark.x + mark.width for mark in strip.marks)]
+                    assert all(mark.x >= end for mark, end in zip(strip.marks, ends, strict=False))
+                    assert ends[-1] <= INNER
+    titles = [(title.y, len(title.lines)) for title in placed.titles]
+    assert all(b - a > 6.5 * (m + n) for (a, m), (b, n) in pairwise(titles))
+    assert max(below.values(), default=0) <= placed.height
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@EACH
+@settings(max_examples=2)
+@given(seed=SEEDS)
+def test_graphviz_draws_what_was_placed(spec: str, seed: int):
+    """Each box, with each of its texts, is in the SVG where the layout put it."""
+    _, shown = drawn(spec, seed)
+    placed = layout(shown)
+    svg = svg_element(lanes.dot(shown), placed=True)
+    assert svg is not None
+    groups = {
+        name: html.unescape(body)
+        for name, body in re.findall(r"<title>(s\d+l\d+)</title>\n(.*?)</g>", svg, re.DOTALL)
+    }
+    assert len(groups) == len(placed.boxes)
+    for box in placed.boxes:
+        body = groups[f"s{box.row}l{box.column % len(placed.x_of)}"]
+        for strip in box.strips:
+            if isinstance(strip, Text):
+                assert f"{strip.text.lstrip()}</text>" in body
+    assert svg == svg_element(lanes.dot(shown), placed=True)
+
+
+def test_the_shared_column_is_the_last():
+    """State of no lane stands at the right, whatever the lanes are."""
+    _, shown = drawn("spec/kafka/truncate_to_hw.spec", 1)
+    assert shown.columns == (0, 1, SHARED)
