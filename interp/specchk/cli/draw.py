@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from specchk.cli.clear import Clarity, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options, parse_overrides
 from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.exits import Exit
@@ -25,6 +26,7 @@ from specchk.report.draw.text import text
 KINDS = ("lanes", "trace", "states", "actions")
 MAX_DRAWN = 300
 MAX_EXPLORED = 200_000
+MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about two seconds
 
 
 @click.command("draw")
@@ -64,6 +66,8 @@ def command(
         options = Options(budget(max_states, max_seconds, max_memory))
         engines = chosen_engine(engine, workers, compact=compact)
         outcome = explore(instance.program, options, engine=engines, quiet=False)
+        if witness is None:
+            outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
         trace, violation = _chosen(outcome, witness)
         title = f"witness {witness}" if witness is not None else ""
     if kind == "trace":

@@ -8,6 +8,7 @@ from shlex import quote
 
 import click
 
+from specchk.cli.clear import Clarity, clarity_options, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options
 from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.forms import Outputs, finish, output_options
@@ -26,12 +27,13 @@ from specchk.core.verdict import Outcome, Violated
     "--strict", is_flag=True, help="Fail for actions never enabled and implications never triggered."
 )
 @click.option("--seed", type=int, metavar="N", help="Recorded; an exhaustive search makes no random choice.")
+@clarity_options
 @output_options
 @budget_options
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str],
     engine: str, workers: int | None, compact: bool,
-    no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None,
+    no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None, optimal: bool, several: int | None,
     as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
@@ -47,6 +49,8 @@ def command(
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
     outcome = replace(explore(instance.program, options, engine=chosen, quiet=as_json), seed=seed)
+    if optimal or several is not None:
+        outcome = clearer(instance, outcome, Clarity(several or 1))
     again = _next(file, model, overrides, properties, outcome)
     finish(instance, outcome, outputs, again)
 

@@ -1,0 +1,58 @@
+"""Counterexamples that are easy to read: `--optimal` and `--all-counterexamples`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import click
+
+from specchk.core.instantiate import Instance
+from specchk.core.optimal import MAX_STATES, optimal
+from specchk.core.verdict import Outcome, Violated, Violation
+from specchk.core.view import Viewer
+from specchk.core.walk import Walker
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Clarity:
+    """How many of the best shortest counterexamples to look for, among how many states."""
+
+    wanted: int = 1
+    max_states: int = MAX_STATES
+
+
+def clarity_options(function: F) -> F:
+    """`--optimal`, `--all-counterexamples N`."""
+    decorators = [
+        click.option("--optimal", is_flag=True,
+                     help="Of the shortest counterexamples, the one that is easiest to read."),
+        click.option("--all-counterexamples", "several", type=click.IntRange(min=1), metavar="N",
+                     help="Up to N different shortest counterexamples of each property, easiest first."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
+    """The outcome with the best counterexamples in place of the ones found first."""
+    if not isinstance(outcome.verdict, Violated):
+        return outcome
+    walker, sort = Walker(instance), Viewer(instance).sort
+    violations: list[Violation] = []
+    notes: list[str] = []
+    for violation in outcome.verdict.violations:
+        if violation.trace is None:
+            violations.append(violation)
+            continue
+        best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)
+        for trace in best.traces:
+            again = walker.violation(trace, violation.name)
+            violations.append(again if again is not None else replace(violation, trace=trace))
+        if best.note:
+            notes.append(f"{violation.name}: {best.note}")
+    return replace(outcome, verdict=Violated(tuple(violations)), warnings=(*outcome.warnings, *notes))
