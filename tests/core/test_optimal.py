@@ -1,0 +1,150 @@
+"""The clearest counterexample against all shortest ones, listed naively."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specchk.core.initial import initial_states
+from specchk.core.instantiate import Instance, instantiate
+from specchk.core.optimal import distinct_values, optimal, switches
+from specchk.core.search import Options, search
+from specchk.core.step import Stepper
+from specchk.core.values import show
+from specchk.core.verdict import Step, Trace, Violated, Violation
+from specchk.core.view import Viewer
+from specchk.core.walk import Walker
+from specchk.lang.frontend import check
+
+ROOT = Path(__file__).parents[2]
+SPEC = """\
+spec shop
+sort Clerk
+const Goal : 0..20
+const Gap : 0..3
+var have : Clerk -> 0..9 = {{ c: 0 for c in Clerk }}
+var total : 0..20 = 0
+action add(c: Clerk, n: 1..2):
+    require have[c] + n < 9
+    have'[c] = have[c] + n
+    total' = if total + n < 20 then total + n else 20
+action swap(a: Clerk, b: Clerk):
+    require a != b and have[a] > have[b]
+    have'[a] = have[b]
+    have'[b] = have[a]
+invariant below: total < Goal or (exists c in Clerk: have[c] < Gap)
+step invariant small_steps: total' < Goal or total' - total < 2
+invariant lasting: total < Goal
+deadlock ok
+model m:
+    Clerk = {clerks}, Goal = {goal}, Gap = {gap}
+    properties {prop}
+"""
+
+
+def listed(instance: Instance, violation: Violation) -> Iterator[Trace]:
+    """All traces as long as the violation's that end in it."""
+    program, walker, stepper = instance.program, Walker(instance), Stepper(instance.program)
+    assert violation.trace is not None
+    length = len(violation.trace.steps)
+
+    def longer(trace: Trace) -> Iterator[Trace]:
+        if len(trace.steps) == length:
+            if walker.violation(trace, violation.name) is not None:
+                yield trace
+            return
+        found = {}
+        for index, args, after in stepper.successors(trace.last):
+            action = program.actions[index]
+            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
+            found[Step(action.name, shown, after)] = None
+        for step in found:
+            yield from longer(Trace(trace.initial, (*trace.steps, step)))
+
+    for state in initial_states(program):
+        yield from longer(Trace(state, ()))
+
+
+def violated(instance: Instance) -> Violation:
+    verdict = search(instance.program, Options()).verdict
+    assert isinstance(verdict, Violated)
+    return verdict.violations[0]
+
+
+def agrees(instance: Instance) -> None:
+    violation, sort = violated(instance), Viewer(instance).sort
+    every = list(listed(instance, violation))
+    program = instance.program
+    best = optimal(program, violation, sort)
+    assert best.note == ""
+    costs = [(switches(program, sort, trace), distinct_values(program, trace)) for trace in every]
+    found = best.traces[0]
+    assert found in every
+    assert (switches(program, sort, found), distinct_values(program, found)) == min(costs)
+    several = optimal(program, violation, sort, wanted=5).traces
+    assert several[0] == found
+    assert len(several) == min(5, len({trace.states for trace in every}))
+    assert len({trace.states for trace in several}) == len(several)
+    assert all(trace in every for trace in several)
+    assert [switches(program, sort, t) for t in several[1:]] == sorted(
+        switches(program, sort, t) for t in several[1:]
+    )
+
+
+@settings(max_examples=15)
+@given(
+    clerks=st.integers(2, 3),
+    goal=st.integers(2, 6),
+    gap=st.integers(0, 2),
+    prop=st.sampled_from(["below", "small_steps", "lasting"]),
+)
+def test_the_clearest_is_the_least_of_all_shortest(clerks: int, goal: int, gap: int, prop: str):
+    """Fewest switches, then fewest values, for invariants and step invariants; the rest follow in order."""
+    text = SPEC.format(clerks=clerks, goal=goal, gap=gap, prop=prop)
+    agrees(instantiate(check("shop.spec", text)))
+
+
+def test_a_puzzle_has_the_clearest_solution():
+    """A spec without lanes: the values alone decide."""
+    agrees(instantiate(check(str(ROOT / "spec/examples/die_hard.spec"))))
+
+
+def test_a_deadlock_has_a_clearest_way_too():
+    """The end is a state without steps."""
+    text = """\
+spec stuck
+sort Clerk
+var have : Clerk -> 0..1 = { c: 0 for c in Clerk }
+action take(c: Clerk):
+    require have[c] == 0
+    have'[c] = 1
+model m:
+    Clerk = 2
+"""
+    agrees(instantiate(check("stuck.spec", text)))
+
+
+def test_too_large_a_graph_keeps_the_trace_and_says_so():
+    """Bounded work: the trace that was found is shown, with a note."""
+    instance = instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec")))
+    violation = violated(instance)
+    best = optimal(instance.program, violation, Viewer(instance).sort, max_states=50)
+    assert best.traces == (violation.trace,)
+    assert "more than 50 states" in best.note
+
+
+@pytest.mark.parametrize("model", ["loss", "divergence"])
+def test_it_is_no_worse_than_what_was_found(model: str):
+    """On a real spec the best trace switches no more, and is as long."""
+    instance = instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec")), model)
+    violation, sort = violated(instance), Viewer(instance).sort
+    best = optimal(instance.program, violation, sort).traces[0]
+    assert violation.trace is not None
+    assert len(best.steps) == len(violation.trace.steps)
+    was, now = (switches(instance.program, sort, trace) for trace in (violation.trace, best))
+    assert now <= was
+    assert Walker(instance).violation(best, violation.name) is not None
