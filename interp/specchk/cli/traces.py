@@ -80,16 +80,21 @@ def _literal(name: str, value: Any) -> str:
 
 
 def from_scenario(file: str, name: str) -> Drawn:
-    """The way a scenario goes, and the first property that fails where it ends."""
+    """The way a scenario goes, and what fails where it ends: of what its model checks, else of all."""
     with rejections():
         checked = load(file)
         known = checked.spec.scenarios
         if name not in known:
             raise click.ClickException(f"there is no scenario {name!r}; known: {', '.join(known) or 'none'}")
         properties = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
-        instance = instantiate(checked, known[name].model.text, properties=properties)
+        model = known[name].model.text
+        instance = instantiate(checked, model, properties=properties)
+        own = instantiate(checked, model).program
     result = run_scenario(instance, known[name])
     if result.failure is not None or result.trace is None:
         why = result.failure.message if result.failure is not None else "it has no trace"
         raise click.ClickException(f"scenario {name} does not go as written: {why}; see `specchk test`")
-    return instance, result.trace, Walker(instance).violation(result.trace, None)
+    walker = Walker(instance)
+    wanted: list[str | None] = [prop.name for prop in (*own.invariants, *own.step_invariants)]
+    found = (walker.violation(result.trace, prop) for prop in [*wanted, None])
+    return instance, result.trace, next((violation for violation in found if violation is not None), None)
