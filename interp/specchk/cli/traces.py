@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from specchk.core.instantiate import Instance, instantiate
 from specchk.core.scenario import run_scenario
 from specchk.core.verdict import Trace, Violation
 from specchk.core.walk import NoSuchPath, Walker
+from specchk.lang import decls
 from specchk.report.json import value_json
 from specchk.report.read import TraceFile, Unreadable, trace_file
 
@@ -80,7 +82,7 @@ def _literal(name: str, value: Any) -> str:
 
 
 def from_scenario(file: str, name: str) -> Drawn:
-    """The way a scenario goes, and what fails where it ends: of what its model checks, else of all."""
+    """The way a scenario goes, and the first property that fails where it ends, of those it speaks of."""
     with rejections():
         checked = load(file)
         known = checked.spec.scenarios
@@ -89,12 +91,12 @@ def from_scenario(file: str, name: str) -> Drawn:
         properties = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
         model = known[name].model.text
         instance = instantiate(checked, model, properties=properties)
-        own = instantiate(checked, model).program
     result = run_scenario(instance, known[name])
     if result.failure is not None or result.trace is None:
         why = result.failure.message if result.failure is not None else "it has no trace"
         raise click.ClickException(f"scenario {name} does not go as written: {why}; see `specchk test`")
     walker = Walker(instance)
-    wanted: list[str | None] = [prop.name for prop in (*own.invariants, *own.step_invariants)]
-    found = (walker.violation(result.trace, prop) for prop in [*wanted, None])
+    said = [line.condition.span.text for line in known[name].steps if isinstance(line, decls.Assert)]
+    spoken_of = dict.fromkeys(word for text in said for word in re.findall(r"\w+", text))
+    found = (walker.violation(result.trace, word) for word in spoken_of if word in properties)
     return instance, result.trace, next((violation for violation in found if violation is not None), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from specchk.core.graph import StateGraph
@@ -20,22 +20,36 @@ _HEAD = (
 
 
 def states_dot(graph: StateGraph) -> str:
-    """Every state with its whole value, one cluster a level, edges labelled by actions."""
+    """Every state with its whole value, one cluster a level, edges labelled by actions.
+
+    Levels go down; edges that do not are grey.  Steps that change nothing stand in their state.
+    """
     lines = ["digraph states {", _HEAD]
-    for level in range(max(graph.levels, default=-1) + 1):
-        members = [index for index, found in enumerate(graph.levels) if found == level]
-        lines.append(f'  subgraph cluster_{level} {{ label="level {level + 1}"; color="#dddddd"; fontsize=9;')
-        lines += [
-            f"    s{index} [label=<{_state(graph.program, graph.states[index])}>];" for index in members
-        ]
-        lines.append("  }")
     labels: dict[tuple[int, int], list[str]] = {}
     for edge in graph.edges:
         labels.setdefault((edge.source, edge.target), []).append(edge.label)
+    for level in range(max(graph.levels, default=-1) + 1):
+        members = [index for index, found in enumerate(graph.levels) if found == level]
+        lines.append(f'  subgraph cluster_{level} {{ label="level {level + 1}"; color="#dddddd"; fontsize=9;')
+        for index in members:
+            text = _state(graph.program, graph.states[index]) + _staying(labels.get((index, index), ()))
+            lines.append(f"    s{index} [label=<{text}>];")
+        lines.append("  }")
     for (source, target), found in labels.items():
         text = "<BR/>".join(escape(label) for label in found)
-        lines.append(f"  s{source} -> s{target} [label=<{text}>];")
+        down = graph.levels[target] > graph.levels[source]
+        look = "" if down else ', constraint=false, color="#bbbbbb", fontcolor="#888888"'
+        if source != target:
+            lines.append(f"  s{source} -> s{target} [label=<{text}>{look}];")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _staying(labels: Sequence[str]) -> str:
+    """The steps that lead from a state to itself."""
+    return "".join(
+        f'<FONT COLOR="#888888" POINT-SIZE="8">stays: {escape(label)}</FONT><BR ALIGN="LEFT"/>'
+        for label in labels
+    )
 
 
 def _state(program: Program, state: State) -> str:

@@ -11,7 +11,7 @@ from html import escape
 from importlib.resources import files
 
 from specchk.core.verdict import Outcome, Trace, Violated, Violation, name_of
-from specchk.ir.footprint import live_points
+from specchk.ir.footprint import live_points, of_property
 from specchk.ir.program import Program
 from specchk.lang.source import Source
 from specchk.report.diff import changes, parts
@@ -58,7 +58,9 @@ def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
         yield f"<h2>{escape(what(violation))}</h2>"
         yield from _because(violation)
         if violation is traced and violation.trace is not None:
-            yield from _steps(outcome.program, violation.trace)
+            folded = _irrelevant(outcome.program, violation.trace, violation.name)
+            yield from _folded(outcome.program, violation.trace, folded)
+            yield from _steps(outcome.program, violation.trace, folded)
             if drawing is not None:
                 yield f'<h2>As a picture</h2><div class="lanes">{drawing}</div>'
 
@@ -78,7 +80,27 @@ def _because(violation: Violation) -> Iterator[str]:
     )
 
 
-def _steps(program: Program, trace: Trace) -> Iterator[str]:
+def _irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
+    """The variables that stay the same on the whole trace, and that the property does not read."""
+    properties = (*program.invariants, *program.step_invariants)
+    read = {slot for prop in properties if prop.name == name for slot in of_property(prop).reads}
+    return frozenset(
+        variable.name
+        for slot, variable in enumerate(program.variables)
+        if slot not in read and all(state[slot] == trace.initial[slot] for state in trace.states)
+    )
+
+
+def _folded(program: Program, trace: Trace, names: frozenset[str]) -> Iterator[str]:
+    if names:
+        rows = "".join(_variable(n, v, None) for n, v in parts(program, trace.initial) if n in names)
+        yield (
+            f"<details><summary>{len(names)} variables never change here and are not what fails</summary>"
+            f'<table class="state">{rows}</table></details>'
+        )
+
+
+def _steps(program: Program, trace: Trace, folded: frozenset[str]) -> Iterator[str]:
     last = len(trace.steps)
     yield (
         '<div class="controls"><button id="back" type="button" aria-label="step back">←</button>'
@@ -91,7 +113,11 @@ def _steps(program: Program, trace: Trace) -> Iterator[str]:
         changed: dict[str, list[str]] = {}
         for change in changes(program, states[number - 1], state) if number else ():
             changed.setdefault(change.variable, []).append(f"{change.path}: {change.before} → {change.after}")
-        rows = "".join(_variable(name, value, changed.get(name)) for name, value in parts(program, state))
+        rows = "".join(
+            _variable(name, value, changed.get(name))
+            for name, value in parts(program, state)
+            if name not in folded
+        )
         yield (
             f'<section class="step" id="step-{number}"><h3>{number}: {escape(title)}</h3>'
             f'<table class="state"><tr><th>variable</th><th>value</th><th>changed</th></tr>{rows}</table>'
