@@ -156,7 +156,7 @@ def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], s
                 return json.dumps(answer(asked if isinstance(asked, dict) else {}))
         except NoSuchPath:
             return refused(404, "this path is not one of the spec's behaviours")
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             return refused(400, f"this is not a request of the explorer's page: {error}")
         except RecursionError:
             return refused(400, "this is not a request of the explorer's page")

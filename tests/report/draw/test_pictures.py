@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from report.draw.conftest import SPECS, instance, models, walk
+from report.draw.conftest import ROOT, SPECS, instance, models, walk
+from specchk.core.instantiate import instantiate
 from specchk.core.view import Viewer
+from specchk.lang.frontend import check
 from specchk.report.diff import changes
 from specchk.report.draw import lanes
 from specchk.report.draw.layout import (
@@ -106,12 +108,8 @@ def test_text_and_drawing_have_the_same_content(spec: str, seed: int):
                 assert cell.cell.text[:12] in dot
 
 
-@EACH
-@SPEED
-@given(seed=SEEDS)
-def test_nothing_overlaps_and_lanes_stay(spec: str, seed: int):
-    """Boxes of a lane are one below the other at one x; lanes are apart; strips fill their box."""
-    _, shown = drawn(spec, seed, steps=30)
+def apart(shown: Picture) -> None:
+    """Nothing in a picture overlaps, by the numbers of its layout."""
     placed = layout(shown)
     assert list(placed.x_of) == list(shown.columns)
     for left, right in pairwise(placed.x_of.values()):
@@ -136,6 +134,25 @@ def test_nothing_overlaps_and_lanes_stay(spec: str, seed: int):
     titles = [(title.y, len(title.lines)) for title in placed.titles]
     assert all(b - a > 6.5 * (m + n) for (a, m), (b, n) in pairwise(titles))
     assert max(below.values(), default=0) <= placed.height
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_thirty_steps_of_five_replicas_are_apart(seed: int):
+    """The size that has to be readable: all lanes, all steps, nothing on top of anything."""
+    spec = check(str(ROOT / "spec/replication.spec"))
+    found = instantiate(spec, "three_brokers", {"Broker": "5", "MaxOffset": "4"})
+    shown = picture(Viewer(found), walk(found, seed, 30), None)
+    assert len(shown.rows) == 31
+    assert len(shown.lanes) == 5
+    apart(shown)
+
+
+@EACH
+@SPEED
+@given(seed=SEEDS)
+def test_nothing_overlaps_and_lanes_stay(spec: str, seed: int):
+    """Boxes of a lane are one below the other at one x; lanes are apart; strips fill their box."""
+    apart(drawn(spec, seed, steps=30)[1])
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")

@@ -81,9 +81,14 @@ def _because(violation: Violation) -> Iterator[str]:
 
 
 def _irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
-    """The variables that stay the same on the whole trace, and that the property does not read."""
-    properties = (*program.invariants, *program.step_invariants)
-    read = {slot for prop in properties if prop.name == name for slot in of_property(prop).reads}
+    """The variables that stay the same on the whole trace, and that the property does not read.
+
+    None where no property fails: at a deadlock every variable may be the reason.
+    """
+    failing = [prop for prop in (*program.invariants, *program.step_invariants) if prop.name == name]
+    if not failing:
+        return frozenset()
+    read = {slot for prop in failing for slot in of_property(prop).reads}
     return frozenset(
         variable.name
         for slot, variable in enumerate(program.variables)

@@ -1,0 +1,131 @@
+"""The explorer's server asked directly: what it answers, and what it refuses, in words."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specchk.cli.explore import MAX_REQUEST_BYTES, application
+from specchk.core.instantiate import instantiate
+from specchk.lang.frontend import check
+
+ROOT = Path(__file__).parents[3]
+TOKEN = "secret"
+APP = application(instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec"))), TOKEN)
+
+
+def ask(
+    path: str, body: bytes | None = None, host: str = "127.0.0.1:8000", **more: str
+) -> tuple[int, dict[str, str], str]:
+    """Status, headers and body of one request."""
+    answer: dict[str, Any] = {}
+
+    def start(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+        answer.update(status=int(status.split()[0]), headers=dict(headers))
+
+    errors = io.StringIO()
+    environ = {
+        "REQUEST_METHOD": "GET" if body is None else "POST", "PATH_INFO": path, "HTTP_HOST": host,
+        "wsgi.input": io.BytesIO(body or b""), "CONTENT_LENGTH": str(len(body or b"")),
+        "SERVER_NAME": "127.0.0.1", "SERVER_PORT": "8000", "wsgi.url_scheme": "http",
+        "wsgi.errors": errors, **more,
+    }  # fmt: skip
+    text = b"".join(APP(environ, start)).decode()
+    assert errors.getvalue() == "", "no traceback, not even in the terminal"
+    assert "Traceback" not in text
+    return answer["status"], answer["headers"], text
+
+
+def api(name: str, asked: Any) -> tuple[int, Any]:
+    status, _, text = ask(f"/{TOKEN}/api/{name}", json.dumps(asked).encode())
+    return status, json.loads(text)
+
+
+@pytest.mark.parametrize("name", ["", "explorer.css", "explorer.js"])
+def test_the_page_may_use_nothing_but_itself(name: str):
+    """A policy on every answer: no other host, no frames, no inline code, nothing remembered."""
+    status, headers, _ = ask(f"/{TOKEN}/{name}")
+    assert status == 200
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/explorer.js", "/wrong/", "/wrong/api/about", f"/{TOKEN}/../x", f"/{TOKEN}/other"]
+)
+def test_without_the_token_there_is_nothing(path: str):
+    """Every address begins with the token; no file but the page's own is served."""
+    status, _, text = ask(path)
+    assert status == 404
+    assert TOKEN not in text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""])
+def test_another_name_for_this_machine_is_refused(host: str):
+    """DNS rebinding makes a browser send another site's name: no page, and no state, for that."""
+    for path, body in ((f"/{TOKEN}/", None), (f"/{TOKEN}/api/position", b"{}")):
+        status, _, text = ask(path, body, host)
+        assert status == 403
+        assert "enabled" not in text
+
+
+def test_a_request_is_bounded():
+    """By its length as it is announced, and by what is read."""
+    long = json.dumps({"path": [0] * MAX_REQUEST_BYTES}).encode()
+    assert ask(f"/{TOKEN}/api/position", long)[0] == 413
+    assert ask(f"/{TOKEN}/api/position", b"{}", CONTENT_LENGTH="")[0] in (200, 413)
+
+
+@given(
+    name=st.sampled_from(["about", "position", "scenario", "itf"]),
+    asked=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["path", "name"]), inner),
+        max_leaves=5,
+    ),
+)
+def test_whatever_is_asked_the_answer_is_json(name: str, asked: Any):
+    """An answer, or a 4xx with a sentence; never a 500."""
+    status, found = api(name, asked)
+    assert status in (200, 400, 404)
+    assert status == 200 or found["error"]
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_refused_in_words(body: bytes):
+    """Bytes that are not JSON are the client's mistake."""
+    status, _, text = ask(f"/{TOKEN}/api/position", body)
+    assert status in (200, 400, 404)
+    assert json.loads(text)
+
+
+def test_jumps_find_shortest_ways():
+    """To a violation in as many steps as the model expects; to nothing with a sentence."""
+    status, found = api("jump", {"name": "strong_isr"})
+    assert (status, len(found["path"])) == (200, 10)
+    _, position = api("position", {"path": found["path"]})
+    assert position["failed"][0]["property"] == "strong_isr"
+    status, found = api("jump", {"name": "no_such"})
+    assert found["path"] is None
+    assert "none found" in found["said"]
+
+
+def test_a_path_is_followed_as_far_as_it_exists():
+    """A choice that is not enabled is no behaviour."""
+    status, found = api("position", {"path": [0, 0, 0]})
+    assert (status, len(found["trace"])) == (200, 3)
+    for path in ([], [1], [0, 99], [0, -1]):
+        assert api("position", {"path": path})[0] == 404
+    for path in ([float("inf")], [float("nan")], ["x"], 3):
+        assert api("position", {"path": path})[0] == 400
