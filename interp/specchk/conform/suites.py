@@ -1,0 +1,183 @@
+"""Suites: which steps of a spec an implementation is made to take.
+
+- `product`: breadth first through the spec's states, as the implementation reaches them: every
+  edge once, every disabled instance of every state probed.  Divergences have shortest paths.
+- `walks`: at random, with a seed; the disabled instances of every state on the way are probed.
+
+A suite that finds nothing says whether it could have: a comparison that does not notice a wrong
+value, a suite without steps or without probes is `vacuous`, which is no success.
+
+Both go on from what the implementation chose where the spec leaves a choice.  The product keeps one
+system for each state: what else a system may be in the same state of the spec, by another path, is
+for the walks to find.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.replay import Diverged, Divergence, Instance, Place, Replayer, Tally
+from specchk.core.values import State
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a suite found; `complete` when it did all that it could have done."""
+
+    suite: str
+    divergence: Divergence | None
+    tally: Tally
+    states: int
+    complete: bool
+    seconds: float
+    vacuous: str = ""
+    """Why the suite says nothing, whatever it found; empty where it says something."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return sum(self.tally.taken.values())
+
+    @property
+    def probes(self) -> int:
+        """How many disabled instances were tried and refused by the implementation."""
+        return sum(self.tally.refused.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """The size of a random suite."""
+
+    seed: int
+    walks: int
+    steps: int
+
+
+def run_product(replayer: Replayer[Any], limit: int | None = None) -> Result:
+    """Explore spec and implementation together; at most `limit` states are gone on from."""
+    return _Product(replayer, limit).run()
+
+
+def run_walks(replayer: Replayer[Any], walks: Walks) -> Result:
+    """Walk at random; the same seed walks the same."""
+    return _Walker(replayer, walks).run()
+
+
+class _Suite(Generic[S]):
+    name = ""
+
+    def __init__(self, replayer: Replayer[S]) -> None:
+        self.replayer = replayer
+        self.seen: set[State] = set()
+        self.complete = True
+        self.disabled = 0
+
+    def run(self) -> Result:
+        """The whole suite, to its end or its first divergence."""
+        begun = perf_counter()
+        divergence = None
+        try:
+            self.go()
+        except Diverged as diverged:
+            divergence = diverged.divergence
+        seconds = perf_counter() - begun
+        complete = self.complete and divergence is None
+        tally = self.replayer.tally
+        vacuous = "" if divergence is not None else self._vacuous(tally)
+        return Result(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
+
+    def _probe(self, place: Place[S], disabled: list[Instance]) -> None:
+        """Try all that the spec forbids at a place, and look that the place is still what it was."""
+        self.disabled += len(disabled)
+        for instance in disabled:
+            self.replayer.probe(place, instance)
+        self.replayer.check_kept(place)
+
+    def _vacuous(self, tally: Tally) -> str:
+        """What a suite that found nothing cannot have done, were it not broken itself."""
+        if self.replayer.blind_to:
+            return f"a wrong value of {', '.join(self.replayer.blind_to)} was not noticed"
+        if not tally.taken:
+            return "no step was taken"
+        if self.disabled and not tally.refused and not tally.impossible:
+            return f"none of {self.disabled} disabled instances was tried"
+        if tally.compared <= sum(tally.taken.values()):
+            return "not every step was followed by a comparison"
+        return ""
+
+    def go(self) -> None:
+        """Take the suite's steps; raises `Diverged`."""
+        raise NotImplementedError
+
+
+class _Product(_Suite[S]):
+    name = "product"
+
+    def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
+        super().__init__(replayer)
+        self.limit = limit
+
+    def go(self) -> None:
+        """Breadth first, from the initial state."""
+        first = self.replayer.begin()
+        self.seen.add(first.state)
+        queue = deque([first])
+        expanded = 0
+        while queue:
+            if expanded == self.limit:
+                self.complete = False
+                return
+            expanded += 1
+            queue.extend(self._expand(queue.popleft()))
+
+    def _expand(self, place: Place[S]) -> list[Place[S]]:
+        """All steps and probes at one place; the places that are new."""
+        new = []
+        self.replayer.check_kept(place)
+        enabled, disabled = self.replayer.options(place.state)
+        for instance, successors in enabled:
+            for after in self.replayer.take(place, instance, successors):
+                if after.state not in self.seen:
+                    self.seen.add(after.state)
+                    if self.replayer.inside(after.state):
+                        new.append(after)
+        self._probe(place, disabled)
+        return new
+
+
+class _Walker(_Suite[S]):
+    name = "walks"
+
+    def __init__(self, replayer: Replayer[S], walks: Walks) -> None:
+        super().__init__(replayer)
+        self.walks = walks
+        self.random = random.Random(walks.seed)  # noqa: S311 - chooses tests, keeps no secrets
+
+    def go(self) -> None:
+        """Each walk from the start, until it may not go on or is long enough."""
+        for _ in range(self.walks.walks):
+            place: Place[S] | None = self.replayer.begin()
+            for _ in range(self.walks.steps):
+                if place is None:
+                    break
+                place = self._go_on(place)
+
+    def _go_on(self, place: Place[S]) -> Place[S] | None:
+        """Probe a state that was not seen yet, and take one step; None where there is none to take."""
+        enabled, disabled = self.replayer.options(place.state)
+        if place.state not in self.seen:
+            self.seen.add(place.state)
+            self.replayer.check_kept(place)
+            self._probe(place, disabled)
+        if not enabled:
+            return None
+        action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
+        chosen, successors = self.random.choice([one for one in enabled if one[0].index == action])
+        after = self.random.choice(self.replayer.take(place, chosen, successors))
+        return after if self.replayer.inside(after.state) else None

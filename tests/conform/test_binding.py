@@ -1,0 +1,94 @@
+"""A binding that does not fit its spec is told so, whole, before anything runs."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+from bank import Bank, BankBinding, bank
+
+from specchk.conform.binding import Accepted, Answer, Binding, BindingError, action, project
+from specchk.conform.replay import Replayer
+
+
+def told(binding: type[Binding[Bank]]) -> str:
+    with pytest.raises(BindingError) as caught:
+        Replayer(binding(bank().program)).begin()
+    return str(caught.value)
+
+
+def test_a_binding_that_fits_is_taken():
+    """No mistakes, and a first place in the spec's initial state."""
+    place = Replayer(BankBinding(bank().program)).begin()
+    assert place.state == ((2, 2), 0, 0)
+
+
+def test_all_mistakes_are_told_at_once():
+    """Missing, misspelled and double names, and no projection: each with a hint."""
+
+    class Wrong(Binding[Bank]):
+        @action("transfr")
+        def transfer(self, bank: Bank) -> Answer:
+            return Accepted()
+
+        @action("toss")
+        def toss(self, bank: Bank) -> Answer:
+            return Accepted()
+
+        @action("toss")
+        def toss_again(self, bank: Bank) -> Answer:
+            return Accepted()
+
+    text = told(Wrong)
+    assert "`transfer` is not bound" in text
+    assert "did you mean `transfer`?" in text
+    assert "`toss` is bound 2 times" in text
+    assert "`sleep` is not bound" in text
+    assert "no projection" in text
+
+
+def test_a_variable_that_the_projection_omits_is_a_mistake():
+    """A harness that looks away does not run (mutant: the projection omits a variable)."""
+
+    class Wrong(BankBinding):
+        @project
+        def state(self, bank: Bank) -> dict[str, object]:
+            return {"balance": dict(bank.balance), "days": bank.days}
+
+    assert "does not give `coin`" in told(Wrong)
+
+
+def test_a_variable_that_is_unobserved_needs_a_reason_and_a_name():
+    """What cannot be seen is said, with why; a name that is not a variable's is a mistake."""
+
+    class Wrong(BankBinding):
+        unobserved = MappingProxyType({"coin": " ", "cion": "small"})
+
+    text = told(Wrong)
+    assert "no reason is given why `coin`" in text
+    assert "did you mean `coin`?" in text
+
+
+def test_a_binding_that_observes_nothing_is_a_mistake():
+    """Comparing nothing is no comparison."""
+
+    class Wrong(BankBinding):
+        unobserved = MappingProxyType(dict.fromkeys(("balance", "coin", "days"), "private"))
+
+    assert "no variable is observed" in told(Wrong)
+
+
+def test_an_answer_of_another_kind_is_a_mistake():
+    """A handler that returns nothing has not said whether the step was taken."""
+
+    class Wrong(BankBinding):
+        @action("sleep")
+        def sleep(self, bank: Bank) -> Answer:
+            return None  # type: ignore[return-value]
+
+    replayer = Replayer(Wrong(bank().program))
+    place = replayer.begin()
+    enabled, _ = replayer.options(place.state)
+    instance, successors = next(one for one in enabled if one[0].label.action == "sleep")
+    with pytest.raises(BindingError, match="returned None"):
+        replayer.take(place, instance, successors)

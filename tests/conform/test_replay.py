@@ -1,0 +1,247 @@
+"""Each way to differ from the spec is found, by product and by walks, and is shown with its path."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from bank import Bank, BankBinding, bank
+
+from specchk.conform.binding import (
+    Accepted,
+    Answer,
+    Impossible,
+    OutsideSpec,
+    Refused,
+    action,
+    project,
+    restore,
+    snapshot,
+)
+from specchk.conform.replay import Replayer
+from specchk.conform.report import About, as_json, render
+from specchk.conform.suites import Result, Walks, run_product, run_walks
+from specchk.core.graph import state_graph
+
+
+def product(binding: type[BankBinding]) -> Result:
+    return run_product(Replayer(binding(bank().program)))
+
+
+def test_a_faithful_implementation_conforms():
+    """Every state and every edge of the spec's graph, and a refusal for all that is disabled."""
+    result = product(BankBinding)
+    graph = state_graph(bank().program, 1000)
+    assert (result.divergence, result.complete, result.vacuous) == (None, True, "")
+    assert result.states == len(graph.states)
+    assert result.steps == len(graph.edges)
+
+
+def test_beyond_a_horizon_nothing_is_tried():
+    """`sleep` is possible for ever; that the spec stops counting does not forbid it."""
+    result = product(BankBinding)
+    assert result.tally.refused.get("sleep", 0) == 0
+    assert result.tally.taken["sleep"] > 0
+
+
+class StartsPoor(BankBinding):
+    def start(self) -> Bank:
+        return Bank({"a1": 1, "a2": 3})
+
+
+class RefusesTheLastCoin(BankBinding):
+    @action("transfer")
+    def transfer(self, bank: Bank, source: str, target: str) -> Answer:
+        if bank.balance[source] == 1:
+            return Refused("keep one")
+        return super().transfer(bank, source, target)
+
+
+class LendsMoney(BankBinding):
+    @action("transfer")
+    def transfer(self, bank: Bank, source: str, target: str) -> Answer:
+        if source == target:
+            return Impossible("there is no such form")
+        bank.balance[target] += 1
+        bank.balance[source] = max(bank.balance[source] - 1, 0)
+        return Accepted()
+
+
+class LosesMoney(BankBinding):
+    @action("transfer")
+    def transfer(self, bank: Bank, source: str, target: str) -> Answer:
+        answer = super().transfer(bank, source, target)
+        bank.balance["a2"] = min(bank.balance["a2"], 3)
+        return answer
+
+
+class DoesNothing(BankBinding):
+    @action("sleep")
+    def sleep(self, bank: Bank) -> Answer:
+        return Accepted()
+
+
+class ChangesWhenRefusing(BankBinding):
+    @action("toss", ways=("heads", "tails"))
+    def toss(self, bank: Bank, way: str) -> Answer:
+        answer = super().toss(bank, way)
+        bank.coin = way
+        return answer
+
+
+class HasNoWords(BankBinding):
+    @project
+    def state(self, bank: Bank) -> dict[str, Any]:
+        if bank.coin == "tails":
+            raise OutsideSpec("the coin stands on its edge")
+        return super().state(bank)
+
+
+class CountsBelowZero(BankBinding):
+    @action("transfer")
+    def transfer(self, bank: Bank, source: str, target: str) -> Answer:
+        answer = super().transfer(bank, source, target)
+        if bank.balance["a1"] == 0:
+            bank.balance["a1"] = -1
+        return answer
+
+
+class Fails(BankBinding):
+    @action("toss", ways=("heads", "tails"))
+    def toss(self, bank: Bank, way: str) -> Answer:
+        raise ZeroDivisionError("no coin")
+
+
+class CannotTellTosses(BankBinding):
+    unobserved = MappingProxyType({"coin": "it is in a pocket"})
+
+    @project
+    def state(self, bank: Bank) -> dict[str, Any]:
+        return {"balance": dict(bank.balance), "days": bank.days}
+
+
+class ForgetsOnRestore(BankBinding):
+    @snapshot
+    def keep(self, bank: Bank) -> Any:
+        return dict(bank.balance), bank.days
+
+    @restore
+    def back(self, kept: Any) -> Bank:
+        return Bank(dict(kept[0]), "unseen", kept[1])
+
+
+class SharesOnRestore(BankBinding):
+    @snapshot
+    def keep(self, bank: Bank) -> Any:
+        return bank
+
+    @restore
+    def back(self, kept: Any) -> Bank:
+        return kept
+
+
+BROKEN = [
+    (StartsPoor, "initial", 0), (RefusesTheLastCoin, "refused", 1), (LendsMoney, "accepted", 2),
+    (LosesMoney, "state", 1), (DoesNothing, "state", 0), (ChangesWhenRefusing, "changed", 1),
+    (HasNoWords, "outside", 0), (CountsBelowZero, "outside", 1), (Fails, "raised", 0),
+    (CannotTellTosses, "ambiguous", 0), (ForgetsOnRestore, "restored", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("binding", "kind", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
+def test_a_broken_implementation_is_found_by_a_shortest_path(binding, kind, depth):
+    """The product finds each break at the first level of the graph at which it shows."""
+    result = product(binding)
+    assert result.divergence is not None
+    assert (result.divergence.kind, len(result.divergence.trace.steps)) == (kind, depth)
+    assert not result.complete
+
+
+@pytest.mark.parametrize(("binding", "kind", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
+def test_a_broken_implementation_is_found_by_walks(binding, kind, depth):
+    """So do a few walks, by some path."""
+    result = run_walks(Replayer(binding(bank().program)), Walks(1, 20, 20))
+    assert result.divergence is not None
+    assert result.divergence.kind == kind
+
+
+def test_a_restore_that_shares_is_noticed():
+    """Steps that change what was kept are found as one thing or another, never as success."""
+    assert product(SharesOnRestore).divergence is not None
+
+
+def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
+    """Harness mutant: the comparer agrees with everything."""
+    monkeypatch.setattr(Replayer, "_same", lambda self, state, found: True)
+    monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
+    result = product(BankBinding)
+    assert "was not noticed" in result.vacuous
+
+
+def test_skipped_probes_are_vacuous(monkeypatch):
+    """Harness mutant: nothing that is forbidden is tried."""
+    monkeypatch.setattr(Replayer, "probe", lambda self, place, instance: None)
+    assert "was tried" in product(BankBinding).vacuous
+
+
+def test_an_empty_suite_is_vacuous(monkeypatch):
+    """Harness mutant: the spec has no steps, it seems."""
+    monkeypatch.setattr(Replayer, "options", lambda self, state: ([], []))
+    assert product(BankBinding).vacuous == "no step was taken"
+    assert run_walks(Replayer(BankBinding(bank().program)), Walks(0, 3, 3)).vacuous == "no step was taken"
+
+
+def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
+    """Harness mutant: the state after a step is taken from the spec."""
+
+    def from_the_spec(self, system, blame):
+        return blame.expected[0] if blame.expected else self._raw(self._project(system))
+
+    monkeypatch.setattr(Replayer, "_state", from_the_spec)
+    monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
+    result = product(BankBinding)
+    assert result.vacuous == "not every step was followed by a comparison"
+
+
+def test_the_same_seed_walks_the_same():
+    """Walks are a function of their seed."""
+    first, again = (run_walks(Replayer(BankBinding(bank().program)), Walks(7, 5, 9)) for _ in range(2))
+    assert (first.tally, first.states) == (again.tally, again.states)
+
+
+def test_a_divergence_is_told_so_that_a_stranger_understands():
+    """The verdict, the path in lanes, the step, and the places that differ, spec and implementation."""
+    instance = bank()
+    binding = LosesMoney(instance.program)
+    result = run_product(Replayer(binding))
+    text = render(About(instance, binding), result)
+    assert text.startswith("diverges: the implementation took the step, but to a state")
+    assert "  1  transfer(a1, a2)" in text
+    assert "step 2: transfer(a1, a2)" in text
+    assert "balance[a2]: the spec has 4, the implementation 3" in text
+    found = as_json(About(instance, binding), result, 13)["divergence"]
+    assert isinstance(found, dict)
+    assert found["differences"] == [{"place": "balance[a2]", "spec": "4", "implementation": "3"}]
+    assert found["path"] == ["transfer(a1, a2)"]
+
+
+def test_what_was_not_looked_at_is_in_every_report():
+    """Unobserved variables with their reasons, choices never made, actions never taken."""
+
+    class Lucky(BankBinding):
+        unobserved = MappingProxyType({"days": "nobody counts"})
+
+        @action("toss", ways=("heads",))
+        def toss(self, bank: Bank, way: str) -> Answer:
+            return super().toss(bank, way)
+
+        @project
+        def state(self, bank: Bank) -> dict[str, Any]:
+            return {"balance": dict(bank.balance), "coin": bank.coin}
+
+    instance = bank()
+    binding = Lucky(instance.program)
+    text = render(About(instance, binding), run_product(Replayer(binding)))
+    assert "unobserved: days (nobody counts)" in text
+    assert "successors that the implementation never chose: toss" in text
