@@ -97,7 +97,15 @@ def test_a_format_that_is_none_is_a_usage_error(tmp_path: Path):
 def test_a_trace_file_is_drawn_as_its_run_was(form: str, tmp_path: Path):
     """Model, constants and property come from the file; the picture is the same."""
     path = tmp_path / "found.json"
-    run = ["run", "spec/kafka/truncate_to_hw.spec", "--model", "divergence", "--set", "MaxRecords=3"]
+    run = [
+        "run",
+        "--optimal",
+        "spec/kafka/truncate_to_hw.spec",
+        "--model",
+        "divergence",
+        "--set",
+        "MaxRecords=3",
+    ]
     how = ["--json"] if form == "json" else ["--itf", str(path)]
     done = subprocess.run(
         [sys.executable, "-m", "specchk", *run, *how], check=False, capture_output=True, cwd=ROOT
