@@ -29,6 +29,8 @@ from agreement.random_types import (
     set_of,
 )  # fmt: skip
 
+FOLDS = ("min", "max", "sum", "card")
+
 
 class Writer:
     """Writes expressions."""
@@ -61,9 +63,7 @@ class Writer:
         if self.chance(20) and known:
             return known[self.random.randrange(len(known))]
         forms: list[Callable[[], str]] = [
-            lambda: (
-                f"(if {self.expr(BOOL, depth - 1)} then {self.expr(kind, depth - 1)} else {self.expr(kind, depth - 1)})"
-            ),
+            lambda: "(if {} then {} else {})".format(*(self.expr(k, depth - 1) for k in (BOOL, kind, kind))),
             lambda: self.let(kind, depth),
             *getattr(self, f"forms_{kind.kind}", lambda k, d: [])(kind, depth),
         ]
@@ -253,9 +253,7 @@ class Writer:
             lambda: f"({e(INT, d)} {self.random.choice(('//', '%'))} {self.random.choice((-2, -3, 2, 3))})",
             lambda: f"(-{e(kind, d)})",
             lambda: f"{self.random.choice(('min', 'max'))}({e(kind, d)}, {e(kind, d)})",
-            lambda: (
-                f"{self.random.choice(('min', 'max', 'sum', 'card'))}({self.named(set_of(number(-1, 2)), depth)})"
-            ),
+            lambda: f"{self.random.choice(FOLDS)}({self.named(set_of(number(-1, 2)), depth)})",
             lambda: f"card({self.named(set_of(items), depth)})",
             lambda: f"len({self.named(seq_of(items, 2), depth)})",
             lambda: f"count({self.named(bag_of(NODE, 2), depth)}, {e(NODE, d)})",
@@ -284,7 +282,8 @@ class Writer:
             index = self.random.randrange(len(kind.names))
             forms.append(
                 lambda: (
-                    f"{{ {self.named(kind, depth)} with {kind.names[index]}: {self.expr(kind.parts[index], depth - 1)} }}"
+                    f"{{ {self.named(kind, depth)} with "
+                    f"{kind.names[index]}: {self.expr(kind.parts[index], depth - 1)} }}"
                 )
             )
         return forms

@@ -91,7 +91,8 @@ def random_spec(random: Random) -> str:
     variables = [(f"x{index}", kind) for index, kind in enumerate(kinds)]
     lines = [
         "spec random_spec", "type Colour = enum {red, green, blue}", "sort Node", "const home : Node",
-        "type Message = Ping(at: 0..2, who: Node) | Tick(n: -1..1) | Stop", "type Flag = bool", "type Maybe = Node?",
+        "type Message = Ping(at: 0..2, who: Node) | Tick(n: -1..1) | Stop",
+        "type Flag = bool", "type Maybe = Node?",
         "type Key = -1..1",
         *(f"var {name} : {kind.text} = {writer.literal(kind)}" for name, kind in variables),
     ]  # fmt: skip

@@ -70,7 +70,8 @@ ITEMS = (
 )
 TYPES = (
     *SCALARS, option(NODE), option(option(BOOL)), option(record(a=BOOL, b=number(-1, 1))), PING, MESSAGE,
-    mapping(NODE, number(0, 2)), mapping(COLOUR, BOOL), mapping(number(-1, 1), NODE), mapping(NODE, option(NODE)),
+    mapping(NODE, number(0, 2)), mapping(COLOUR, BOOL), mapping(number(-1, 1), NODE),
+    mapping(NODE, option(NODE)),
     mapping(BOOL, set_of(NODE)), mapping(option(NODE), BOOL), mapping(NODE, seq_of(number(0, 1), 2)),
     mapping(NODE, record(x=number(0, 1), y=set_of(NODE))), record(m=mapping(NODE, BOOL), z=horizon(1)),
     set_of(NODE), set_of(number(-1, 2)), set_of(option(COLOUR)), set_of(record(a=BOOL, b=NODE)),

@@ -77,11 +77,13 @@ def suite(folder: Path) -> list[Program]:
     assert given is not None
     assigned_twice = program_of(
         "spec twice\nvar a : 0..1 -> 0..1 = { k: 0 for k in Key }\ntype Key = 0..1\n"
-        "action both(i: 0..1, j: 0..1):\n    a'[i] = 1\n    a'[j] = 0\ndeadlock ok\nmodel m:\n    expect holds\n",
+        "action both(i: 0..1, j: 0..1):\n    a'[i] = 1\n    a'[j] = 0\n"
+        "deadlock ok\nmodel m:\n    expect holds\n",
         folder,
     )
     stuck = program_of(
-        "spec stuck\nvar n : 0..2 = 0\naction up():\n    require n < 2\n    n' = n + 1\nmodel m:\n    expect deadlock\n",
+        "spec stuck\nvar n : 0..2 = 0\naction up():\n    require n < 2\n    n' = n + 1\n"
+        "model m:\n    expect deadlock\n",
         folder,
     )
     undefined = program_of(
@@ -156,6 +158,19 @@ def frame_lost(self: Any, slot: int, words: Any, offset: Any, size: int, code: A
     return REAL_WRITTEN(self, slot, tuple(self.before), offset, size, code)
 
 
+def unchecked_item(e: Any, expr: Any) -> Any:
+    return e.codes.slot(expr.args[0].type, *(e.value(arg) for arg in expr.args))
+
+
+REAL_SLOT = Codes.slot_offset
+
+
+def upside_down(self: Any, kind: Any, index: Any) -> Any:
+    if not isinstance(index, int):
+        return REAL_SLOT(self, kind, index)
+    return codes.length_bits(kind) + index * codes.width(kind.item)
+
+
 Bug = tuple[object, str, object]
 BUGS: dict[str, Bug] = {
     "a field one bit too high": (codes, "field_offset", shifted(codes.field_offset)),
@@ -164,7 +179,7 @@ BUGS: dict[str, Bug] = {
     "a horizon not checked": (fitting.Fitting, "check", no_horizon),
     "an index not checked": (
         expressions, "RULES",
-        {**expressions.RULES, Op.SEQ_GET: lambda e, x: e.codes.slot(x.args[0].type, e.value(x.args[0]), e.value(x.args[1]))},
+        {**expressions.RULES, Op.SEQ_GET: unchecked_item},
     ),
     "the last item of a domain left out": (Domains, "members", last_left_out),
     "a second assignment that undoes the first": (steps.Steps, "_written", frame_lost),
@@ -176,11 +191,9 @@ BUGS: dict[str, Bug] = {
     "a renaming that renames keys only": (Renamed, "_nibble", lambda self, number, index: index),
     "a variant's tag ignored": (Codes, "tag", lambda self, kind, union: 0),
     "slots filled from the wrong end": (
-        Codes, "slot_offset", lambda self, kind, i: codes.length_bits(kind) + self.asm.mul(i, codes.width(kind.item))
-        if isinstance(i, int) else REAL_SLOT(self, kind, i),
+        Codes, "slot_offset", upside_down,
     ),
 }  # fmt: skip
-REAL_SLOT = Codes.slot_offset
 
 
 @pytest.mark.parametrize("bug", sorted(BUGS))

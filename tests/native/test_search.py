@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_progress_is_reported_while_workers_run() -> None:
     """A long search tells how far it is, with numbers that only grow."""
     seen: list[Progress] = []
     run(kip320(Replicas="3"), replace(PLAIN, workers=1), seen.append)
-    assert all(a.states <= b.states for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.states <= b.states for a, b in pairwise(seen))
 
 
 def test_compact_mode_says_how_likely_it_is_wrong() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from specchk.native.asm import I1, I64, PTR, Asm, Val
+from specchk.native.asm import I64, PTR, Asm, Val
 from specchk.native.frames import BATCH, DEADLOCK, FAULTS, INDEX_BITS, Control, Thread
 from specchk.native.layout import mask
 from specchk.native.predicates import note_fault
@@ -219,5 +219,3 @@ class Kernel(TableKernel):
                 self.emit_add(insert)
         self.emit_rehash()
         self.emit_precede()
-
-
