@@ -40,6 +40,9 @@ from specchk.core.verdict import Step, Trace
 from specchk.ir.nodes import Value
 
 S = TypeVar("S")
+# What broken code raises; whatever else comes out of a handler is not the implementation's.
+FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
+            TypeError, ValueError)  # fmt: skip
 Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
 
 
@@ -265,7 +268,7 @@ class Replayer(Generic[S]):
         handler = self._handlers[instance.label.action]
         try:
             answer = handler(system, *instance.plain, *([way] if way else []))
-        except Exception as error:  # the code under test is foreign; its failing is a finding
+        except FAILURES as error:  # the code under test is foreign; its failing is a finding
             reason = f"{type(error).__name__}: {error}"
             raise Diverged(self._blame(place, instance, way, "raised", reason)) from error
         if not isinstance(answer, Accepted | Refused | Impossible):
