@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -27,12 +28,23 @@ ENGINES = ("native", "reference")
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where a long search keeps its states: a checkpoint to resume from, files for what memory lacks."""
+
+    checkpoint: Path | None
+    every_s: float
+    resume: bool
+    spill: Path | None
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """An engine by name, with what only the native one takes."""
 
     name: str
     workers: int = 0  # 0: one for each core
     compact: bool = False
+    keeping: Keeping | None = None
 
 
 def engine_options(function: F) -> F:
@@ -47,6 +59,37 @@ def engine_options(function: F) -> F:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def keeping_options(function: F) -> F:
+    """`--checkpoint`, `--every`, `--resume`, `--spill`."""
+    decorators = [
+        click.option("--checkpoint", metavar="DIR", help="Native: keep the search in DIR, to resume from."),
+        click.option("--every", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
+                     help="Seconds between checkpoints."),
+        click.option("--resume", is_flag=True, help="Go on from the checkpoint."),
+        click.option("--spill", metavar="DIR", help="Native: states beyond --max-memory go to files in DIR."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def kept(engine: Engine, checkpoint: str | None, every: float, spill: str | None, *, resume: bool) -> Engine:
+    """The engine with `keeping_options` applied."""
+    if (checkpoint or spill) and engine.name != "native":
+        raise click.UsageError("--checkpoint and --spill are for the native engine")
+    if resume and not checkpoint:
+        raise click.UsageError("--resume needs --checkpoint DIR: the directory to go on from")
+    return replace(
+        engine,
+        keeping=Keeping(
+            checkpoint=Path(checkpoint) if checkpoint else None,
+            every_s=every,
+            resume=resume,
+            spill=Path(spill) if spill else None,
+        ),
+    )
 
 
 def chosen_engine(engine: str, workers: int | None, *, compact: bool) -> Engine:
@@ -80,8 +123,19 @@ def _native(
         workers=engine.workers,
         compact=engine.compact,
     )
+    keeping = engine.keeping
+    if keeping is not None:
+        taken = replace(
+            taken,
+            spill=keeping.spill,
+            checkpoint=keeping.checkpoint,
+            checkpoint_every_s=keeping.every_s,
+            resume=keeping.resume,
+        )
     try:
         outcome: Outcome = native.run(program, taken, progress)
+    except import_module("specchk.native.checkpoint").Unusable as reason:
+        raise click.UsageError(f"--resume: {reason}") from None
     except native.Unsupported as reason:
         note = f"the native engine cannot run this model ({reason}); the reference engine did"
         echo(f"note: {note}", err=True)

@@ -10,7 +10,7 @@ import click
 
 from specchk.cli.clear import Clarity, clarity_options, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options
-from specchk.cli.engines import chosen_engine, engine_options, explore
+from specchk.cli.engines import chosen_engine, engine_options, explore, keeping_options, kept
 from specchk.cli.forms import Outputs, finish, output_options
 from specchk.core.search import Options
 from specchk.core.verdict import Outcome, Violated
@@ -19,6 +19,7 @@ from specchk.core.verdict import Outcome, Violated
 @click.command("run")
 @model_options
 @engine_options
+@keeping_options
 @click.option("--no-symmetry", is_flag=True, help="Count states that differ by names apart.")
 @click.option(
     "--keep-going", is_flag=True, help="Search on after a violation; report each property's shortest."
@@ -33,6 +34,7 @@ from specchk.core.verdict import Outcome, Violated
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str],
     engine: str, workers: int | None, compact: bool,
+    checkpoint: str | None, every: float, resume: bool, spill: str | None,
     no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None, optimal: bool, several: int | None,
     as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
@@ -45,7 +47,7 @@ def command(
     """
     outputs = Outputs(as_json, itf, draw, html)
     outputs.check()
-    chosen = chosen_engine(engine, workers, compact=compact)
+    chosen = kept(chosen_engine(engine, workers, compact=compact), checkpoint, every, spill, resume=resume)
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
     outcome = replace(explore(instance.program, options, engine=chosen, quiet=as_json), seed=seed)
