@@ -24,6 +24,8 @@ COMMANDS = MappingProxyType(
         "draw": ("specchk.cli.draw", "Draw a counterexample, a lane for each replica."),
         "explore": ("specchk.cli.explore", "Walk through the states in a browser."),
         "simulate": ("specchk.cli.simulate", "Walk at random, with a seed."),
+        "conform": ("specchk.cli.conform", "Hold an implementation to its spec."),
+        "show": ("specchk.cli.show", "Show how a model's states are packed."),
         "repl": ("specchk.cli.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("specchk.cli.fmt", "Format spec files."),
         "explain": ("specchk.cli.explain", "Explain a diagnostic code."),

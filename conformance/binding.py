@@ -1,0 +1,399 @@
+"""replication.spec and replog: which event of the implementation is which action, and what its state means.
+
+Two of replog's rules are set to the spec's, because the spec leaves them out or is stricter; both
+are told in docs/conformance.md: a leader forgets remote LEOs in every new epoch
+(`keeps_remote_leo`), HW waits for the maximal ISR only (`waits_for_caught_up`), and the leader does
+not look at fencing and broker epochs itself (`checks_fenced`, `checks_broker_epoch`: the
+controller's checks stay).
+
+A handler moves one message, or lets one timer ring, and reports what the implementation did.  What
+it refuses itself is `Impossible`: there is no such message, process or budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from replog.core.effects import Append, Effect, Send, Timer
+from replog.core.logview import LogView
+from replog.core.messages import (
+    AlterPartitionReply,
+    ElectReply,
+    ElectRequest,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    ProduceRequest,
+)
+from replog.core.protocol import CURRENT
+from replog.core.types import BATCH_OVERHEAD_BYTES, NO_LEADER, Batch, Error, Role
+from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, new_cluster
+from replog_state import abstract
+from specchk.conform.binding import (
+    Accepted,
+    Answer,
+    Binding,
+    BindingError,
+    Impossible,
+    Mistake,
+    Refused,
+    action,
+    project,
+    restore,
+    snapshot,
+)
+from specchk.ir.program import Program
+
+M = TypeVar("M")
+CLIENT = -100
+OPERATOR = -101
+AT_ONCE, WAITING = "at once", "after waiting"
+# The rules that this binding runs replog by.  A model that turns another one back is not for it.
+TODAY = MappingProxyType({
+    "truncation": "on_fetch", "epoch_entry": "on_election", "fence_fetch": True, "check_response": True,
+    "check_response_epoch": True, "update_on_diverge": False, "hw_on_diverge": False,
+    "response_hw": "either_one", "reset_remote": True, "hw_under_min_isr": False,
+    "maximal_rule": "eager_expand", "expand_needs_hw": True, "expand_needs_leso": True,
+    "check_partition_epoch": True, "check_fenced": True, "check_broker_epoch": True,
+    "restart_after_fence": True, "unclean_election": False,
+})  # fmt: skip
+BROKER_RULES = replace(
+    CURRENT, keeps_remote_leo=False, waits_for_caught_up=False, checks_fenced=False, checks_broker_epoch=False
+)
+DOWN = Impossible("no process runs there")
+
+
+class ReplogBinding(Binding[Cluster]):
+    """All actions of spec/replication.spec on replog's cores and the simulator's disk."""
+
+    spec, model = "../spec/replication.spec", "two_brokers"
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        other = [name for name, value in TODAY.items() if self.constants[name] != value]
+        if other:
+            hint = "this binding runs replog by today's rules; choose a model of these"
+            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
+        self.names: tuple[str, ...] = program.sorts[0].members
+        self.epochs = range(self.constants["MaxEpoch"] + 1)
+
+    def start(self) -> Cluster:
+        """Return a new cluster."""
+        leader = self.id(self.constants["first_leader"])
+        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT))
+
+    @snapshot
+    def keep(self, cluster: Cluster) -> Cluster:
+        """Return a copy that is not run."""
+        return cluster.copy()
+
+    @restore
+    def back(self, kept: Cluster) -> Cluster:
+        """Return a copy to run."""
+        return kept.copy()
+
+    @project
+    def state(self, cluster: Cluster) -> dict[str, object]:
+        """Return every variable of the spec."""
+        return abstract(cluster, self.names, self.epochs)
+
+    def id(self, name: str) -> int:
+        """Return a broker's number."""
+        return self.names.index(name)
+
+    # -- produce and fetch
+
+    @action("produce")
+    def produce(self, cluster: Cluster, leader: str) -> Answer:
+        """One record, by a producer that is no idempotent one."""
+        broker = self.id(leader)
+        if cluster.state(broker) is None:
+            return DOWN
+        acks = -1 if self.constants["acks"] == "all" else 1
+        effects = cluster.receive(broker, CLIENT, ProduceRequest(1, Batch(0, -1, 1), acks, 1_000))
+        return _answer(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
+
+    @action("send_fetch")
+    def send_fetch(self, cluster: Cluster, follower: str) -> Answer:
+        """The fetcher's timer rings; a follower that still waits for a lost answer gives up on it."""
+        broker = self.id(follower)
+        state = cluster.state(broker)
+        if state is None:
+            return DOWN
+        if broker in cluster.fetches:
+            return Impossible("its last fetch is still in flight")
+        waits_for = -1 if state.following is None else state.following.in_flight
+        timer = Timer.SEND_FETCH if waits_for == -1 else Timer.FETCH_TIMEOUT
+        cluster.fire(broker, timer, max(waits_for, 0))
+        return _answer(broker in cluster.fetches, "it sends no fetch")
+
+    @action("serve_fetch", ways=(AT_ONCE, WAITING))
+    def serve_fetch(self, cluster: Cluster, leader: str, follower: str, way: str) -> Answer:
+        """The fetch arrives; with nothing to send the leader answers at once or when the wait is over."""
+        slot = cluster.fetches.get(self.id(follower))
+        if slot is None or slot.reply is not None or slot.to != self.id(leader):
+            return Impossible("no such request is on its way to this broker")
+        state = cluster.state(slot.to)
+        if state is None:
+            return DOWN
+        wait_ms = 0 if way == AT_ONCE else state.config.fetch_wait_ms
+        room = self._room(state.log, slot.request.fetch_offset)
+        request = replace(slot.request, max_bytes=room, max_wait_ms=wait_ms)
+        effects = cluster.receive(slot.to, self.id(follower), request)
+        if not _replies(effects, FetchReply):
+            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, request.correlation)
+        (reply,) = _replies(effects, FetchReply)
+        if reply.error is not Error.NONE:
+            return Refused(reply.error.name)
+        cluster.fetches[self.id(follower)] = replace(slot, reply=reply)
+        return Accepted()
+
+    def _room(self, log: LogView, offset: int) -> int:
+        """Return as many bytes as the spec's response has records: one, or all of one epoch."""
+        epochs = [epoch for epoch, _ in log.cells()][offset:]
+        records = 1 if self.constants["one_record"] else sum(epoch == epochs[0] for epoch in epochs)
+        return max(records, 1) * BATCH_OVERHEAD_BYTES
+
+    @action("apply_response")
+    def apply_response(self, cluster: Cluster, follower: str) -> Answer:
+        """The response arrives; it was taken if the follower waits for it no more."""
+        broker = self.id(follower)
+        slot, state = cluster.fetches.get(broker), cluster.state(broker)
+        if slot is None or slot.reply is None:
+            return Impossible("no response is on its way")
+        if state is None:
+            return DOWN
+        following = state.following
+        was_waiting = following is not None and following.in_flight == slot.reply.correlation
+        cluster.receive(broker, slot.to, slot.reply)
+        if not was_waiting or following is None or following.in_flight != -1:
+            return Refused("it is not the answer that the follower waits for")
+        del cluster.fetches[broker]
+        return Accepted()
+
+    @action("apply_diverging_hw")
+    def apply_diverging_hw(self, cluster: Cluster, follower: str) -> Answer:
+        """Never by today's rules, where a follower truncates in the step in which it hears of it."""
+        del cluster, follower
+        return Impossible("truncation and its HW are one step")
+
+    @action("lose_fetch")
+    def lose_fetch(self, cluster: Cluster, follower: str) -> Answer:
+        """The network loses the request or the response."""
+        if cluster.fetches.pop(self.id(follower), None) is None:
+            return Impossible("nothing is in flight")
+        return Accepted()
+
+    @action("truncate_to_leader")
+    def truncate_to_leader(self, cluster: Cluster, follower: str) -> Answer:
+        """Ask the leader where the own last epoch ends; a follower that fetches has no such question."""
+        broker = self.id(follower)
+        state = cluster.state(broker)
+        if state is None or broker in cluster.fetches:
+            return DOWN if state is None else Impossible("it is fetching")
+        questions = [e for e in cluster.fire(broker, Timer.SEND_FETCH) if isinstance(e, Send)]
+        question = questions[0] if questions else None
+        cluster.fetches.pop(broker, None)
+        if question is None or not isinstance(question.message, EpochEndRequest):
+            return Refused("it does not ask")
+        if cluster.state(question.to) is None:
+            return DOWN
+        (reply,) = _replies(cluster.receive(question.to, broker, question.message), EpochEndReply)
+        cluster.receive(broker, question.to, reply)
+        return _answer(reply.error is Error.NONE, reply.error.name)
+
+    # -- the ISR
+
+    @action("shrink_isr")
+    def shrink_isr(self, cluster: Cluster, leader: str, follower: str) -> Answer:
+        """The leader looks for laggards; this follower was last caught up long ago, all others just now."""
+        if cluster.spent.shrinks == self.constants["MaxShrinks"]:
+            return Impossible("no more laggards in this model")
+        broker = self.id(leader)
+        state = cluster.state(broker)
+        if state is None:
+            return DOWN
+        if state.leading is not None:
+            for other, remote in state.leading.remotes.items():
+                remote.last_caught_up_ms = LONG_AGO_MS if other == self.id(follower) else NOW_MS
+        if not any(isinstance(effect, Send) for effect in cluster.fire(broker, Timer.ISR_CHECK)):
+            return Refused("no proposal is sent")
+        cluster.spent = replace(cluster.spent, shrinks=cluster.spent.shrinks + 1)
+        return Accepted()
+
+    @action("alter_partition")
+    def alter_partition(self, cluster: Cluster, leader: str) -> Answer:
+        """The proposal reaches the controller.
+
+        Where it answers that the metadata has moved on, its leader stays as it was: no step of the spec.
+        """
+        slot = cluster.alters.get(self.id(leader))
+        if slot is None or slot.reply is not None:
+            return Impossible("no proposal is on its way")
+        reply = cluster.ask_controller(self.id(leader), slot.request)
+        assert isinstance(reply, AlterPartitionReply)
+        if reply.error not in (Error.NONE, Error.INELIGIBLE_REPLICA):
+            return Refused(reply.error.name)
+        cluster.alters[self.id(leader)] = replace(slot, reply=reply)
+        return Accepted()
+
+    @action("apply_alter_reply")
+    def apply_alter_reply(self, cluster: Cluster, leader: str) -> Answer:
+        """The controller's verdict arrives, if there is still someone to hear it."""
+        broker = self.id(leader)
+        slot = cluster.alters.get(broker)
+        if slot is None or slot.reply is None:
+            return Impossible("no verdict is on its way")
+        del cluster.alters[broker]
+        if cluster.state(broker) is not None:
+            cluster.receive(broker, -1, slot.reply)
+        return Accepted()
+
+    # -- the controller
+
+    @action("elect")
+    def elect(self, cluster: Cluster, broker: str) -> Answer:
+        """An operator wants this leader: it is made the preferred one for the time of the election."""
+        if cluster.image.leader_epoch == self.epochs[-1]:
+            return Impossible("no more elections in this model")
+        first = self.id(broker)
+        replicas = cluster.image.replicas
+        ordered = (first, *(other for other in replicas if other != first))
+        partitions = cluster.controller.state.partitions
+        partitions[PARTITION] = replace(cluster.image, replicas=ordered)
+        reply = cluster.ask_controller(OPERATOR, ElectRequest(1, PARTITION))
+        partitions[PARTITION] = replace(cluster.image, replicas=replicas)
+        assert isinstance(reply, ElectReply)
+        return _answer(reply.error is Error.NONE, reply.error.name)
+
+    @action("elect_unclean")
+    def elect_unclean(self, cluster: Cluster, broker: str) -> Answer:
+        """Never: by today's defaults only an operator asks for it, and this one does not."""
+        del cluster, broker
+        return Impossible("nobody asks for an unclean election")
+
+    @action("fence_broker")
+    def fence_broker(self, cluster: Cluster, broker: str) -> Answer:
+        """The session of a broker is over, because it died or because it is slow."""
+        number = self.id(broker)
+        is_alive = cluster.state(number) is not None
+        if is_alive and cluster.spent.fences == self.constants["MaxFences"]:
+            return Impossible("no more suspicions in this model")
+        if cluster.image.leader == number and cluster.image.leader_epoch == self.epochs[-1]:
+            return Impossible("no more elections in this model")
+        if cluster.is_fenced(number):
+            return Impossible("its session is over already")
+        cluster.expire_session(number)
+        cluster.spent = replace(cluster.spent, fences=cluster.spent.fences + is_alive)
+        return _answer(cluster.is_fenced(number), "it is not fenced")
+
+    @action("unfence_broker")
+    def unfence_broker(self, cluster: Cluster, broker: str) -> Answer:
+        """A heartbeat says that the broker has applied the metadata of its registration."""
+        number = self.id(broker)
+        image = cluster.image
+        if cluster.state(number) is None:
+            return DOWN
+        leads = image.leader == NO_LEADER and number in image.isr
+        if leads and image.leader_epoch == self.epochs[-1]:
+            return Impossible("no more elections in this model")
+        was_fenced = cluster.is_fenced(number)
+        cluster.heartbeat(number)
+        return _answer(was_fenced and not cluster.is_fenced(number), "it stays as it was")
+
+    # -- metadata
+
+    @action("become_leader")
+    def become_leader(self, cluster: Cluster, broker: str, epoch: int) -> Answer:
+        """Metadata arrives in which this broker leads."""
+        return self._hear(cluster, self.id(broker), epoch, Role.LEADER)
+
+    @action("become_follower")
+    def become_follower(self, cluster: Cluster, broker: str, epoch: int) -> Answer:
+        """Metadata arrives in which another broker leads, or none."""
+        return self._hear(cluster, self.id(broker), epoch, Role.FOLLOWER)
+
+    def _hear(self, cluster: Cluster, broker: int, epoch: int, role: Role) -> Answer:
+        """Apply an image; it is news if it changes the role, or the epoch, or what a leader leads by."""
+        state = cluster.state(broker)
+        if state is None:
+            return DOWN
+        known = cluster.metadata.get(epoch)
+        if known is None or (known[1].leader == broker) != (role is Role.LEADER):
+            return Impossible("no such metadata was written")
+        if state.role is Role.NONE and epoch < cluster.nodes[broker].registered_at:
+            return Impossible("it is told nothing from before its registration")
+        before = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
+        cluster.apply_metadata(broker, epoch)
+        after = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
+        return _answer(before != after, "it is not news")
+
+    # -- storage and faults
+
+    @action("checkpoint_hw")
+    def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
+        """The checkpoint's timer rings, unless nobody will read what it writes."""
+        state = cluster.state(self.id(broker))
+        if state is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
+            return DOWN if state is None else Impossible("no more crashes in this model")
+        if cluster.nodes[self.id(broker)].storage.hw_checkpoint == state.log.hw:
+            return Impossible("there is nothing new to write")
+        cluster.fire(self.id(broker), Timer.HW_CHECKPOINT)
+        return Accepted()
+
+    @action("flush")
+    def flush(self, cluster: Cluster, broker: str) -> Answer:
+        """The operating system writes its page cache."""
+        storage = cluster.nodes[self.id(broker)].storage
+        state = cluster.state(self.id(broker))
+        if cluster.spent.losses == self.constants["MaxPowerLosses"] or storage.flushed() == storage.end():
+            return Impossible("no more power losses in this model, or nothing to write")
+        if state is None or state.role is Role.NONE:
+            return Impossible("the spec lets brokers flush that run and know their role")
+        storage.flush()
+        return Accepted()
+
+    @action("crash")
+    def crash(self, cluster: Cluster, broker: str) -> Answer:
+        """The process dies; the page cache does not."""
+        number = self.id(broker)
+        if cluster.state(number) is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
+            return Impossible("no process, or no more crashes in this model")
+        cluster.nodes[number].storage.crash()
+        cluster.end_process(number)
+        cluster.spent = replace(cluster.spent, crashes=cluster.spent.crashes + 1)
+        return Accepted()
+
+    @action("power_loss")
+    def power_loss(self, cluster: Cluster, broker: str) -> Answer:
+        """The machine loses power, and all that was not flushed."""
+        number = self.id(broker)
+        spent, storage = cluster.spent, cluster.nodes[number].storage
+        is_over = (
+            self.constants["MaxCrashes"] == spent.crashes or self.constants["MaxPowerLosses"] == spent.losses
+        )
+        if cluster.state(number) is None or is_over or storage.flushed() == storage.end():
+            return Impossible("no process, nothing to lose, or no more power losses in this model")
+        storage.lose_power(lambda choices: 0)
+        cluster.end_process(number)
+        cluster.spent = replace(spent, crashes=spent.crashes + 1, losses=spent.losses + 1)
+        return Accepted()
+
+    @action("restart")
+    def restart(self, cluster: Cluster, broker: str) -> Answer:
+        """A new process starts on the disk, and registers."""
+        if cluster.state(self.id(broker)) is not None:
+            return Impossible("a process is running")
+        error = cluster.register(self.id(broker))
+        return _answer(error is Error.NONE, error.name)
+
+
+def _answer(is_done: bool, otherwise: str) -> Answer:
+    return Accepted() if is_done else Refused(otherwise)
+
+
+def _replies(effects: list[Effect], kind: type[M]) -> list[M]:
+    """Return the messages of a kind among what is sent."""
+    return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]

@@ -1,0 +1,273 @@
+"""A cluster of replog for stepping by hand: cores, disks, a controller, and messages that wait to be moved.
+
+The binding's system.  It is the environment of the cores: it performs their effects, holds what is
+in flight (one fetch for each follower, one ISR proposal for each leader: what the spec has room
+for), and remembers what the spec's ghosts remember, from what the cores answer.  It decides
+nothing about the protocol.
+
+Not simulated: timers fire when an action says so, at one fixed time; clients only produce.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from replog.core.controller import Controller, ControllerConfig, ControllerState
+from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    FetchReply,
+    FetchRequest,
+    HeartbeatRequest,
+    Message,
+    ProduceReply,
+    RegisterReply,
+    RegisterRequest,
+)
+from replog.core.protocol import Protocol
+from replog.core.replica import Replica
+from replog.core.state import Config, ReplicaState
+from replog.core.types import (
+    CONTROLLER,
+    BrokerState,
+    Error,
+    MetadataImage,
+    PartitionImage,
+    Role,
+)
+from replog.sim.storage import MemoryStorage
+
+PARTITION = "t-0"
+NOW_MS = 1_000_000
+LONG_AGO_MS = 0
+CORRELATIONS_PER_INCARNATION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a cluster is made with: the cores' rules, and how many in-sync replicas acks=all needs."""
+
+    brokers: int
+    first_leader: int
+    min_isr: int
+    broker: Protocol
+    controller: Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class FetchInFlight:
+    """A fetch on its way to the broker `to` or, once there is a reply, back from it."""
+
+    to: int
+    request: FetchRequest
+    reply: FetchReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterInFlight:
+    """An ISR proposal on its way, or its reply; `newcomers` are whom it would add."""
+
+    request: AlterPartitionRequest
+    newcomers: tuple[int, ...]
+    reply: AlterPartitionReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the environment has done to the cluster; the models give it budgets."""
+
+    crashes: int = 0
+    losses: int = 0
+    fences: int = 0
+    shrinks: int = 0
+
+
+@dataclass(slots=True)
+class Node:
+    """One machine: a disk, perhaps a process, and the broker epochs of its incarnations so far."""
+
+    storage: MemoryStorage
+    process: Replica | None
+    broker_epochs: tuple[int, ...] = ()
+    registered_at: int = 0
+    """The leader epoch when this incarnation registered: it hears of no earlier one."""
+    applied_version: int = -1
+
+    def copy(self) -> Node:
+        """Return an independent copy."""
+        process = None if self.process is None else self.process.copy()
+        return replace(self, storage=self.storage.copy(), process=process)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """All of it at one moment; `copy` is a snapshot that can be run on its own."""
+
+    rules: Rules
+    controller: Controller
+    nodes: list[Node]
+    metadata: dict[int, tuple[int, PartitionImage]] = field(default_factory=dict)
+    """For each leader epoch its last image, with the version of the metadata it came in."""
+    fetches: dict[int, FetchInFlight] = field(default_factory=dict)
+    alters: dict[int, AlterInFlight] = field(default_factory=dict)
+    spent: Spent = Spent()
+    committed: tuple[int, ...] = ()
+    """The leader epoch of each record below the highest HW that a leader has had."""
+    acked: tuple[int, ...] = ()
+    """The same up to the last record that a producer was told to be safe."""
+
+    def copy(self) -> Cluster:
+        """Return a snapshot."""
+        return Cluster(
+            self.rules, self.controller.copy(), [node.copy() for node in self.nodes], dict(self.metadata),
+            dict(self.fetches), dict(self.alters), self.spent, self.committed, self.acked,
+        )  # fmt: skip
+
+    # -- looking
+
+    @property
+    def image(self) -> PartitionImage:
+        """Return the controller's word on the partition."""
+        return self.controller.state.partitions[PARTITION]
+
+    def is_fenced(self, broker: int) -> bool:
+        """Tell whether the controller takes a broker for dead."""
+        return self.controller.state.brokers[broker].state is BrokerState.FENCED
+
+    def state(self, broker: int) -> ReplicaState | None:
+        """Return the state of a broker's replica, None where no process runs."""
+        process = self.nodes[broker].process
+        return None if process is None else process.state
+
+    # -- events of brokers
+
+    def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
+        """Let a broker handle a message; its effects are performed, and returned to look at."""
+        process = self.nodes[broker].process
+        assert process is not None
+        return self._perform(broker, process.receive(source, message, NOW_MS))
+
+    def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Effect]:
+        """Let a broker's timer ring."""
+        process = self.nodes[broker].process
+        assert process is not None
+        return self._perform(broker, process.fire(timer, token, NOW_MS))
+
+    def apply_metadata(self, broker: int, epoch: int) -> None:
+        """Let a broker apply the last image of a leader epoch.
+
+        The image names no broker: the leader's own look at the fencing of followers is left out, as in
+        the spec.
+        """
+        node = self.nodes[broker]
+        assert node.process is not None
+        version, image = self.metadata[epoch]
+        update = MetadataImage(version, {PARTITION: image}, {})
+        node.applied_version = max(node.applied_version, version)
+        self._perform(broker, node.process.apply(update, node.broker_epochs[-1], NOW_MS))
+
+    def _perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._sent(broker, effect)
+            elif not isinstance(effect, SetTimer):
+                self.nodes[broker].storage.perform(effect)
+        state = self.state(broker)
+        assert state is not None
+        if state.role is Role.LEADER and state.log.hw > len(self.committed):
+            self.committed = epochs_of(state)[: state.log.hw]
+        return effects
+
+    def _sent(self, broker: int, sent: Send) -> None:
+        """Put a message in flight where it has a place; a reply to a fetch is left to who serves it."""
+        state = self.state(broker)
+        assert state is not None
+        match sent.message:
+            case FetchRequest() as request:
+                self.fetches[broker] = FetchInFlight(sent.to, request)
+            case AlterPartitionRequest() as request:
+                assert state.leading is not None
+                members = tuple(member for member, _ in request.new_isr)
+                newcomers = tuple(m for m in members if m not in state.leading.isr)
+                self.alters[broker] = AlterInFlight(request, newcomers)
+            case ProduceReply(error=Error.NONE, base_offset=base) if base >= len(self.acked):
+                self.acked = epochs_of(state)[: base + 1]
+            case _:
+                pass
+
+    # -- events of the controller
+
+    def ask_controller(self, source: int, message: Message) -> Message | None:
+        """Let the controller handle a message; return its reply.  Metadata waits to be applied."""
+        effects = self.controller.handle(Received(source, message), NOW_MS)
+        self._remember()
+        replies = [e.message for e in effects if isinstance(e, Send) and e.to == source]
+        return replies[0] if replies else None
+
+    def expire_session(self, broker: int) -> None:
+        """Let a broker's session be over by now, and no other."""
+        brokers = self.controller.state.brokers
+        for other, known in brokers.items():
+            brokers[other] = replace(known, last_seen_ms=-NOW_MS if other == broker else NOW_MS)
+        self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
+        self._remember()
+
+    def _remember(self) -> None:
+        image = self.image
+        self.metadata[image.leader_epoch] = (self.controller.state.version, image)
+
+    def heartbeat(self, broker: int) -> None:
+        """Let a broker tell the controller that it lives, and how much metadata it has applied."""
+        node = self.nodes[broker]
+        self.ask_controller(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
+
+    def register(self, broker: int) -> Error:
+        """Start a process on what is on the disk, if the controller admits it as a new incarnation."""
+        node = self.nodes[broker]
+        incarnation = len(node.broker_epochs) + 1
+        disk = node.storage.copy()
+        recovered = disk.recover()
+        request = RegisterRequest(broker, incarnation, recovered.previous_broker_epoch)
+        reply = self.ask_controller(broker, request)
+        assert isinstance(reply, RegisterReply)
+        if reply.error is not Error.NONE:
+            return reply.error
+        config = Config(min_isr=self.rules.min_isr)
+        correlation = incarnation * CORRELATIONS_PER_INCARNATION
+        state = ReplicaState(
+            broker, PARTITION, config, self.rules.broker, recovered.log, correlation=correlation
+        )
+        self.nodes[broker] = Node(
+            disk, Replica(state), (*node.broker_epochs, reply.broker_epoch), self.image.leader_epoch
+        )
+        return Error.NONE
+
+    def end_process(self, broker: int) -> None:
+        """Take away a process, and what was on its way to it."""
+        self.nodes[broker].process = None
+        slot = self.fetches.get(broker)
+        if slot is not None and slot.reply is not None:
+            del self.fetches[broker]
+
+
+def epochs_of(state: ReplicaState) -> tuple[int, ...]:
+    """Return the leader epoch of each record of a replica's log."""
+    return tuple(epoch for epoch, _ in state.log.cells())
+
+
+def new_cluster(rules: Rules) -> Cluster:
+    """Return a cluster with an empty partition, led by `first_leader` in epoch 0, that all have heard of."""
+    brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
+    controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.controller))
+    controller.create_partition(PARTITION, tuple(range(rules.brokers)))
+    cluster = Cluster(rules, controller, [Node(MemoryStorage(), None) for _ in brokers])
+    for broker in brokers:
+        error = cluster.register(broker)
+        assert error is Error.NONE
+        cluster.nodes[broker].applied_version = cluster.controller.state.version
+        cluster.heartbeat(broker)
+    for broker in brokers:
+        cluster.apply_metadata(broker, 0)
+    assert CONTROLLER not in cluster.fetches
+    return cluster

@@ -1,0 +1,194 @@
+"""What a cluster of replog is in the words of replication.spec: every variable, from the cores and disks.
+
+    current, meta, fenced, incarnation   the controller's image, its last of each epoch, its registrations
+    status epoch log hw isr version remote truncating      the replica, or what recovery makes of its disk
+    checkpoint flushed                   the disk
+    alter fetch                          the messages in flight
+    committed acked spent                what the environment remembers of leaders, replies and its own faults
+
+Sharper than the spec where replog keeps more: an epoch cache whose start offsets are not where the
+log's epochs start, or a log with a hole, has no state of the spec (`OutsideSpec`).
+
+Not observed, because the spec has no word for it: log start, producer ids, timers, who waits for
+what, correlation numbers; and a diverging answer's HW, which by today's rules nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replog.core.logview import LogView
+from replog.core.messages import FetchReply
+from replog.core.state import FetchPhase, ReplicaState
+from replog.core.types import NO_LEADER, Error, PartitionImage, Role
+from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
+from specchk.conform.binding import OutsideSpec
+
+Plain = dict[str, object]
+
+
+def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
+    """Return the state of the spec that a cluster is in; `names` are the brokers'."""
+    return {**_controller(cluster, names, epochs), **_brokers(cluster, names, epochs),
+            **_in_flight(cluster, names), **_ghosts(cluster, epochs)}  # fmt: skip
+
+
+# -- the controller
+
+
+def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
+    return {
+        "current": cluster.image.leader_epoch,
+        "meta": {epoch: _meta(cluster, names, epoch) for epoch in epochs},
+        "fenced": {name for broker, name in enumerate(names) if cluster.is_fenced(broker)},
+        "incarnation": {name: len(node.broker_epochs) - 1 for name, node in _named(cluster, names)},
+    }
+
+
+def _meta(cluster: Cluster, names: Sequence[str], epoch: int) -> Plain:
+    known = cluster.metadata.get(epoch)
+    image = PartitionImage((), NO_LEADER, epoch, 1, ()) if known is None else known[1]
+    leader = None if image.leader == NO_LEADER else names[image.leader]
+    return {"leader": leader, "isr": {names[b] for b in image.isr}, "version": image.partition_epoch - 1}
+
+
+def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
+    return list(zip(names, cluster.nodes, strict=True))
+
+
+# -- brokers
+
+
+def _brokers(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
+    lanes = {name: _broker(node, names, epochs) for name, node in _named(cluster, names)}
+    variables = lanes[names[0]]
+    return {variable: {name: lane[variable] for name, lane in lanes.items()} for variable in variables}
+
+
+def _broker(node: Node, names: Sequence[str], epochs: range) -> Plain:
+    if node.process is None:
+        return _down(node, names, epochs)
+    state = node.process.state
+    starts = state.role is Role.NONE
+    following = state.following
+    return {
+        "status": "starting" if starts else "running",
+        "epoch": node.registered_at if starts else state.leader_epoch,
+        "log": _log(state.log, epochs),
+        "hw": state.log.hw,
+        "checkpoint": node.storage.hw_checkpoint,
+        "flushed": node.storage.flushed(),
+        "truncating": following is not None and following.phase is FetchPhase.TRUNCATING,
+        **_leading(state, names),
+    }
+
+
+def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
+    """What recovery would make of the disk: nothing else can happen to it in between."""
+    log = node.storage.copy().recover().log
+    nobody = dict.fromkeys(names)
+    return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw, "checkpoint": log.hw,
+            "flushed": node.storage.flushed(), "truncating": False, "isr": set(), "version": 0,
+            "remote": nobody}  # fmt: skip
+
+
+def _leading(state: ReplicaState, names: Sequence[str]) -> Plain:
+    leading = state.leading
+    if leading is None:
+        return {"isr": set(), "version": 0, "remote": dict.fromkeys(names)}
+    told = {f: remote.leo for f, remote in leading.remotes.items() if remote.leo >= 0}
+    return {
+        "isr": {names[member] for member in leading.isr},
+        "version": state.partition_epoch - 1,
+        "remote": {name: told.get(broker) for broker, name in enumerate(names)},
+    }
+
+
+def _log(log: LogView, epochs: range) -> Plain:
+    written = [epoch for epoch, _ in log.cells()]
+    if len(written) != log.leo or log.log_start != 0:
+        raise OutsideSpec(f"the log has {len(written)} records and ends at {log.leo}")
+    ends = _ends(written, epochs)
+    for epoch, start in log.epochs.entries:
+        if start != sum(other < epoch for other in written):
+            raise OutsideSpec(f"the epoch cache has epoch {epoch} start at {start} of a log {written}")
+    return {"ends": ends, "cached": {epoch for epoch, _ in log.epochs.entries}}
+
+
+def _ends(written: Sequence[int], epochs: range) -> dict[int, int]:
+    """Per epoch the end of its records and of all earlier ones."""
+    if list(written) != sorted(written):
+        raise OutsideSpec(f"the epochs of the records fall: {written}")
+    return {epoch: sum(other <= epoch for other in written) for epoch in epochs}
+
+
+# -- in flight
+
+
+def _in_flight(cluster: Cluster, names: Sequence[str]) -> Plain:
+    fetches = {name: cluster.fetches.get(broker) for broker, name in enumerate(names)}
+    alters = {name: cluster.alters.get(broker) for broker, name in enumerate(names)}
+    return {
+        "fetch": {name: slot and _fetch(cluster, slot) for name, slot in fetches.items()},
+        "alter": {name: slot and _proposal(cluster, names, slot) for name, slot in alters.items()},
+    }
+
+
+def _fetch(cluster: Cluster, slot: FetchInFlight) -> Plain:
+    request = slot.request
+    last = request.last_fetched_epoch
+    return {
+        "epoch": request.leader_epoch,
+        "offset": request.fetch_offset,
+        "last": last if slot.reply is None and last >= 0 else None,
+        "incarnation": _incarnation(cluster, request.replica_id, request.broker_epoch),
+        "body": ("Asked", {}) if slot.reply is None else _body(slot.reply, request.fetch_offset),
+    }
+
+
+def _incarnation(cluster: Cluster, broker: int, broker_epoch: int) -> int:
+    known = cluster.nodes[broker].broker_epochs
+    if broker_epoch not in known:
+        raise OutsideSpec(f"broker {broker} never had the broker epoch {broker_epoch}")
+    return known.index(broker_epoch)
+
+
+def _body(reply: FetchReply, offset: int) -> tuple[str, Plain]:
+    if reply.diverging is not None:
+        answer = reply.diverging
+        return "Diverging", {"epoch": answer.epoch, "end": answer.end_offset, "hw": 0}
+    written = {batch.epoch for batch in reply.batches}
+    if len(written) > 1:
+        raise OutsideSpec(f"a response has records of the epochs {sorted(written)}")
+    end = reply.batches[-1].next_offset if reply.batches else offset
+    return "Records", {"of": min(written, default=None), "end": end, "hw": reply.high_watermark}
+
+
+def _proposal(cluster: Cluster, names: Sequence[str], slot: AlterInFlight) -> Plain:
+    request = slot.request
+    incarnations = {
+        _incarnation(cluster, member, epoch) for member, epoch in request.new_isr if member in slot.newcomers
+    }
+    if len(incarnations) > 1:
+        raise OutsideSpec("a proposal adds more than one broker")
+    answers = {None: "asked", Error.NONE: "granted"}
+    return {
+        "epoch": request.leader_epoch,
+        "version": request.partition_epoch - 1,
+        "isr": {names[member] for member, _ in request.new_isr},
+        "incarnation": min(incarnations, default=0),
+        "state": answers.get(None if slot.reply is None else slot.reply.error, "refused"),
+    }
+
+
+# -- ghosts
+
+
+def _ghosts(cluster: Cluster, epochs: range) -> Plain:
+    spent = cluster.spent
+    return {
+        "committed": _ends(cluster.committed, epochs),
+        "acked": _ends(cluster.acked, epochs),
+        "spent": {"crashes": spent.crashes, "losses": spent.losses, "fences": spent.fences,
+                  "shrinks": spent.shrinks},
+    }  # fmt: skip
