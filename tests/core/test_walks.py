@@ -15,6 +15,7 @@ from specchk.core.search import Options, search
 from specchk.core.simulate import Walks, simulate
 from specchk.core.step import Stepper
 from specchk.core.verdict import Inconclusive, Violated
+from specchk.core.walkers import BLOCK, blocks, simulate_on
 from specchk.lang.frontend import check
 
 WALK = """\
@@ -244,3 +245,24 @@ def test_a_model_without_expectations_expects_no_violation() -> None:
     outcome = outcome_of(WALK)
     assert isinstance(outcome.verdict, Violated)
     assert any("not expected: invariant small" in line for line in unmet(outcome, ()))
+
+
+# ---------------------------------------------------------------- simulate on all cores
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_seed_walks_the_same_on_any_number_of_processes(seed: int) -> None:
+    """Verdict, counts, coverage and trace of a run do not depend on who took the walks."""
+    program = instance_of(WALK).program
+    alone = simulate_on(program, Walks(seed, 2 * BLOCK + 1, 20), 1)
+    together = simulate_on(program, Walks(seed, 2 * BLOCK + 1, 20), 2)
+    assert timeless(alone) == timeless(together)
+    assert alone.seed == seed
+
+
+def test_blocks_share_out_all_walks_with_seeds_of_their_own() -> None:
+    """Every walk is taken once, and no two blocks walk alike."""
+    shared = blocks(Walks(3, 2 * BLOCK + 7, 9))
+    assert [block.walks for block in shared] == [BLOCK, BLOCK, 7]
+    assert len({block.seed for block in shared}) == 3
+    assert shared == blocks(Walks(3, 2 * BLOCK + 7, 9))

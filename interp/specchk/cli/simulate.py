@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ import click
 from specchk.cli.common import budget, budget_options, load_instance, model_options
 from specchk.cli.forms import Outputs, finish, output_options
 from specchk.cli.output import is_terminal
-from specchk.core.simulate import Walks, simulate
+from specchk.core.simulate import Walks
+from specchk.core.walkers import simulate_on
 from specchk.report.progress import TerminalProgress
 
 
@@ -24,11 +26,14 @@ from specchk.report.progress import TerminalProgress
 @click.option(
     "--seed", type=int, metavar="N", help="The same seed walks the same; printed when chosen for you."
 )
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core by default."
+)
 @output_options
 @budget_options
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], walks: int, steps: int,
-    seed: int | None, as_json: bool, itf: str | None, draw: str | None, html: str | None,
+    seed: int | None, workers: int | None, as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
     """Walk at random through the states of the spec FILE, checking every property on the way.
@@ -41,7 +46,8 @@ def command(
     chosen = seed if seed is not None else secrets.randbelow(1 << 31)
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not as_json else None
     limits = budget(max_states, max_seconds, max_memory)
-    outcome = simulate(instance.program, Walks(chosen, walks, steps, limits), progress)
+    wanted = Walks(chosen, walks, steps, limits)
+    outcome = simulate_on(instance.program, wanted, workers or os.cpu_count() or 1, progress)
     if progress is not None:
         progress.clear()
     finish(instance, outcome, outputs, again="")

@@ -48,6 +48,12 @@ def simulate(
     return _Simulation(program, walks, on_progress).run()
 
 
+def walked(program: Program, walks: Walks) -> tuple[Outcome, frozenset[State]]:
+    """As `simulate`, with the states that were seen."""
+    simulation = _Simulation(program, walks, None)
+    return simulation.run(), frozenset(simulation.seen)
+
+
 class _Simulation:
     def __init__(
         self, program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None
