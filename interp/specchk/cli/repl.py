@@ -10,12 +10,12 @@ import click
 from specchk.cli.common import load_instance, model_options, width
 from specchk.cli.output import echo
 from specchk.core.evaluate import Evaluator
-from specchk.core.initial import initial_states
 from specchk.core.instantiate import Instance
-from specchk.core.step import Faulty, Stepper
+from specchk.core.step import Faulty
 from specchk.core.undefined import Undefined
-from specchk.core.values import State, show
-from specchk.core.verdict import Step, Trace
+from specchk.core.values import show
+from specchk.core.verdict import Trace
+from specchk.core.walk import Walker
 from specchk.lang.diagnostics import SpecError, render
 from specchk.lang.frontend import check_expression
 from specchk.report.diff import changes, parts
@@ -60,18 +60,18 @@ class Session:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.program = instance.program
-        self.stepper = Stepper(self.program)
-        self.initial = self._initial()
+        self.walker = self._walker()
+        self.initial = self.walker.initial
         self.trace = Trace(self.initial[0], ())
 
-    def _initial(self) -> list[State]:
+    def _walker(self) -> Walker:
         try:
-            found = initial_states(self.program)
+            found = Walker(self.instance)
         except Undefined as undefined:
             raise click.ClickException(
                 f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
             ) from None
-        if not found:
+        if not found.initial:
             raise click.ClickException("no state satisfies `init`, so there is nothing to look at")
         return found
 
@@ -109,17 +109,9 @@ class Session:
             return
         yield show(value, body.type)
 
-    def _enabled(self) -> list[Step]:
-        found = {}
-        for index, args, after in self.stepper.successors(self.trace.last):
-            action = self.program.actions[index]
-            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
-            found[index, args, after] = Step(action.name, shown, after)
-        return list(found.values())
-
     def _steps(self) -> Iterator[str]:
         try:
-            enabled = self._enabled()
+            enabled = self.walker.enabled(self.trace.last)
         except Faulty as fault:
             yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
             return
@@ -133,7 +125,7 @@ class Session:
 
     def _take(self, wanted: str) -> Iterator[str]:
         try:
-            enabled = self._enabled()
+            enabled = self.walker.enabled(self.trace.last)
         except Faulty as fault:
             yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
             return
