@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from specchk.core.initial import initial_states
 from specchk.core.properties import Properties
 from specchk.core.step import Stepper
-from specchk.core.values import State, show
+from specchk.core.values import State
+from specchk.core.verdict import Step
 from specchk.ir.program import Program
 
 
@@ -52,9 +53,7 @@ def state_graph(program: Program, limit: int) -> StateGraph:
             if after not in number:
                 queue.append(after)
             target = _add(after, levels[source] + 1, number, levels, limit)
-            params = program.actions[action].params
-            shown = ", ".join(show(arg, param.type) for arg, param in zip(args, params, strict=True))
-            edges.append(Edge(source, action, f"{program.actions[action].name}({shown})", target))
+            edges.append(Edge(source, action, str(Step.of(program, action, args, after)), target))
     return StateGraph(program, tuple(number), tuple(levels), tuple(dict.fromkeys(edges)))
 
 

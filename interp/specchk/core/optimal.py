@@ -153,11 +153,7 @@ class _Paths:
             successors = self._stepper.successors(state)
         except Faulty:
             return []
-        found: dict[Step, None] = {}
-        for index, args, after in successors:
-            action = self.program.actions[index]
-            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
-            found[Step(action.name, shown, after)] = None
+        found = dict.fromkeys(Step.of(self.program, *one) for one in successors)
         return [(step, acting_lane(self.program, self.sort, state, step)) for step in found]
 
     def _inside(self, state: State) -> bool:

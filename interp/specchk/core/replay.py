@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from specchk.core.initial import initial_states
 from specchk.core.step import Stepper
 from specchk.core.symmetry import Symmetry
-from specchk.core.values import State, show
+from specchk.core.values import State
 from specchk.core.verdict import Step, Trace
 from specchk.ir.program import Program
 
@@ -63,6 +63,4 @@ def step_to(
     goal = wanted if symmetry is None else symmetry.canonical(wanted)
     for index, args, after in stepper.successors(state):
         if (after if symmetry is None else symmetry.canonical(after)) == goal:
-            action = program.actions[index]
-            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
-            yield Step(action.name, shown, after)
+            yield Step.of(program, index, args, after)

@@ -15,7 +15,7 @@ from specchk.core.initial import initial_states
 from specchk.core.instantiate import Instance, evaluate_constant
 from specchk.core.step import Faulty, Stepper
 from specchk.core.undefined import Undefined
-from specchk.core.values import State, show
+from specchk.core.values import State
 from specchk.core.verdict import Blame, Step, Trace
 from specchk.ir.program import Property
 from specchk.ir.scope import Scope
@@ -111,11 +111,8 @@ class _Runner:
             found = self.stepper.of_action(trace.last, action, args)
         except Faulty as fault:
             raise self._failed(line.span, f"undefined: {fault.undefined.reason}", trace) from None
-        params = self.program.actions[action].params
-        shown = tuple(show(arg, param.type) for arg, param in zip(args, params, strict=True))
-        name = self.program.actions[action].name
-        states = dict.fromkeys(after for _, _, after in found)
-        return [Trace(trace.initial, (*trace.steps, Step(name, shown, after))) for after in states]
+        steps = dict.fromkeys(Step.of(self.program, *one) for one in found)
+        return [Trace(trace.initial, (*trace.steps, step)) for step in steps]
 
     def _instance_of(self, call: tree.Call, trace: Trace) -> tuple[int, tuple[Any, ...]]:
         names = [action.name for action in self.program.actions]

@@ -16,7 +16,7 @@ from specchk.core.initial import initial_states
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.step import Faulty, Stepper
 from specchk.core.undefined import Undefined
-from specchk.core.values import State, show
+from specchk.core.values import State
 from specchk.core.verdict import (
     INTERRUPTED,
     Blame,
@@ -156,9 +156,7 @@ class _Simulation:
                 return None
             return Violation("deadlock", "deadlock", walked.trace)
         index, args, after = self.random.choice(successors)
-        action = self.program.actions[index]
-        shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
-        return Step(action.name, shown, after)
+        return Step.of(self.program, index, args, after)
 
     def _step(self, before: State, after: State, walked: _Walked) -> Violation | None:
         env = self.properties.environment(before, after)

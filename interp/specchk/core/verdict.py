@@ -6,8 +6,9 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from specchk.core.values import State
+from specchk.core.values import State, show
 from specchk.ir.program import Program
 from specchk.lang.source import Span
 
@@ -21,6 +22,13 @@ class Step:
     action: str
     args: tuple[str, ...]
     state: State
+
+    @classmethod
+    def of(cls, program: Program, action: int, args: tuple[Any, ...], after: State) -> Step:
+        """A successor as the stepper gives it, in the spec's words."""
+        taken = program.actions[action]
+        shown = tuple(show(arg, param.type) for arg, param in zip(args, taken.params, strict=True))
+        return cls(taken.name, shown, after)
 
     def __str__(self) -> str:
         return f"{self.action}({', '.join(self.args)})"

@@ -15,7 +15,7 @@ from specchk.core.instantiate import Instance
 from specchk.core.properties import Properties
 from specchk.core.search import Options, search
 from specchk.core.step import Faulty, Stepper
-from specchk.core.values import State, show
+from specchk.core.values import State
 from specchk.core.verdict import Blame, Step, Trace, Violated, Violation
 from specchk.ir.nodes import Apply, Const, Op
 from specchk.ir.program import Program, Property
@@ -84,12 +84,7 @@ class Walker:
 
     def enabled(self, state: State) -> list[Step]:
         """The steps enabled in a state, each once, in the order of actions; raises `Faulty`."""
-        found: dict[Step, None] = {}
-        for index, args, after in self._stepper.successors(state):
-            action = self.program.actions[index]
-            shown = tuple(show(arg, param.type) for arg, param in zip(args, action.params, strict=True))
-            found[Step(action.name, shown, after)] = None
-        return list(found)
+        return list(dict.fromkeys(Step.of(self.program, *one) for one in self._stepper.successors(state)))
 
     def find(self, name: str, seconds: float) -> Trace | None:
         """A shortest trace to a witness, or to a violation of a property, found within a time."""
