@@ -294,6 +294,8 @@ def test_states_outside_a_constraint_are_checked_but_not_counted_or_expanded() -
         ("invariant safe: 6 // (2 - x) > 0", "safe", 2),
         ("step invariant safe: 6 // (2 - x') > 0", "safe", 2),
         ("reachable safe: 6 // (2 - x) > 99", "safe", 2),
+        ("reachable safe: x == 0 or 6 // (2 - x) > 99", "safe", 2),  # reached long before
+        ("reachable safe: y or 6 // (1 - x) > 99", "safe", 1),  # reached in a state of the same level
         ("constraint safe: 6 // (2 - x) > -9", "safe", 2),
         ("deadlock ok when 6 // (3 - x) > 0", "deadlock", 3),
         ("action bad():\n    let n = 6 // (2 - x)\n    require n > 99", "bad", 2),

@@ -15,25 +15,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.coverage import complete_search_warnings, vacuous
+from specchk.core.coverage import complete_search_warnings
+from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import quiet_steps_to, rebuild
 from specchk.core.step import Faulty, Stepper
-from specchk.core.symmetry import Symmetry
+from specchk.core.symmetry import Symmetry, symmetry_of
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.core.verdict import (
     INTERRUPTED,
     Blame,
-    Holds,
-    HoldsWithin,
     Inconclusive,
     Outcome,
     Statistics,
     Trace,
-    Verdict,
-    Violated,
     Violation,
 )  # fmt: skip
 from specchk.ir.program import Program, Property
@@ -67,48 +64,40 @@ class _Search:
     stepper: Stepper = field(init=False)
     properties: Properties = field(init=False)
     symmetry: Symmetry | None = field(init=False, default=None)
-    no_symmetry: str = field(init=False, default="")
+    symmetry_text: str = field(init=False)
     meter: Meter = field(init=False)
     parents: dict[State, State | None] = field(init=False, default_factory=dict)
     outside: set[State] = field(init=False, default_factory=set)
     levels: list[int] = field(init=False, default_factory=list)
     generated: int = field(init=False, default=0)
-    found: dict[tuple[str, str], Violation] = field(init=False, default_factory=dict)
-    reached: dict[str, Trace] = field(init=False, default_factory=dict)
-    stopped: Inconclusive | None = field(init=False, default=None)
+    findings: Findings = field(init=False)
     last_report: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.stepper = Stepper(self.program)
         self.properties = Properties(self.program, self.stepper)
         self.meter = Meter(self.options.budget)
-        if self.options.symmetry:
-            self.symmetry = Symmetry(self.program)
-            if self.symmetry.order == 1:
-                self.no_symmetry = self.symmetry.reason
-                self.symmetry = None
+        self.findings = Findings(self.program)
+        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
 
     def run(self) -> Outcome:
         try:
             self._levels(self._start())
         except KeyboardInterrupt:
-            self.stopped = Inconclusive(INTERRUPTED, budget=False)
+            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
         except MemoryError:
             self.parents.clear()
-            self.stopped = Inconclusive("there is no memory left; limit it with --max-memory", budget=True)
+            self.findings.stopped = NO_MEMORY
         return self._outcome()
 
     def _start(self) -> list[State]:
         try:
             states = initial_states(self.program)
         except Undefined as undefined:
-            blame = Blame(undefined.span, undefined.reason, ())
-            self.found["undefined", "init"] = Violation("undefined", "init", None, blame)
+            self.findings.note_bad_init(undefined)
             return []
         if not states:
-            self.stopped = Inconclusive(
-                "no state satisfies `init`, so there is nothing to check", budget=False
-            )
+            self.findings.stopped = NOTHING_TO_CHECK
         frontier: list[State] = []
         for state in states:
             self.generated += 1
@@ -116,9 +105,9 @@ class _Search:
         return frontier
 
     def _levels(self, frontier: list[State]) -> None:
-        while frontier and not self.stopped:
+        while frontier and not self.findings.stopped:
             self.levels.append(len(frontier))
-            if self.found and not self.options.keep_going:
+            if self.findings.found and not self.options.keep_going:
                 return
             next_frontier: list[State] = []
             for index, state in enumerate(frontier):
@@ -135,9 +124,9 @@ class _Search:
     def _out_of_budget(self, frontier: int) -> bool:
         reason = self.meter.exceeded(len(self.parents))
         if reason is not None:
-            self.stopped = Inconclusive(reason, budget=True)
+            self.findings.stopped = Inconclusive(reason, budget=True)
         if self.on_progress is None:
-            return self.stopped is not None
+            return self.findings.stopped is not None
         seconds = self.meter.seconds
         if seconds - self.last_report >= REPORT_EVERY_S:
             self.last_report = seconds
@@ -145,7 +134,7 @@ class _Search:
             self.on_progress(
                 Progress(len(self.parents), self.generated, depth, frontier, seconds, resident_bytes())
             )
-        return self.stopped is not None
+        return self.findings.stopped is not None
 
     def _expand(self, state: State, next_frontier: list[State]) -> None:
         cuts = self.stepper.horizon_cuts
@@ -178,10 +167,10 @@ class _Search:
             self._check_witnesses(state, env)
         else:
             self.outside.add(state)
-        for prop, kind, blame in self.properties.failed(env, self.properties.invariants, self.found):
+        for prop, kind, blame in self.properties.failed(env, self.properties.invariants, self.findings.found):
             trace = self._trace(parent, state)
             shown = self._blame_at(trace.last, prop, blame)
-            self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
+            self.findings.note(Violation(kind, prop.name, trace, shown))
 
     def _blame_at(self, state: State, prop: Property, blame: Blame) -> Blame:
         """The blame in a state of the trace, under symmetry a renaming; looking is not coverage."""
@@ -201,25 +190,24 @@ class _Search:
 
     def _unclear(self, unclear: NoAnswer, parent: State | None, state: State) -> None:
         key = ("undefined", unclear.name)
-        if key not in self.found:
-            self.found[key] = Violation(*key, self._trace(parent, state), unclear.blame)
+        if key not in self.findings.found:
+            self.findings.found[key] = Violation(*key, self._trace(parent, state), unclear.blame)
 
     def _check_witnesses(self, state: State, env: list[object]) -> None:
+        """Asked in every state: one that is undefined is a violation, whether reached before or not."""
         for prop, test in self.properties.witnesses:
-            if prop.name in self.reached:
-                continue
             try:
-                if answer(prop, test, env):
-                    self.reached[prop.name] = self._trace(self.parents[state], state)
+                if answer(prop, test, env) and prop.name not in self.findings.reached:
+                    self.findings.reached[prop.name] = self._trace(self.parents[state], state)
             except NoAnswer as unclear:
                 self._unclear(unclear, self.parents[state], state)
 
     def _check_steps(self, state: State, successors: list[State]) -> None:
         for after in successors:
             env = self.properties.environment(state, after)
-            for prop, kind, blame in self.properties.failed(env, self.properties.steps, self.found):
+            for prop, kind, blame in self.properties.failed(env, self.properties.steps, self.findings.found):
                 trace, shown = self._step_trace(state, after, prop.name, blame)
-                self.found[kind, prop.name] = Violation(kind, prop.name, trace, shown)
+                self.findings.note(Violation(kind, prop.name, trace, shown))
 
     def _step_trace(self, state: State, after: State, name: str, blame: Blame) -> tuple[Trace, Blame]:
         """A trace that ends in the failing step; under symmetry in a renaming of it that fails too."""
@@ -238,14 +226,14 @@ class _Search:
 
     def _faulty(self, state: State, fault: Faulty) -> None:
         name = self.program.actions[fault.action].name
-        if ("undefined", name) in self.found:
+        if ("undefined", name) in self.findings.found:
             return
         trace = self._trace(self.parents[state], state)
         blame = Blame(fault.undefined.span, fault.undefined.reason, ())
-        self.found["undefined", name] = Violation("undefined", name, trace, blame)
+        self.findings.found["undefined", name] = Violation("undefined", name, trace, blame)
 
     def _deadlock(self, state: State) -> None:
-        if ("deadlock", "deadlock") in self.found:
+        if ("deadlock", "deadlock") in self.findings.found:
             return
         try:
             fine = self.properties.may_deadlock(self.properties.environment(state))
@@ -254,7 +242,7 @@ class _Search:
             return
         if not fine:
             trace = self._trace(self.parents[state], state)
-            self.found["deadlock", "deadlock"] = Violation("deadlock", "deadlock", trace)
+            self.findings.found["deadlock", "deadlock"] = Violation("deadlock", "deadlock", trace)
 
     def _path(self, state: State) -> list[State]:
         path = [state]
@@ -267,44 +255,17 @@ class _Search:
         return rebuild(self.program, self.stepper, path, self.symmetry)
 
     def _outcome(self) -> Outcome:
-        complete = self.stopped is None and (not self.found or self.options.keep_going)
-        if complete:
-            self._unreached()
-            if self.options.strict:
-                for violation in vacuous(self.program, self.stepper.counts):
-                    self.found[violation.kind, violation.name] = violation
+        counts = self.stepper.counts
+        complete = self.findings.is_complete(keep_going=self.options.keep_going)
+        verdict = self.findings.conclude(
+            counts, complete=complete, strict=self.options.strict, cut=self.stepper.horizon_cuts > 0,
+            outside=bool(self.outside),
+        )  # fmt: skip
         statistics = Statistics(
             distinct=len(self.parents) if self.parents else sum(self.levels), generated=self.generated,
             depth=len(self.levels), levels=tuple(self.levels), seconds=self.meter.seconds,
-            horizon_cuts=self.stepper.horizon_cuts, symmetry=self._symmetry_text(),
+            horizon_cuts=self.stepper.horizon_cuts, symmetry=self.symmetry_text,
         )  # fmt: skip
-        warnings = complete_search_warnings(self.program, self.stepper.counts, complete=complete)
-        return Outcome(
-            self.program, "reference", self._verdict(), statistics, tuple(self.stepper.counts), warnings,
-            tuple(self.reached.items()),
-        )  # fmt: skip
-
-    def _unreached(self) -> None:
-        for prop, _ in self.properties.witnesses:
-            if prop.name not in self.reached:
-                self.found["unreachable", prop.name] = Violation("unreachable", prop.name, None)
-
-    def _symmetry_text(self) -> str:
-        if self.symmetry is not None:
-            return f"on ({self.symmetry.order} renamings)"
-        return f"off ({self.no_symmetry})" if self.no_symmetry else "off"
-
-    def _verdict(self) -> Verdict:
-        if self.found:
-            return Violated(tuple(sorted(self.found.values(), key=_length)))
-        if self.stopped is not None:
-            return self.stopped
-        bounds = list(self.program.horizons) if self.stepper.horizon_cuts else []
-        if self.outside:
-            bounds += [prop.name for prop in self.program.constraints]
-        return HoldsWithin(tuple(bounds)) if bounds else Holds()
-
-
-def _length(violation: Violation) -> tuple[int, str, str]:
-    steps = len(violation.trace.steps) if violation.trace is not None else 1 << 30
-    return steps, violation.kind, violation.name
+        warnings = complete_search_warnings(self.program, counts, complete=complete)
+        reached = tuple(self.findings.reached.items())
+        return Outcome(self.program, "reference", verdict, statistics, tuple(counts), warnings, reached)

@@ -24,6 +24,16 @@ Rename = Callable[[Any], Any]
 MAX_RENAMINGS = 5040
 
 
+def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str]:
+    """The symmetry to search with, None where there is none, and how a report says it."""
+    if not wanted:
+        return None, "off"
+    symmetry = Symmetry(program)
+    if symmetry.order == 1:
+        return None, f"off ({symmetry.reason})" if symmetry.reason else "off"
+    return symmetry, f"on ({symmetry.order} renamings)"
+
+
 class Symmetry:
     """The renamings of a program; `canonical` is a state's representative."""
 

@@ -20,22 +20,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.coverage import complete_search_warnings, vacuous
+from specchk.core.coverage import complete_search_warnings
+from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
-from specchk.core.symmetry import Symmetry
+from specchk.core.symmetry import Symmetry, symmetry_of
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import (
     INTERRUPTED,
-    Blame,
-    Holds,
-    HoldsWithin,
     Inconclusive,
     Outcome,
     Statistics,
-    Trace,
-    Verdict,
-    Violated,
-    Violation,
 )  # fmt: skip
 from specchk.ir.program import Program
 from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
@@ -92,7 +86,8 @@ class Search:
     options: Options
     on_progress: OnProgress | None
     symmetry: Symmetry | None = field(init=False, default=None)
-    no_symmetry: str = field(init=False, default="")
+    symmetry_text: str = field(init=False)
+    findings: Findings = field(init=False)
     store: Store = field(init=False)
     explain: Explainer = field(init=False)
     meter: Meter = field(init=False)
@@ -101,9 +96,6 @@ class Search:
     sizes: list[int] = field(init=False, default_factory=list)
     initial_count: int = field(init=False, default=0)
     noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # with the number of levels then
-    found: dict[tuple[str, str], Violation] = field(init=False, default_factory=dict)
-    reached: dict[str, Trace] = field(init=False, default_factory=dict)
-    stopped: Inconclusive | None = field(init=False, default=None)
     last_report: float = field(init=False, default=0.0)
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
@@ -112,10 +104,8 @@ class Search:
         options = self.options
         spilling = options.spill is not None
         self.meter = Meter(replace(options.budget, max_memory_bytes=None) if spilling else options.budget)
-        if options.symmetry:
-            symmetry = Symmetry(self.program)
-            self.symmetry = symmetry if symmetry.order > 1 else None
-            self.no_symmetry = symmetry.reason if symmetry.order == 1 else ""
+        self.findings = Findings(self.program)
+        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=options.symmetry)
         layout = layout_of(self.program)
         renamings = self.symmetry.renamings if self.symmetry is not None else []
         kernel = load_kernel(self.program, layout, renamings, compact=options.compact)
@@ -130,22 +120,19 @@ class Search:
         try:
             self._levels(self._resume() if self.options.resume else self._start())
         except KeyboardInterrupt:
-            self.stopped = Inconclusive(INTERRUPTED, budget=False)
+            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
         except MemoryError:
-            self.stopped = Inconclusive("there is no memory left; limit it with --max-memory", budget=True)
+            self.findings.stopped = NO_MEMORY
         return self._outcome()
 
     def _start(self) -> list[Run]:
         try:
             states = initial_states(self.program)
         except Undefined as undefined:
-            blame = Blame(undefined.span, undefined.reason, ())
-            self.found["undefined", "init"] = Violation("undefined", "init", None, blame)
+            self.findings.note_bad_init(undefined)
             return []
         if not states:
-            self.stopped = Inconclusive(
-                "no state satisfies `init`, so there is nothing to check", budget=False
-            )
+            self.findings.stopped = NOTHING_TO_CHECK
         self.initial_count = len(states)
         runs: list[Run] = []
         for state in states:
@@ -159,10 +146,10 @@ class Search:
     # ------------------------------------------------------------ levels
 
     def _levels(self, frontier: list[Run]) -> None:
-        while frontier and not self.stopped:
+        while frontier and not self.findings.stopped:
             self.levels.append(frontier)
             self.sizes.append(sum(count for _, count in frontier))
-            if self.found and not self.options.keep_going:
+            if self.findings.found and not self.options.keep_going:
                 return
             frontier = self._finish_level(frontier, [])
 
@@ -170,7 +157,7 @@ class Search:
         """Expand what is left of a level; the next one, or nothing where the search was stopped."""
         store = self.store
         store.set_work(work)
-        while not store.is_level_done and not self.stopped:
+        while not store.is_level_done and not self.findings.stopped:
             store.work(self._should_pause)
             for worker in store.workers:
                 following += worker.drain()
@@ -180,7 +167,7 @@ class Search:
                 following += [run for worker in store.workers for run in worker.end_run()]
                 self._save(following)
         following += [run for worker in store.workers for run in worker.end_run()]
-        if self.stopped and not store.is_level_done:
+        if self.findings.stopped and not store.is_level_done:
             if following:
                 self.sizes.append(sum(count for _, count in following))
             return []
@@ -194,10 +181,12 @@ class Search:
         try:
             if self.options.spill is not None and limit is not None:
                 self._spill(self.options.spill, limit, slots)
-            if slots > store.slots and not self.stopped:
+            if slots > store.slots and not self.findings.stopped:
                 store.grow(slots)
         except OSError as error:
-            self.stopped = Inconclusive(f"states cannot be moved to disk: {error.strerror}", budget=True)
+            self.findings.stopped = Inconclusive(
+                f"states cannot be moved to disk: {error.strerror}", budget=True
+            )
 
     def _spill(self, directory: Path, limit: int, slots: int) -> None:
         store = self.store
@@ -206,7 +195,7 @@ class Search:
             store.states.spill(directory, store.used * store.state_bytes, room)
         store.states.make_room(room)
         if 8 * slots > limit:
-            self.stopped = Inconclusive(
+            self.findings.stopped = Inconclusive(
                 f"the limit of {limit} bytes of memory (--max-memory) is too small for the table", budget=True
             )
         elif self.meter.seconds - self.last_page_out > PAGE_OUT_EVERY_S and resident_bytes() > limit:
@@ -216,14 +205,14 @@ class Search:
     def _should_pause(self) -> bool:
         """Whether the workers should come back; asked while they run."""
         self._look()
-        return self.stopped is not None or self._is_save_due
+        return self.findings.stopped is not None or self._is_save_due
 
     def _look(self) -> None:
         """Compare with the budget and report progress."""
         store, states = self.store, self.store.total(Thread.NEW)
         reason = self.meter.exceeded(states)
-        if reason is not None and self.stopped is None:
-            self.stopped = Inconclusive(reason, budget=True)
+        if reason is not None and self.findings.stopped is None:
+            self.findings.stopped = Inconclusive(reason, budget=True)
         seconds = self.meter.seconds
         if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
             self.last_report = seconds
@@ -249,14 +238,14 @@ class Search:
     def _explain(self, found: Found, depth: int) -> None:
         record, levels = records_of(self.program)[found.record], self.levels[:depth]
         if record.kind == "reached":
-            if record.name not in self.reached:
+            if record.name not in self.findings.reached:
                 self.noted.append((found, depth))
-                self.reached[record.name] = self.explain.trace(found.state, levels)
-        elif (record.kind, record.name) not in self.found:
+                self.findings.reached[record.name] = self.explain.trace(found.state, levels)
+        elif (record.kind, record.name) not in self.findings.found:
             of_level = found.record < old_records(self.program)
             self.noted.append((found, depth))
             violation = self.explain.violation(record, found, levels, of_level=of_level)
-            self.found[record.kind, record.name] = violation
+            self.findings.found[record.kind, record.name] = violation
 
     # ------------------------------------------------------------ checkpoints
 
@@ -281,7 +270,7 @@ class Search:
             self.checkpoints.save(store, saved)
         except OSError as error:
             reason = f"the checkpoint cannot be written ({error.strerror}); the one before it can be resumed"
-            self.stopped = Inconclusive(reason, budget=False)
+            self.findings.stopped = Inconclusive(reason, budget=False)
         self.last_save = time.monotonic()
 
     def _resume(self) -> list[Run]:
@@ -307,57 +296,27 @@ class Search:
 
     def _outcome(self) -> Outcome:
         store, counts = self.store, self._coverage()
-        complete = self.stopped is None and (not self.found or self.options.keep_going)
-        if complete:
-            for prop in self.program.witnesses:
-                if prop.name not in self.reached:
-                    self.found["unreachable", prop.name] = Violation("unreachable", prop.name, None)
-            if self.options.strict:
-                for violation in vacuous(self.program, counts):
-                    self.found[violation.kind, violation.name] = violation
+        complete = self.findings.is_complete(keep_going=self.options.keep_going)
+        verdict = self.findings.conclude(
+            counts, complete=complete, strict=self.options.strict, cut=store.total(Thread.CUTS) > 0,
+            outside=store.total(Thread.OUTSIDE) > 0,
+        )  # fmt: skip
         statistics = Statistics(
             distinct=store.total(Thread.NEW), generated=store.total(Thread.GENERATED) + self.initial_count,
             depth=len(self.sizes), levels=tuple(self.sizes), seconds=self.meter.seconds,
-            horizon_cuts=store.total(Thread.CUTS), symmetry=self._symmetry_text(),
+            horizon_cuts=store.total(Thread.CUTS), symmetry=self.symmetry_text,
         )  # fmt: skip
         warnings = complete_search_warnings(self.program, counts, complete=complete)
         if self.options.compact:
             warnings = (*warnings, _collision_warning(store.total(Thread.NEW) + store.total(Thread.OUTSIDE)))
-        return Outcome(
-            self.program,
-            "native",
-            self._verdict(statistics),
-            statistics,
-            counts,
-            warnings,
-            tuple(self.reached.items()),
-        )
-
-    def _symmetry_text(self) -> str:
-        if self.symmetry is not None:
-            return f"on ({self.symmetry.order} renamings)"
-        return f"off ({self.no_symmetry})" if self.no_symmetry else "off"
-
-    def _verdict(self, statistics: Statistics) -> Verdict:
-        if self.found:
-            return Violated(tuple(sorted(self.found.values(), key=_length)))
-        if self.stopped is not None:
-            return self.stopped
-        bounds = list(self.program.horizons) if statistics.horizon_cuts else []
-        if self.store.total(Thread.OUTSIDE):
-            bounds += [prop.name for prop in self.program.constraints]
-        return HoldsWithin(tuple(bounds)) if bounds else Holds()
+        reached = tuple(self.findings.reached.items())
+        return Outcome(self.program, "native", verdict, statistics, counts, warnings, reached)
 
 
 def _collision_warning(states: int) -> str:
     """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
     chance = states * states / 2.0**65
     return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}"
-
-
-def _length(violation: Violation) -> tuple[int, str, str]:
-    steps = len(violation.trace.steps) if violation.trace is not None else 1 << 30
-    return steps, violation.kind, violation.name
 
 
 __all__ = ["Options", "Search", "Unsupported", "run"]
