@@ -4,13 +4,14 @@
     status epoch log hw isr version remote truncating      the replica, or what recovery makes of its disk
     checkpoint flushed                   the disk
     alter fetch                          the messages in flight
+    waiting                              the producers that a leader has yet to answer
     committed acked spent                what the environment remembers of leaders, replies and its own faults
 
 Sharper than the spec where replog keeps more: an epoch cache whose start offsets are not where the
 log's epochs start, or a log with a hole, has no state of the spec (`OutsideSpec`).
 
-Not observed, because the spec has no word for it: log start, producer ids, timers, who waits for
-what, correlation numbers; and a diverging answer's HW, which by today's rules nobody reads.
+Not observed, because the spec has no word for it: log start, producer ids, timers, correlation
+numbers; and a diverging answer's HW, which by today's rules nobody reads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 
 from replog.core.logview import LogView
 from replog.core.messages import FetchReply
-from replog.core.state import FetchPhase, ReplicaState
+from replog.core.state import FetchPhase, Leading, ReplicaState
 from replog.core.types import NO_LEADER, Error, PartitionImage, Role
 from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
 from specchk.conform.binding import OutsideSpec
@@ -89,19 +90,36 @@ def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
     nobody = dict.fromkeys(names)
     return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw, "checkpoint": log.hw,
             "flushed": node.storage.flushed(), "truncating": False, "isr": set(), "version": 0,
-            "remote": nobody}  # fmt: skip
+            "remote": nobody, "waiting": 0}  # fmt: skip
 
 
 def _leading(state: ReplicaState, names: Sequence[str]) -> Plain:
     leading = state.leading
     if leading is None:
-        return {"isr": set(), "version": 0, "remote": dict.fromkeys(names)}
+        return {"isr": set(), "version": 0, "remote": dict.fromkeys(names), "waiting": 0}
     told = {f: remote.leo for f, remote in leading.remotes.items() if remote.leo >= 0}
     return {
         "isr": {names[member] for member in leading.isr},
         "version": state.partition_epoch - 1,
         "remote": {name: told.get(broker) for broker, name in enumerate(names)},
+        "waiting": _first_waiting(state, leading),
     }
+
+
+def _first_waiting(state: ReplicaState, leading: Leading) -> int:
+    """The epoch of the first record that a producer waits for; the leader's own if none does.
+
+    The spec says more: who waits are the producers of all records behind HW, from that epoch on.
+    """
+    epochs = [epoch for epoch, _ in state.log.cells()]
+    waited = [one.base_offset for one in leading.produces]
+    if not waited:
+        return state.leader_epoch
+    first = epochs[waited[0]]
+    behind = max(state.log.hw, sum(epoch < first for epoch in epochs))
+    if waited != list(range(behind, state.log.leo)):
+        raise OutsideSpec(f"producers wait for the offsets {waited} of {behind}..{state.log.leo - 1}")
+    return first
 
 
 def _log(log: LogView, epochs: range) -> Plain:

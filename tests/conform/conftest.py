@@ -1,7 +1,37 @@
-"""Makes `bank` and the modules of conformance/ importable by the tests of this folder."""
+"""Makes `bank` and the modules of conformance/ importable here; a bank that loses money."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "conformance")]
+
+from bank import SPEC  # noqa: E402 - found by the line above
+
+LOSSY = """
+from typing import ClassVar
+
+import bank
+from specchk.conform.binding import action
+
+
+class LossyBinding(bank.BankBinding):
+    model: ClassVar[str] = "small"
+
+    @action("transfer")
+    def transfer(self, system, source, target):
+        answer = super().transfer(system, source, target)
+        system.balance["a2"] = min(system.balance["a2"], 3)
+        return answer
+"""
+
+
+@pytest.fixture
+def lossy(tmp_path: Path) -> Path:
+    """The file of a binding that diverges: its second account holds three coins at most."""
+    (tmp_path / "bank.spec").write_text(SPEC)
+    path = tmp_path / "lossy.py"
+    path.write_text(LOSSY)
+    return path

@@ -3,7 +3,8 @@
 Lengths are transitions of the shortest counterexample; counts are without symmetry and in TLC's convention
 (the initial state counts as a transition, depth counts levels).  The second implementation is a breadth-first
 search over hand-packed states, written from the reference before the specification was; the two agree on all
-figures of this file.
+figures of this file but the size of `three_epochs`.  The ghost `waiting` came later: it tells more states
+apart where brokers miss epochs; without the ghosts the states are as many as before.
 
 Not here: whether the rules are Kafka's (the specification names the source of each), and the models that need
 a compiled engine: of replication_large.spec only the front end's verdict and the walk-through are checked.
@@ -61,7 +62,7 @@ LEDGER = [
 
 TODAY = [  # model, states, transitions, depth
     pytest.param("two_brokers", 74260, 279379, 39, marks=slow),
-    pytest.param("three_epochs", 8785, 29880, 31, marks=slow),
+    pytest.param("three_epochs", 9096, 30521, 31, marks=slow),
     pytest.param("slow_follower", 11528, 42184, 31, marks=slow),
     pytest.param("one_record_at_a_time", 10092, 36942, 31, marks=slow),
     pytest.param("false_suspicion", 18558, 71286, 31, marks=slow),
@@ -88,7 +89,7 @@ MUTANTS = [  # what a rule says, what a flawed one says, a model of today, the l
      "leader_in_isr"),
     ("isr: rest, version: now.version + 1 }", "isr: { b }, version: now.version + 1 }", "false_suspicion",
      "leader_in_isr"),
-    ("acked_by(written, epoch[l], hw[l], raised, maximal_isr(l))", "written.ends", "three_epochs",
+    ("acked_by(written, waiting[l], hw[l], raised, maximal_isr(l))", "written.ends", "three_epochs",
      "acked_durable"),
     ("e >= epoch[b] and meta[e].leader == some(b)", "meta[e].leader == some(b)", "three_epochs",
      "epoch_cache_sound"),
