@@ -1,0 +1,150 @@
+"""Cases: paths through a spec's state graph that an implementation is made to take, and suites of them.
+
+A case starts in the initial state.  Its id is made of the model, the bounds and the path, so it is
+the same on every machine and in every run, and changes exactly when the path does.  Where the spec
+leaves a choice, `choice` is which of an instance's successors (ascending) is meant; an
+implementation that chooses another one is right too, and the case ends there.
+
+Invariants: a suite is a value; `from_json` is the inverse of `as_json`.  Not here: which paths a
+suite has (`cover`), taking them (`runner`), keeping them (`cache`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ID_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStep:
+    """One step: the action, its arguments as the spec writes them, and which successor is meant."""
+
+    action: str
+    args: tuple[str, ...]
+    choice: int = 0
+
+    def __str__(self) -> str:
+        which = f" #{self.choice}" if self.choice else ""
+        return f"{self.action}({', '.join(self.args)}){which}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A path, with the position in `Suite.classes` of the effect class of each of its steps."""
+
+    id: str
+    steps: tuple[CaseStep, ...]
+    classes: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class EffectClass:
+    """Edges that do the same: action, branches taken, signs of comparisons, and what changed how.
+
+    For a probe: the action, and how its guard fails.  `id` is stable like a case's.
+    """
+
+    id: str
+    action: str
+    branches: tuple[str, ...]
+    signs: tuple[str, ...]
+    effect: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = ", ".join((*self.branches, *self.effect)) or "changes nothing"
+        return f"{self.action}: {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A disabled instance to be tried after `step` steps of a case; `of` is its class's position."""
+
+    case: int
+    step: int
+    action: str
+    args: tuple[str, ...]
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Cases for one model at some bounds, and the reachable classes that they are measured by.
+
+    `complete`: whether `states` and `edges` are the whole graph's, so that no class is missing.
+    """
+
+    kind: str
+    model: str
+    bounds: tuple[tuple[str, str], ...]
+    cases: tuple[Case, ...]
+    classes: tuple[EffectClass, ...]
+    probe_classes: tuple[EffectClass, ...]
+    probes: tuple[Probe, ...]
+    states: int
+    edges: int
+    complete: bool
+
+    @property
+    def label(self) -> str:
+        """The model and its bounds, as in `two_brokers MaxOffset=1`."""
+        return label_of(self.model, self.bounds)
+
+    def case(self, wanted: str) -> Case | None:
+        """The case with an id, or the only one whose id begins so."""
+        found = [case for case in self.cases if case.id.startswith(wanted)]
+        return found[0] if len(found) == 1 else None
+
+
+def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
+    """A model and its bounds in one line."""
+    return " ".join([model, *(f"{name}={value}" for name, value in bounds)])
+
+
+def case_id(model: str, bounds: Sequence[tuple[str, str]], steps: Sequence[CaseStep]) -> str:
+    """The stable id of a path."""
+    return stable_id([label_of(model, bounds), *map(str, steps)])
+
+
+def stable_id(parts: Sequence[str]) -> str:
+    """A short name of some words, the same everywhere."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:ID_DIGITS]
+
+
+def as_json(suite: Suite) -> str:
+    """A suite as one line of JSON."""
+    return json.dumps(asdict(suite), separators=(",", ":"))
+
+
+def from_json(text: str) -> Suite:
+    """The suite that `as_json` wrote; `ValueError`, `KeyError` or `TypeError` for anything else."""
+    found: dict[str, Any] = json.loads(text)
+    return Suite(
+        found["kind"],
+        found["model"],
+        tuple((name, value) for name, value in found["bounds"]),
+        tuple(_case(one) for one in found["cases"]),
+        tuple(_class(one) for one in found["classes"]),
+        tuple(_class(one) for one in found["probe_classes"]),
+        tuple(Probe(**{**one, "args": tuple(one["args"])}) for one in found["probes"]),
+        found["states"],
+        found["edges"],
+        found["complete"],
+    )
+
+
+def _case(found: Mapping[str, Any]) -> Case:
+    steps = tuple(CaseStep(s["action"], tuple(s["args"]), s["choice"]) for s in found["steps"])
+    return Case(found["id"], steps, tuple(found["classes"]))
+
+
+def _class(found: Mapping[str, Any]) -> EffectClass:
+    lists = {name: tuple(found[name]) for name in ("branches", "signs", "effect")}
+    return EffectClass(found["id"], found["action"], **lists)
