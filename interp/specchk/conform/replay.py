@@ -16,7 +16,7 @@ observed variables; what was kept of a system is looked at again before and afte
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -65,6 +65,7 @@ class Place(Generic[S]):
     kept: Any
     step: Step | None = None
     before: Place[S] | None = None
+    way: str = ""  # in which the step was taken
 
     def trace(self) -> Trace:
         """The spec's behaviour up to here."""
@@ -75,6 +76,15 @@ class Place(Generic[S]):
             place = place.before
         return Trace(place.state, tuple(reversed(steps)))
 
+    def ways(self) -> tuple[str, ...]:
+        """In which way each step of the trace was taken."""
+        ways: list[str] = []
+        place: Place[S] = self
+        while place.before is not None:
+            ways.append(place.way)
+            place = place.before
+        return tuple(reversed(ways))
+
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
@@ -84,7 +94,8 @@ class Divergence:
     one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
     tell apart), `restored` (what was kept is no longer the state it was), `raised` (an exception).
-    `found` is the implementation's state, `expected` what the spec allows instead.
+    `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
+    in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
     """
 
     kind: str
@@ -94,6 +105,8 @@ class Divergence:
     reason: str
     expected: tuple[State, ...] = ()
     found: Found | None = None
+    ways: tuple[str, ...] = ()
+    found_after: int | None = None
 
 
 @dataclass(slots=True)
@@ -179,11 +192,12 @@ class Replayer(Generic[S]):
 
     def check_kept(self, place: Place[S]) -> None:
         """What was kept at a place must still be in its state."""
-        blank = Divergence("outside", place.trace(), None, "", "")
+        blank = Divergence("outside", place.trace(), None, "", "", ways=place.ways())
         found = self._state(self._back(place.kept), blank)
         if not self._same(place.state, found):
             reason = "what `restore` gives back is not in the state that was kept"
-            raise Diverged(Divergence("restored", place.trace(), None, "", reason, (place.state,), found))
+            states, ways = (place.state,), place.ways()
+            raise Diverged(Divergence("restored", place.trace(), None, "", reason, states, found, ways))
 
     def inside(self, state: State) -> bool:
         """Whether the spec's constraints let a search go on here."""
@@ -237,7 +251,7 @@ class Replayer(Generic[S]):
         self._only_one(matching, self._blame(place, instance, way, "ambiguous", "", allowed, found))
         Tally.count(self.tally.taken, instance.label.action)
         step = Step(instance.label.action, instance.label.args, matching[0])
-        return Place(matching[0], self._keep(system), step, place)
+        return Place(matching[0], self._keep(system), step, place, way)
 
     def probe(self, place: Place[S], instance: Instance) -> None:
         """Try a disabled instance in each way: it must be refused and change nothing."""
@@ -280,7 +294,8 @@ class Replayer(Generic[S]):
         self, place: Place[S], instance: Instance, way: str, kind: str, reason: str,
         expected: tuple[State, ...] = (), found: Found | None = None,
     ) -> Divergence:  # fmt: skip
-        return Divergence(kind, place.trace(), instance.label, way, reason, expected, found)
+        trace, ways = place.trace(), place.ways()
+        return Divergence(kind, trace, instance.label, way, reason, expected, found, ways)
 
     # -- comparing
 
@@ -290,8 +305,7 @@ class Replayer(Generic[S]):
         try:
             return self._raw(self._project(system))
         except (OutsideSpec, NotAValue) as error:
-            said = Divergence("outside", blame.trace, blame.step, blame.way, str(error), blame.expected)
-            raise Diverged(said) from None
+            raise Diverged(replace(blame, kind="outside", reason=str(error))) from None
 
     def _raw(self, state: Any) -> Found:
         names = {self.program.variables[slot].name for slot in self._slots}
@@ -317,7 +331,4 @@ class Replayer(Generic[S]):
     def _only_one(matching: list[State], blame: Divergence) -> None:
         if len(matching) > 1:
             reason = "the projection does not tell these successors apart; observe more"
-            expected = tuple(matching)
-            raise Diverged(
-                Divergence("ambiguous", blame.trace, blame.step, blame.way, reason, expected, blame.found)
-            )
+            raise Diverged(replace(blame, kind="ambiguous", reason=reason, expected=tuple(matching)))
