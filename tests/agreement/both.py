@@ -12,7 +12,6 @@ from specchk.core.budget import Budget
 from specchk.core.instantiate import instantiate
 from specchk.core.verdict import Inconclusive, Outcome
 from specchk.ir.program import Program
-from specchk.ir.verify import IllegalProgram
 from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import check
 from specchk.native import engine
@@ -27,7 +26,7 @@ def program_of(text: str, folder: Path, model: str | None = None) -> Program | N
     file.write_text(text, encoding="utf-8")
     try:
         return instantiate(check(str(file)), model).program
-    except (SpecError, IllegalProgram):
+    except SpecError:
         return None
 
 

@@ -9,7 +9,7 @@ engine ignores it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 
@@ -147,9 +147,11 @@ def _power(base: int, exponent: int) -> int:
 
 def fits(found: Type, wanted: Type) -> bool:
     """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
+    if isinstance(found, Int) and found.high < found.low:
+        return True
     match found, wanted:
         case Int(), Int():
-            return found.high < found.low or (wanted.low <= found.low and found.high <= wanted.high)
+            return wanted.low <= found.low and found.high <= wanted.high
         case Option(), Option():
             return fits(found.item, wanted.item)
         case Set(), Set():
@@ -167,12 +169,39 @@ def fits(found: Type, wanted: Type) -> bool:
     return found == wanted
 
 
+def without_numbers(kind: Type) -> Type:
+    """The type of the same shape whose integers have no value: what comes out of an empty collection."""
+    match kind:
+        case Int():
+            return Int(0, -1)
+        case Option():
+            return Option(without_numbers(kind.item))
+        case Set():
+            return Set(without_numbers(kind.item))
+        case Seq() | Bag():
+            return replace(kind, item=without_numbers(kind.item))
+        case Map():
+            return Map(kind.key, without_numbers(kind.value))
+        case Record():
+            return _fields_without_numbers(kind)
+        case Union():
+            parts = ((name, _fields_without_numbers(fields)) for name, fields in kind.variants)
+            return Union(kind.name, tuple(parts))
+    return kind
+
+
+def _fields_without_numbers(kind: Record) -> Record:
+    return Record(tuple((name, without_numbers(part)) for name, part in kind.fields))
+
+
 def hull(a: Type, b: Type) -> Type:
     """The smallest type of the common shape that holds the values of both."""
+    if isinstance(a, Int) and a.high < a.low:  # no value of one: all are the other's
+        return b
+    if isinstance(b, Int) and b.high < b.low:
+        return a
     match a, b:
         case Int(), Int():
-            if a.high < a.low or b.high < b.low:  # no value of one: all are the other's
-                return b if a.high < a.low else a
             return Int(min(a.low, b.low), max(a.high, b.high), a.horizon or b.horizon)
         case Option(), Option():
             return Option(hull(a.item, b.item))
@@ -206,7 +235,9 @@ def _record(kind: Type) -> Record:
 
 
 def same_shape(a: Type, b: Type) -> bool:
-    """Whether two types differ at most in intervals and limits."""
+    """Whether two types differ at most in intervals and limits; what has no value has every shape."""
+    if isinstance(b, Int) and b.high < b.low:
+        return True
     match a, b:
         case Int(), Int():
             return True

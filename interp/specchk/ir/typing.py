@@ -25,6 +25,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
     hull,
+    without_numbers,
 )  # fmt: skip
 
 Rule = Callable[[tuple[Expr, ...], int], Type]
@@ -124,7 +125,7 @@ def _map_set(args: tuple[Expr, ...], _: int) -> Type:
 
 def _range(args: tuple[Expr, ...], _: int) -> Type:
     a, b = _int(args[0]), _int(args[1])
-    return Set(Int(a.low, max(a.low, b.high), a.horizon or b.horizon))
+    return Set(Int(a.low, max(a.low - 1, b.high), a.horizon or b.horizon))  # from a.low to below it: empty
 
 
 def _union(args: tuple[Expr, ...], _: int) -> Type:
@@ -171,7 +172,8 @@ def _first(args: tuple[Expr, ...], _: int) -> Type:
 
 
 def _content(args: tuple[Expr, ...], _: int) -> Type:
-    return _item(args[0].type)
+    kind = args[0].type
+    return without_numbers(_item(kind)) if isinstance(kind, Seq | Bag) and kind.limit == 0 else _item(kind)
 
 
 def _size(args: tuple[Expr, ...], _: int) -> Type:
