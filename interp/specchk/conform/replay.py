@@ -224,6 +224,15 @@ class Replayer(Generic[S]):
                 disabled.append(instance)
         return enabled, disabled
 
+    def allowed(self, state: State, instance: Instance) -> tuple[State, ...]:
+        """The successors by one instance; none where it is not enabled."""
+        found = self._stepper.of_action(state, instance.index, instance.args)
+        return tuple(dict.fromkeys(after for _, _, after in found))
+
+    def forbids(self, state: State, instance: Instance) -> bool:
+        """Whether an instance is disabled, and not because it leads beyond a horizon."""
+        return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
+
     def _goes_beyond(self, state: State, instance: Instance) -> bool:
         cuts = self._stepper.horizon_cuts
         self._stepper.of_action(state, instance.index, instance.args)
