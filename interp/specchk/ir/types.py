@@ -169,29 +169,29 @@ def fits(found: Type, wanted: Type) -> bool:
     return found == wanted
 
 
-def without_numbers(kind: Type) -> Type:
-    """The type of the same shape whose integers have no value: what comes out of an empty collection."""
+def narrowest(kind: Type) -> Type:
+    """The narrowest type of the same shape: what comes out of an empty collection."""
     match kind:
         case Int():
             return Int(0, -1)
         case Option():
-            return Option(without_numbers(kind.item))
+            return Option(narrowest(kind.item))
         case Set():
-            return Set(without_numbers(kind.item))
+            return Set(narrowest(kind.item))
         case Seq() | Bag():
-            return replace(kind, item=without_numbers(kind.item))
+            return replace(kind, item=narrowest(kind.item), limit=0)
         case Map():
-            return Map(kind.key, without_numbers(kind.value))
+            return Map(kind.key, narrowest(kind.value))
         case Record():
-            return _fields_without_numbers(kind)
+            return _narrowest_fields(kind)
         case Union():
-            parts = ((name, _fields_without_numbers(fields)) for name, fields in kind.variants)
+            parts = ((name, _narrowest_fields(fields)) for name, fields in kind.variants)
             return Union(kind.name, tuple(parts))
     return kind
 
 
-def _fields_without_numbers(kind: Record) -> Record:
-    return Record(tuple((name, without_numbers(part)) for name, part in kind.fields))
+def _narrowest_fields(kind: Record) -> Record:
+    return Record(tuple((name, narrowest(part)) for name, part in kind.fields))
 
 
 def hull(a: Type, b: Type) -> Type:

@@ -25,7 +25,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
     hull,
-    without_numbers,
+    narrowest,
 )  # fmt: skip
 
 Rule = Callable[[tuple[Expr, ...], int], Type]
@@ -39,7 +39,7 @@ def _int(expr: Expr) -> Int:
 
 def _item(kind: Type) -> Type:
     assert isinstance(kind, Option | Set | Seq | Bag)
-    return kind.item
+    return narrowest(kind.item) if isinstance(kind, Seq | Bag) and kind.limit == 0 else kind.item
 
 
 def _limit(kind: Type) -> int:
@@ -139,8 +139,7 @@ def _card(args: tuple[Expr, ...], _: int) -> Type:
 
 def _append(args: tuple[Expr, ...], _: int) -> Type:
     kind = args[0].type
-    item = args[1].type if _limit(kind) == 0 else hull(_item(kind), args[1].type)
-    return Seq(item, _limit(kind) + 1)
+    return Seq(hull(_item(kind), args[1].type), _limit(kind) + 1)
 
 
 def _concat(args: tuple[Expr, ...], _: int) -> Type:
@@ -172,8 +171,7 @@ def _first(args: tuple[Expr, ...], _: int) -> Type:
 
 
 def _content(args: tuple[Expr, ...], _: int) -> Type:
-    kind = args[0].type
-    return without_numbers(_item(kind)) if isinstance(kind, Seq | Bag) and kind.limit == 0 else _item(kind)
+    return _item(args[0].type)
 
 
 def _size(args: tuple[Expr, ...], _: int) -> Type:
