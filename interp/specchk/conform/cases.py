@@ -35,11 +35,15 @@ class CaseStep:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A path, with the position in `Suite.classes` of the effect class of each of its steps."""
+    """A path, with the positions in `Suite.classes` of the effect classes of each of its steps.
+
+    `start` is which of the spec's initial states (ascending) it starts in.
+    """
 
     id: str
     steps: tuple[CaseStep, ...]
-    classes: tuple[int, ...]
+    classes: tuple[tuple[int, ...], ...]
+    start: int = 0
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.steps))
@@ -65,7 +69,10 @@ class EffectClass:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A disabled instance to be tried after `step` steps of a case; `of` is its class's position."""
+    """A disabled instance to be tried after `step` steps of a case.
+
+    `of` is the position of its class in `Suite.probe_classes`.
+    """
 
     case: int
     step: int
@@ -108,9 +115,9 @@ def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
     return " ".join([model, *(f"{name}={value}" for name, value in bounds)])
 
 
-def case_id(model: str, bounds: Sequence[tuple[str, str]], steps: Sequence[CaseStep]) -> str:
+def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:
     """The stable id of a path."""
-    return stable_id([label_of(model, bounds), *map(str, steps)])
+    return stable_id([label, str(start), *map(str, steps)])
 
 
 def stable_id(parts: Sequence[str]) -> str:
@@ -142,7 +149,7 @@ def from_json(text: str) -> Suite:
 
 def _case(found: Mapping[str, Any]) -> Case:
     steps = tuple(CaseStep(s["action"], tuple(s["args"]), s["choice"]) for s in found["steps"])
-    return Case(found["id"], steps, tuple(found["classes"]))
+    return Case(found["id"], steps, tuple(tuple(one) for one in found["classes"]), found["start"])
 
 
 def _class(found: Mapping[str, Any]) -> EffectClass:

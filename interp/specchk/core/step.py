@@ -61,14 +61,22 @@ class Stepper:
         self.size = len(program.variables)
         self.counts = [0] * len(program.points)
         self.horizon_cuts = 0
-        self.evaluator = Evaluator(self.size, self.counts)
+        self.evaluator = self.make_evaluator()
         self._locals = max((action.locals for action in program.actions), default=0)
         self._out: list[Successor] = []
         values = Values()
-        compiled = [_Compiled(self, index, action, values) for index, action in enumerate(program.actions)]
+        compiled = [self.compiled(index, action, values) for index, action in enumerate(program.actions)]
         self._bodies = [one.body for one in compiled]
         self._domains = [one.domains for one in compiled]
         self._actions = [one.runs() for one in compiled]
+
+    def make_evaluator(self) -> Evaluator:
+        """What compiles the expressions; `core.tracing` watches them."""
+        return Evaluator(self.size, self.counts)
+
+    def compiled(self, index: int, action: Action, values: Values) -> Compiled:
+        """One action's functions; `core.tracing` watches them."""
+        return Compiled(self, index, action, values)
 
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
@@ -105,7 +113,7 @@ class Stepper:
         return self._out.copy()
 
 
-class _Compiled:
+class Compiled:
     """Compiles one action."""
 
     def __init__(self, stepper: Stepper, index: int, action: Action, values: Values) -> None:
