@@ -5,20 +5,23 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from specchk.cli.common import parse_overrides, print_json, rejections
+from specchk.cli.divergences import Files, divergence_options
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.conform.binding import Binding, BindingError
 from specchk.conform.replay import Replayer
 from specchk.conform.report import About, render
 from specchk.conform.report import as_json as as_json_of
+from specchk.conform.shrink import shrunk
 from specchk.conform.suites import Result, Walks, run_product, run_walks
-from specchk.core.instantiate import Instance, instantiate
+from specchk.core.instantiate import instantiate
 from specchk.core.step import Faulty
 from specchk.lang.frontend import check
 
@@ -43,9 +46,11 @@ SMOKE = Walks(0, 20, 30)
 )
 @click.option("--smoke", is_flag=True, help="A few short walks, in seconds.")
 @click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
+@divergence_options
 def command(
     binding: str, model: str | None, overrides: Sequence[str], suite: str, max_states: int | None,
     walks: int, steps: int, seed: int, smoke: bool, as_json_: bool,
+    draw: str | None, itf: str | None,
 ) -> None:  # fmt: skip
     """Hold an implementation to its spec, by the binding in the file BINDING.
 
@@ -64,12 +69,14 @@ def command(
         chosen = SMOKE if smoke else Walks(seed, walks, steps)
         uses_walks = smoke or suite == "walks"
         result = run_walks(replayer, chosen) if uses_walks else run_product(replayer, max_states)
+        if uses_walks and result.divergence is not None:
+            result = replace(result, divergence=shrunk(Replayer(bound), result.divergence))
     except BindingError as error:
         _reject(error, as_json=as_json_)
     except Faulty as fault:
         name = instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
-    _finish(instance, bound, result, as_json=as_json_)
+    _finish(About(instance, bound), result, Files(draw, itf), as_json=as_json_)
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
@@ -83,7 +90,8 @@ def load_binding(path: Path) -> type[Binding[Any]]:
 
 
 def _is_binding(one: object) -> bool:
-    return isinstance(one, type) and issubclass(one, Binding) and one is not Binding
+    """Whether something is a binding of the file itself: what it imports and derives from does not count."""
+    return isinstance(one, type) and issubclass(one, Binding) and one.__module__ == "<run_path>"
 
 
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
@@ -97,13 +105,13 @@ def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
     sys.exit(Exit.REJECTED)
 
 
-def _finish(instance: Instance, bound: Binding[Any], result: Result, *, as_json: bool) -> None:
+def _finish(about: About, result: Result, files: Files, *, as_json: bool) -> None:
     code = exit_of(result)
-    about = About(instance, bound)
     if as_json:
         print_json(as_json_of(about, result, code))
     else:
         echo(render(about, result))
+    files.write(about, result)
     sys.exit(code)
 
 

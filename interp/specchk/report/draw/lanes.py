@@ -23,6 +23,7 @@ from specchk.report.draw.layout import (
     Layout,
     Marks,
     Placed,
+    PlacedMark,
     Strip,
     Text,
     Titled,
@@ -43,10 +44,12 @@ def dot(picture: Picture) -> str:
     """The picture as a DOT graph with positions."""
     placed = layout(picture)
     lines = [*_head(placed), *(_title(title) for title in placed.titles)]
+    differing = {row.number for row in picture.rows if row.differs}
     above = {column: f"head{column % len(placed.x_of)}" for column in placed.x_of}
     for box in placed.boxes:
         name = _name(box.row, box.column, placed)
-        lines.append(f'  {name} [label=<{_table(box)}>, pos="{box.x},{-box.y}!"];')
+        frame = LOST if box.row in differing else FAINT
+        lines.append(f'  {name} [label=<{_table(box, frame)}>, pos="{box.x},{-box.y}!"];')
         lines.append(f"  {above[box.column]} -> {name} [arrowhead=none];")
         above[box.column] = name
     for row in picture.rows:
@@ -76,9 +79,9 @@ def _head(placed: Layout) -> Iterator[str]:
 
 
 def _title(title: Titled) -> str:
-    rows = "".join(
-        f"<TR>{_fixed(f'<B>{_spaced(line)}</B>', TITLE, LINE, _LEFT)}</TR>" for line in title.lines
-    )
+    lines = [f"<B>{_spaced(line)}</B>" for line in title.lines]
+    looks = [f'<FONT COLOR="{LOST}">{line}</FONT>' if title.differs else line for line in lines]
+    rows = "".join(f"<TR>{_fixed(look, TITLE, LINE, _LEFT)}</TR>" for look in looks)
     return f'  step{title.row} [label=<{_outer(rows)}>, pos="{TITLE // 2},{-title.y}!"];'
 
 
@@ -101,11 +104,11 @@ def _outer(rows: str, more: str = 'BORDER="0"') -> str:
     return f'<TABLE {more} CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
 
 
-def _table(box: Placed) -> str:
+def _table(box: Placed, frame: str) -> str:
     half = PAD // 2
     gap = f"<TR>{_fixed('', PAD, half, '')}{_fixed('', INNER, half, '')}{_fixed('', PAD, half, '')}</TR>"
     rows = "".join(_strip(strip) for strip in box.strips)
-    return _outer(gap + rows + gap, f'BORDER="1" COLOR="{FAINT}" BGCOLOR="white" STYLE="rounded"')
+    return _outer(gap + rows + gap, f'BORDER="1" COLOR="{frame}" BGCOLOR="white" STYLE="rounded"')
 
 
 def _strip(strip: Strip) -> str:
@@ -116,11 +119,16 @@ def _strip(strip: Strip) -> str:
             inside = _marks(strip)
         case Text():
             text = _spaced(strip.text)
-            inside = f'<FONT COLOR="{CHANGED}"><B>{text}</B></FONT>' if strip.changed else text
+            is_plain = not (strip.changed or strip.differs)
+            inside = text if is_plain else f'<FONT COLOR="{_color(strip)}"><B>{text}</B></FONT>'
         case _:
             assert_never(strip)
     sides = _fixed("", PAD, strip.height, "")
     return f"<TR>{sides}{_fixed(inside, INNER, strip.height, _LEFT)}{sides}</TR>"
+
+
+def _color(part: Text | PlacedMark) -> str:
+    return LOST if part.differs else CHANGED if part.changed else INK
 
 
 def _cells(strip: Cells) -> str:
@@ -134,8 +142,8 @@ def _cell(cell: LogCell, width: int) -> str:
     if cell.lost:
         look = f'BORDER="1" BGCOLOR="#eeeeee" COLOR="{LOST}"'
         inside = _centred(text, f'<FONT COLOR="{LOST}"><S>{escape(text)}</S></FONT>', width - 2, CELL - 2)
-    elif cell.fresh:
-        look = f'BORDER="2" BGCOLOR="{color}" COLOR="{CHANGED}"'
+    elif cell.fresh or cell.differs:
+        look = f'BORDER="2" BGCOLOR="{color}" COLOR="{LOST if cell.differs else CHANGED}"'
         inside = _centred(text, f"<B>{escape(text)}</B>", width - 4, CELL - 4)
     else:
         look = f'BORDER="1" BGCOLOR="{color}" COLOR="{FAINT}"'
@@ -155,9 +163,9 @@ def _marks(strip: Marks) -> str:
     for mark in strip.marks:
         if mark.x > x:
             parts.append(_fixed("", mark.x - x, MARK, ""))
-        text = f"<B>{escape(mark.text)}</B>" if mark.changed else escape(mark.text)
-        color = CHANGED if mark.changed else INK
-        parts.append(_fixed(f'<FONT POINT-SIZE="8" COLOR="{color}">{text}</FONT>', mark.width, MARK, _LEFT))
+        text = f"<B>{escape(mark.text)}</B>" if mark.changed or mark.differs else escape(mark.text)
+        look = f'<FONT POINT-SIZE="8" COLOR="{_color(mark)}">{text}</FONT>'
+        parts.append(_fixed(look, mark.width, MARK, _LEFT))
         x = mark.x + mark.width
     if x < INNER:
         parts.append(_fixed("", INNER - x, MARK, ""))

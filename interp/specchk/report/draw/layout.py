@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specchk.report.draw.picture import Box, LogCell, Mark, Picture, Row
+from specchk.report.draw.picture import Box, Line, LogCell, Mark, Picture, Row
 
 CHAR = 6.7  # width of a character of text, with some air: 0.602 em in the usual fonts
 SMALL = 5.4  # width of a character of a mark
@@ -52,6 +52,7 @@ class PlacedMark:
     width: int
     text: str
     changed: bool
+    differs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Text:
 
     text: str
     changed: bool
+    differs: bool
     height: int = LINE
 
 
@@ -93,6 +95,7 @@ class Titled:
     row: int
     y: int
     lines: tuple[str, ...]
+    differs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def layout(picture: Picture) -> Layout:
         heights = {column: _height(found) for column, found in strips.items()}
         tall = max([*heights.values(), LINE * len(title)])
         middle = y + tall // 2
-        titles.append(Titled(row.number, middle, title))
+        titles.append(Titled(row.number, middle, title, row.differs))
         boxes += [
             Placed(row.number, column, x_of[column], middle, heights[column], strips[column])
             for column in picture.columns if column in strips
@@ -139,7 +142,8 @@ def layout(picture: Picture) -> Layout:
 
 def title_lines(row: Row) -> tuple[str, ...]:
     """A row's title with its number, broken at a parenthesis, a comma or an underscore."""
-    return tuple(wrapped(f"{row.number:>2} {row.title}", TITLE_CHARS, indent="     "))
+    number = "!" if row.differs else row.number
+    return tuple(wrapped(f"{number:>2} {row.title}", TITLE_CHARS, indent="     "))
 
 
 def wrapped(text: str, width: int, indent: str = "  ") -> Iterator[str]:
@@ -181,21 +185,23 @@ def _strips(box: Box, cell: int) -> Iterator[Strip]:
     if box.log is not None:
         yield from _log(box.log, box.marks, cell)
     elif box.marks:
-        yield from _texts("  ".join(f"{mark.name} {mark.offset}" for mark in box.marks), changed=False)
+        differs = any(mark.differs for mark in box.marks)
+        text = "  ".join(f"{mark.name} {mark.offset}" for mark in box.marks)
+        yield from _texts(Line(text, differs=differs))
     for line in box.lines:
-        yield from _texts(line.text, changed=line.changed)
+        yield from _texts(line)
 
 
-def _texts(text: str, *, changed: bool) -> Iterator[Text]:
-    for part in wrapped(text, CHARS):
-        yield Text(part, changed)
+def _texts(line: Line) -> Iterator[Text]:
+    for part in wrapped(line.text, CHARS):
+        yield Text(part, line.changed, line.differs)
 
 
 def _log(log: tuple[LogCell, ...], marks: tuple[Mark, ...], width: int) -> Iterator[Strip]:
     """Cells in rows as wide as the box; under each boundary the marks that stand there."""
     fit = INNER // width
     if not log:
-        yield Text("empty log", changed=False)
+        yield Text("empty log", changed=False, differs=False)
     for first in range(0, max(len(log), 1), fit):
         part = log[first : first + fit]
         if part:
@@ -219,7 +225,7 @@ def _mark_rows(marks: list[tuple[Mark, int]], length: int) -> Iterator[Marks]:
         if free is None:
             rows.append(free := [])
             x = min(at, INNER - width)
-        free.append(PlacedMark(max(0, x), width, text, mark.changed))
+        free.append(PlacedMark(max(0, x), width, text, mark.changed, mark.differs))
         pointed[at] = x + width
     for row in rows:
         yield Marks(tuple(row))

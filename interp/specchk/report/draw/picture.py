@@ -3,6 +3,7 @@
 All that is shown is decided here, so that every form (SVG, terminal text, HTML) has the same
 content.  A row is a state; a box stands in each lane in which the step changed something that is
 shown there (in every lane at the start); what belongs to no lane is in the column of shared state.
+Where two states should be the same and are not (`contrast`), what differs is marked in both rows.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from specchk.report.diff import Change, changes
 
 @dataclass(frozen=True, slots=True)
 class LogCell:
-    """A record as drawn: `fresh` came with this step, `lost` went with it."""
+    """A record as drawn: `fresh` came with this step, `lost` went with it, `differs` should be another."""
 
     cell: Cell
     fresh: bool = False
     lost: bool = False
+    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Mark:
     name: str
     offset: int
     changed: bool = False
+    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Line:
 
     text: str
     changed: bool = False
+    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,16 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One state: the step that led to it, boxes by lane (-1 is the shared column), a message."""
+    """One state: the step that led to it, boxes by lane (-1 is the shared column), a message.
+
+    `differs`: the state stands beside that of the row before, and should be the same.
+    """
 
     number: int
     title: str
     boxes: dict[int, Box]
     arrow: tuple[int, int] | None
+    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +93,10 @@ class Picture:
 SHARED = -1
 
 
-def picture(viewer: Viewer, trace: Trace, violation: Violation | None, title: str = "") -> Picture:
-    """The picture of a trace, with what it violates at the end; `title` says more than the model."""
+def picture(
+    viewer: Viewer, trace: Trace, violation: Violation | None, title: str = "", ending: tuple[str, ...] = ()
+) -> Picture:
+    """The picture of a trace; at its end what it violates, or `ending`.  `title` says more than the model."""
     program = viewer.program
     rows = [_first(viewer, trace.initial)]
     before = trace.initial
@@ -94,7 +104,7 @@ def picture(viewer: Viewer, trace: Trace, violation: Violation | None, title: st
         rows.append(_row(viewer, number, before, step))
         before = step.state
     head = f"{program.spec}, model {program.model}" + (f", {title}" if title else "")
-    return Picture(head, viewer.lanes, tuple(rows), _ending(violation))
+    return Picture(head, viewer.lanes, tuple(rows), ending or _ending(violation))
 
 
 def _ending(violation: Violation | None) -> tuple[str, ...]:
@@ -140,7 +150,7 @@ def _row(viewer: Viewer, number: int, before: State, step: Step) -> Row:
     by_lane: dict[int, list[Change]] = {}
     for change in changes(viewer.program, before, step.state):
         if change.variable not in viewer.hidden:
-            by_lane.setdefault(_lane_of(viewer, slots[change.variable], change), []).append(change)
+            by_lane.setdefault(lane_of(viewer, slots[change.variable], change), []).append(change)
     arrow = viewer.arrow(before, step)
     boxes = {}
     for lane in range(len(viewer.lanes)):
@@ -157,7 +167,8 @@ def _has_news(box: Box) -> bool:
     return cells or any(mark.changed for mark in box.marks) or any(line.changed for line in box.lines)
 
 
-def _lane_of(viewer: Viewer, slot: int, change: Change) -> int:
+def lane_of(viewer: Viewer, slot: int, change: Change) -> int:
+    """The lane in which a change is shown."""
     if not viewer.is_lane_variable(slot):
         return SHARED
     key = change.path[len(change.variable) + 1 :].split("]", 1)[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.report.draw.picture import Box, LogCell, Picture, Row
+from specchk.report.draw.picture import Box, Line, LogCell, Mark, Picture, Row
 
 
 def text(picture: Picture) -> str:
-    """The whole picture; `+` marks a record that came, `x` one that was lost, `*` what changed."""
+    """The whole picture; `+` marks a record that came, `x` a lost one, `*` what changed, `!` what differs."""
     lines = [f"{picture.title}: lanes {', '.join(picture.lanes) or '(none)'}"]
     for row in picture.rows:
         lines += _row(picture, row)
@@ -16,7 +16,7 @@ def text(picture: Picture) -> str:
 
 
 def _row(picture: Picture, row: Row) -> Iterator[str]:
-    yield f"{row.number:>3}  {row.title}"
+    yield f"{'!' if row.differs else row.number:>3}  {row.title}"
     if row.arrow is not None:
         source, target = row.arrow
         yield f"       message {picture.lanes[source]} -> {picture.lanes[target]}"
@@ -26,12 +26,16 @@ def _row(picture: Picture, row: Row) -> Iterator[str]:
 
 
 def _box(name: str, box: Box) -> Iterator[str]:
-    marks = " ".join(f"{'*' if mark.changed else ''}{mark.name}={mark.offset}" for mark in box.marks)
+    marks = " ".join(f"{_sign(mark)}{mark.name}={mark.offset}" for mark in box.marks)
     log = f"log [{'|'.join(_cell(cell) for cell in box.log)}]" if box.log is not None else ""
     yield "  ".join(part for part in (f"     {name}", log, marks) if part)
     for line in box.lines:
-        yield f"       {'*' if line.changed else ' '} {line.text}"
+        yield f"       {_sign(line) or ' '} {line.text}"
+
+
+def _sign(part: Mark | Line) -> str:
+    return "!" if part.differs else "*" if part.changed else ""
 
 
 def _cell(cell: LogCell) -> str:
-    return ("+" if cell.fresh else "x" if cell.lost else "") + cell.cell.text
+    return ("!" if cell.differs else "") + ("+" if cell.fresh else "x" if cell.lost else "") + cell.cell.text

@@ -1,0 +1,102 @@
+"""A state beside the one that it should be: a last row for a picture, and marks where the two differ.
+
+    20  apply_response(b2)
+     b2  log [+e0]  !HW=1 *LEO=1
+     !  the implementation instead
+     b2  log [e0]  !HW=2 LEO=1
+       ! hw: the spec has 1, the implementation 2
+
+Invariant: every place of `report.diff.changes` between the two states is a line of the last row,
+hidden variables included: what differs is why the picture is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import zip_longest
+
+from specchk.core.values import State
+from specchk.core.view import Cell, Viewer
+from specchk.report.diff import Change, changes
+from specchk.report.draw.picture import SHARED, Box, Line, LogCell, Mark, Picture, Row, lane_of
+
+
+def contrasted(viewer: Viewer, drawn: Picture, wanted: State, found: State, title: str) -> Picture:
+    """The picture of a trace that ends in `wanted`, with `found` as a further row of this title."""
+    slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
+    by_lane: dict[int, list[Change]] = {}
+    for change in changes(viewer.program, wanted, found):
+        by_lane.setdefault(lane_of(viewer, slots[change.variable], change), []).append(change)
+    last = drawn.rows[-1]
+    boxes = dict(last.boxes)
+    other: dict[int, Box] = {}
+    for lane, different in by_lane.items():
+        lines = tuple(_line(viewer, lane, change) for change in different)
+        if lane == SHARED:
+            other[lane] = Box(None, (), lines)
+            continue
+        boxes[lane] = _wanted(viewer, boxes.get(lane), wanted, found, lane, different)
+        other[lane] = _found(viewer, wanted, found, lane, lines)
+    if SHARED in boxes:
+        boxes[SHARED] = _with_lines(boxes[SHARED], by_lane.get(SHARED, []), "")
+    instead = Row(last.number + 1, title, other, None, differs=True)
+    return replace(drawn, rows=(*drawn.rows[:-1], replace(last, boxes=boxes), instead))
+
+
+def _line(viewer: Viewer, lane: int, change: Change) -> Line:
+    own = "" if lane == SHARED else f"[{viewer.lanes[lane]}]"
+    path = change.path.replace(own, "", 1) if own else change.path
+    return Line(f"{path}: the spec has {change.before}, the implementation {change.after}", differs=True)
+
+
+def _wanted(
+    viewer: Viewer, box: Box | None, wanted: State, found: State, lane: int, different: list[Change]
+) -> Box:  # fmt: skip
+    """The box of the spec's row, made for the purpose if the step left the lane alone."""
+    mine, others = viewer.log(wanted, lane), viewer.log(found, lane)
+    if box is None:
+        box = Box(None if mine is None else tuple(map(LogCell, mine)), _marks(viewer, wanted, lane), ())
+    elsewhere = viewer.marks(found, lane)
+    marks = tuple(replace(one, differs=elsewhere.get(one.name) != one.offset) for one in box.marks)
+    log = None if box.log is None else _differing(box.log, others or ())
+    return _with_lines(Box(log, marks, box.lines), different, f"[{viewer.lanes[lane]}]")
+
+
+def _with_lines(box: Box, different: list[Change], own: str) -> Box:
+    """The box with its lines marked that tell of a place that differs."""
+    paths = tuple(change.path.replace(own, "", 1) + ":" for change in different)
+    lines = tuple(replace(line, differs=line.changed and line.text.startswith(paths)) for line in box.lines)
+    return replace(box, lines=lines)
+
+
+def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[Line, ...]) -> Box:
+    """The box of the implementation's row: its log beside the spec's, its marks, what differs."""
+    mine, others = viewer.log(found, lane), viewer.log(wanted, lane) or ()
+    log = None
+    if mine is not None:
+        lacking = tuple(LogCell(cell, lost=True, differs=True) for cell in others[len(mine) :])
+        log = (*_differing(tuple(map(LogCell, mine)), others), *lacking)
+    elsewhere = viewer.marks(wanted, lane)
+    marks = tuple(
+        replace(one, differs=elsewhere.get(one.name) != one.offset) for one in _marks(viewer, found, lane)
+    )
+    was, now = viewer.labels(wanted, lane), viewer.labels(found, lane)
+    labels = tuple(
+        Line(f"{name}: the spec has {was.get(name, 'undefined')}, the implementation {value}", differs=True)
+        for name, value in now.items()
+        if was.get(name) != value
+    )
+    return Box(log, marks, (*lines, *labels))
+
+
+def _marks(viewer: Viewer, state: State, lane: int) -> tuple[Mark, ...]:
+    at = sorted(viewer.marks(state, lane).items(), key=lambda mark: (mark[1], mark[0]))
+    return tuple(Mark(name, offset) for name, offset in at)
+
+
+def _differing(log: tuple[LogCell, ...], others: tuple[Cell, ...]) -> tuple[LogCell, ...]:
+    """The cells, those marked that the other log has not in the same place; lost ones are none's."""
+    there = [cell for cell in log if not cell.lost]
+    gone = [cell for cell in log if cell.lost]
+    pairs = zip_longest(there, others[: len(there)])
+    return (*(replace(cell, differs=cell.cell != other) for cell, other in pairs), *gone)
