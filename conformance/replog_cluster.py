@@ -10,7 +10,9 @@ Not simulated: timers fire when an action says so, at one fixed time; clients on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol as Interface
 
 from replog.core.controller import Controller, ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
@@ -36,12 +38,23 @@ from replog.core.types import (
     PartitionImage,
     Role,
 )
-from replog.sim.storage import MemoryStorage
+from replog.sim.storage import MemoryStorage, Storage
 
 PARTITION = "t-0"
 NOW_MS = 1_000_000
 LONG_AGO_MS = 0
 CORRELATIONS_PER_INCARNATION = 1_000_000
+
+
+class Disk(Storage, Interface):
+    """A broker's disk, and what is to be seen of it."""
+
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW that was written last."""
+
+    def copy(self) -> Disk:
+        """Return an independent copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,7 @@ class Rules:
     min_isr: int
     broker: Protocol
     controller: Protocol
+    disk: Callable[[], Disk] = MemoryStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,7 @@ class Spent:
 class Node:
     """One machine: a disk, perhaps a process, and the broker epochs of its incarnations so far."""
 
-    storage: MemoryStorage
+    storage: Disk
     process: Replica | None
     broker_epochs: tuple[int, ...] = ()
     registered_at: int = 0
@@ -261,7 +275,7 @@ def new_cluster(rules: Rules) -> Cluster:
     brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
     controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.controller))
     controller.create_partition(PARTITION, tuple(range(rules.brokers)))
-    cluster = Cluster(rules, controller, [Node(MemoryStorage(), None) for _ in brokers])
+    cluster = Cluster(rules, controller, [Node(rules.disk(), None) for _ in brokers])
     for broker in brokers:
         error = cluster.register(broker)
         assert error is Error.NONE

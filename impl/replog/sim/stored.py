@@ -143,7 +143,11 @@ class StoreStorage:
 
     def copy(self) -> StoreStorage:
         """Copy the disk; the copy opens its files anew, without this one's armed faults."""
-        twin = StoreStorage()
+        return self.onto(StoreStorage())
+
+    def onto(self, twin: T) -> T:
+        """Make another storage, without a disk so far, a copy of this one."""
+        assert isinstance(twin, StoreStorage)
         twin.fs.restore(self.fs.snapshot())
         twin.fs.process_crash()
         twin.fs.faults = Faults()
