@@ -35,6 +35,7 @@ from specchk.lang.diagnostics import nearest
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "_specchk_binds"
+_INTERRUPTION = "interruption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,15 @@ class Bound:
     action: str
     method: str
     ways: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A fault that may strike within steps, and the variables that it may leave as they were."""
+
+    action: str
+    method: str
+    aside: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,25 @@ def restore(function: F) -> F:
     return _marker("restore")(function)
 
 
+def reopen(function: F) -> F:
+    """Mark the method that closes and opens again all that a system keeps on disk: `again(system)`.
+
+    What it returns must be in the same state: what a restart finds is what was written.
+    """
+    return _marker("reopen")(function)
+
+
+def interruption(name: str, aside: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """Mark the method that lets the fault `name`, an action of the spec, strike in the middle of a step.
+
+    `cut(system, *arguments, moment, step)` calls `step()`, which lets the implementation take some
+    step, with the fault set to strike at the `moment`-th occasion (0: the first), and says whether it
+    struck.  The system is then one where the spec's fault struck before the step or after it; only
+    the variables in `aside`, what the environment remembers, may be still what they were.
+    """
+    return _marker((_INTERRUPTION, name, aside))
+
+
 def _marker(what: object) -> Callable[[F], F]:
     def mark(function: F) -> F:
         setattr(function, _MARK, what)
@@ -154,7 +183,14 @@ class Binding(Generic[S]):
     @classmethod
     def actions(cls) -> list[Bound]:
         """The bound actions, in the order of their methods; a name twice where it is bound twice."""
-        return [Bound(mark[0], name, mark[1]) for name, mark in _marks(cls) if isinstance(mark, tuple)]
+        marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
+        return [Bound(mark[0], name, mark[1]) for name, mark in marks if mark[0] != _INTERRUPTION]
+
+    @classmethod
+    def interruptions(cls) -> list[Interruption]:
+        """The faults that may strike in the middle of a step."""
+        marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
+        return [Interruption(m[1], name, m[2]) for name, m in marks if m[0] == _INTERRUPTION]
 
     @classmethod
     def marked(cls, what: str) -> str | None:

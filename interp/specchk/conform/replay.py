@@ -26,6 +26,7 @@ from specchk.conform.binding import (  # fmt: skip
     Binding,
     BindingError,
     Impossible,
+    Interruption,
     Mistake,
     OutsideSpec,
     Refused,
@@ -93,7 +94,8 @@ class Divergence:
     `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled
     one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
-    tell apart), `restored` (what was kept is no longer the state it was), `raised` (an exception).
+    tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
+    is not the state), `raised` (an exception).
     `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
     in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
     """
@@ -111,7 +113,10 @@ class Divergence:
 
 @dataclass(slots=True)
 class Tally:
-    """What was done, by action: steps taken, probes refused, probes with nothing to ask with."""
+    """What was done, by action: steps taken, probes refused, probes with nothing to ask with.
+
+    `compared` and `reopened` count states that were looked at, and systems that were opened again.
+    """
 
     taken: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
@@ -119,6 +124,19 @@ class Tally:
     left: dict[str, int] = field(default_factory=dict)
     """Successors that the spec allows and the implementation never chose."""
     compared: int = 0
+    struck: int = 0
+    """Faults that struck inside a step."""
+    reopened: int = 0
+
+    def add(self, other: Tally) -> None:
+        """What another worker did, as well."""
+        for mine, more in ((self.taken, other.taken), (self.refused, other.refused),
+                           (self.impossible, other.impossible), (self.left, other.left)):  # fmt: skip
+            for name, count in more.items():
+                self.count(mine, name, count)
+        self.compared += other.compared
+        self.reopened += other.reopened
+        self.struck += other.struck
 
     @staticmethod
     def count(table: dict[str, int], name: str, more: int = 1) -> None:
@@ -151,6 +169,8 @@ class Replayer(Generic[S]):
         self._project = getattr(binding, cls.marked("project") or "")
         self._keep = getattr(binding, cls.marked("snapshot") or "")
         self._back = getattr(binding, cls.marked("restore") or "")
+        again = cls.marked("reopen")
+        self._again = getattr(binding, again) if again is not None else None
         self._handlers = {one.action: getattr(binding, one.method) for one in cls.actions()}
         self.instances = tuple(self._all_instances())
         self.blind_to: tuple[str, ...] = ()
@@ -173,7 +193,7 @@ class Replayer(Generic[S]):
         empty = Trace(states[0], ())
         system = self.binding.start()
         found = self._state(system, Divergence("outside", empty, None, "", ""))
-        allowed = [state for state in states if self._same(state, found)]
+        allowed = [state for state in states if self.same(state, found)]
         if not allowed:
             reason = "the implementation does not start where the spec does"
             raise Diverged(Divergence("initial", empty, None, "", reason, states, found))
@@ -186,7 +206,7 @@ class Replayer(Generic[S]):
         blind = []
         for slot in self._slots:
             corrupted = (*found[:slot], ("corrupted",), *found[slot + 1 :])
-            if self._same(found, corrupted):
+            if self.same(found, corrupted):
                 blind.append(self.program.variables[slot].name)
         return tuple(blind)
 
@@ -194,10 +214,25 @@ class Replayer(Generic[S]):
         """What was kept at a place must still be in its state."""
         blank = Divergence("outside", place.trace(), None, "", "", ways=place.ways())
         found = self._state(self._back(place.kept), blank)
-        if not self._same(place.state, found):
+        if not self.same(place.state, found):
             reason = "what `restore` gives back is not in the state that was kept"
             states, ways = (place.state,), place.ways()
             raise Diverged(Divergence("restored", place.trace(), None, "", reason, states, found, ways))
+
+    def check_reopened(self, place: Place[S]) -> None:
+        """What is on disk must be in the same state, where the binding can open it again."""
+        if self._again is None:
+            return
+        states, ways = (place.state,), place.ways()
+        blank = Divergence("reopened", place.trace(), None, "", "", states, ways=ways)
+        try:
+            found = self._state(self._again(self._back(place.kept)), blank)
+        except FAILURES as error:  # the code under test is foreign; its failing is a finding
+            raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
+        self.tally.reopened += 1
+        if not self.same(place.state, found):
+            reason = "what a restart would find on disk is not the state"
+            raise Diverged(replace(blank, reason=reason, found=found))
 
     def inside(self, state: State) -> bool:
         """Whether the spec's constraints let a search go on here."""
@@ -253,7 +288,7 @@ class Replayer(Generic[S]):
         if not isinstance(answer, Accepted):
             raise Diverged(self._blame(place, instance, way, "refused", answer.reason, allowed))
         found = self._state(system, self._blame(place, instance, way, "outside", "", allowed))
-        matching = [state for state in allowed if self._same(state, found)]
+        matching = [state for state in allowed if self.same(state, found)]
         if not matching:
             reason = "the implementation is in a state to which the spec has no such step"
             raise Diverged(self._blame(place, instance, way, "state", reason, allowed, found))
@@ -262,8 +297,12 @@ class Replayer(Generic[S]):
         step = Step(instance.label.action, instance.label.args, matching[0])
         return Place(matching[0], self._keep(system), step, place, way)
 
-    def probe(self, place: Place[S], instance: Instance) -> None:
-        """Try a disabled instance in each way: it must be refused and change nothing."""
+    def probe(self, place: Place[S], instance: Instance) -> bool:
+        """Try a disabled instance in each way: it must be refused and change nothing.
+
+        True if the implementation was asked; False where the binding had nothing to ask it with.
+        """
+        was_asked = False
         for way in instance.ways:
             system = self._back(place.kept)
             answer = self._ask(system, place, instance, way)
@@ -273,10 +312,12 @@ class Replayer(Generic[S]):
                 Tally.count(self.tally.impossible, instance.label.action)
                 continue
             found = self._state(system, self._blame(place, instance, way, "outside", ""))
-            if not self._same(place.state, found):
+            if not self.same(place.state, found):
                 reason = f"a refused step changed the state (refused because: {answer.reason})"
                 raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
             Tally.count(self.tally.refused, instance.label.action)
+            was_asked = True
+        return was_asked
 
     def _accepted(self, system: S, place: Place[S], instance: Instance, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""
@@ -333,7 +374,8 @@ class Replayer(Generic[S]):
                 raise error.inside(variable.name) from None
         return tuple(found)
 
-    def _same(self, state: Sequence[object], found: Sequence[object]) -> bool:
+    def same(self, state: Sequence[object], found: Sequence[object]) -> bool:
+        """Whether two states agree in every observed variable."""
         return all(state[slot] == found[slot] for slot in self._slots)
 
     @staticmethod

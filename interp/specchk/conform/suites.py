@@ -3,6 +3,7 @@
 - `product`: breadth first through the spec's states, as the implementation reaches them: every
   edge once, every disabled instance of every state probed.  Divergences have shortest paths.
 - `walks`: at random, with a seed; the disabled instances of every state on the way are probed.
+- `classes`, `edges`: cases computed from the spec beforehand (`cover`), taken by `runner`.
 
 A suite that finds nothing says whether it could have: a comparison that does not notice a wrong
 value, a suite without steps or without probes is `vacuous`, which is no success.
@@ -16,10 +17,12 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from specchk.conform.cases import EffectClass
 from specchk.conform.replay import Diverged, Divergence, Instance, Place, Replayer, Tally
 from specchk.core.values import State
 
@@ -27,8 +30,34 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the cases of a suite have covered, by position in the suite's classes.
+
+    A class of refusals is `refused` where the implementation was asked and refused, `impossible` where
+    the binding had nothing to ask with in any place that was tried.
+    """
+
+    label: str
+    cases: int
+    classes: tuple[EffectClass, ...]
+    covered: frozenset[int]
+    probe_classes: tuple[EffectClass, ...]
+    refused: frozenset[int]
+    impossible: frozenset[int]
+
+    @property
+    def missed(self) -> tuple[EffectClass, ...]:
+        """The classes of steps that were reachable and not taken."""
+        return tuple(one for number, one in enumerate(self.classes) if number not in self.covered)
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """What a suite found; `complete` when it did all that it could have done."""
+    """What a suite found; `complete` when it did all that it could have done.
+
+    `failures` are the ids of the cases that diverged, each with its divergence; `divergence` is the
+    first of them.  `coverage` is of suites that are made of cases.
+    """
 
     suite: str
     divergence: Divergence | None
@@ -38,6 +67,8 @@ class Result:
     seconds: float
     vacuous: str = ""
     """Why the suite says nothing, whatever it found; empty where it says something."""
+    failures: tuple[tuple[str, Divergence], ...] = ()
+    coverage: Coverage | None = None
 
     @property
     def steps(self) -> int:
@@ -69,6 +100,19 @@ def run_walks(replayer: Replayer[Any], walks: Walks) -> Result:
     return _Walker(replayer, walks).run()
 
 
+def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
+    """What a suite that found nothing cannot have done, were it not broken itself; empty if it is sound."""
+    if blind_to:
+        return f"a wrong value of {', '.join(blind_to)} was not noticed"
+    if not tally.taken:
+        return "no step was taken"
+    if disabled and not tally.refused and not tally.impossible:
+        return f"none of {disabled} disabled instances was tried"
+    if tally.compared <= sum(tally.taken.values()):
+        return "not every step was followed by a comparison"
+    return ""
+
+
 class _Suite(Generic[S]):
     name = ""
 
@@ -89,7 +133,7 @@ class _Suite(Generic[S]):
         seconds = perf_counter() - begun
         complete = self.complete and divergence is None
         tally = self.replayer.tally
-        vacuous = "" if divergence is not None else self._vacuous(tally)
+        vacuous = "" if divergence is not None else why_vacuous(tally, self.replayer.blind_to, self.disabled)
         return Result(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
 
     def _probe(self, place: Place[S], disabled: list[Instance]) -> None:
@@ -98,18 +142,6 @@ class _Suite(Generic[S]):
         for instance in disabled:
             self.replayer.probe(place, instance)
         self.replayer.check_kept(place)
-
-    def _vacuous(self, tally: Tally) -> str:
-        """What a suite that found nothing cannot have done, were it not broken itself."""
-        if self.replayer.blind_to:
-            return f"a wrong value of {', '.join(self.replayer.blind_to)} was not noticed"
-        if not tally.taken:
-            return "no step was taken"
-        if self.disabled and not tally.refused and not tally.impossible:
-            return f"none of {self.disabled} disabled instances was tried"
-        if tally.compared <= sum(tally.taken.values()):
-            return "not every step was followed by a comparison"
-        return ""
 
     def go(self) -> None:
         """Take the suite's steps; raises `Diverged`."""

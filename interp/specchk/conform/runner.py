@@ -1,0 +1,261 @@
+"""Takes cases: each step of a path, everything that is forbidden on the way, and a comparison after each.
+
+A case that begins like the one before it goes on from where they part, by what was kept there; so the
+cases of a class cover, which are sorted, are taken as the tree that they are.  Cases can be spread
+over processes: each takes a slice and hands back what it counted.
+
+    probing  `all`      every disabled instance in every state on the way
+             `classes`  those that stand for a class of refusals
+             `none`     nothing (a suite of cases that probes nothing is vacuous)
+
+Invariants: a case's result does not depend on the cases before it; the first failing case is that of
+the lowest position, however many processes there were.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.cases import Case, CaseStep, Suite
+from specchk.conform.replay import Diverged, Divergence, Place, Replayer, Tally
+from specchk.conform.suites import Coverage, Result, why_vacuous
+from specchk.core.initial import initial_states
+from specchk.core.values import State
+
+S = TypeVar("S")
+Prefix = tuple[int, tuple[CaseStep, ...]]
+
+
+class StaleCase(Exception):
+    """A case that is no path of the spec: it was made for another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
+
+    case: Case
+    divergence: Divergence | None
+    taken: int
+
+
+@dataclass(slots=True)
+class Done:
+    """What a runner has done."""
+
+    cases: int = 0
+    disabled: int = 0
+    states: set[State] = field(default_factory=set)
+    covered: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    impossible: set[int] = field(default_factory=set)
+    failures: list[tuple[int, Divergence]] = field(default_factory=list)  # by the case's position
+    tally: Tally = field(default_factory=Tally)
+    blind_to: tuple[str, ...] = ()
+
+    def add(self, other: Done) -> None:
+        """What another worker has done, as well."""
+        self.cases += other.cases
+        self.disabled += other.disabled
+        self.states |= other.states
+        self.covered |= other.covered
+        self.refused |= other.refused
+        self.impossible |= other.impossible
+        self.failures += other.failures
+        self.tally.add(other.tally)
+        self.blind_to = self.blind_to or other.blind_to
+
+
+class Runner(Generic[S]):
+    """Takes cases of one suite with one replayer, best in the suite's order."""
+
+    def __init__(self, replayer: Replayer[S], suite: Suite, probing: str = "all") -> None:
+        self.replayer = replayer
+        self.suite = suite
+        self.probing = probing
+        self.done = Done(tally=replayer.tally)
+        self._initial = tuple(initial_states(replayer.program))
+        self._steps: tuple[CaseStep, ...] = ()  # along which there are places
+        self._places: list[Place[S]] = []
+        self._wanted = _probes_at(suite)
+
+    def run(self, case: Case) -> CaseResult:
+        """Take a case from its initial state, or from where the one before it began to differ."""
+        divergence = None
+        taken = 0
+        self.done.cases += 1
+        try:
+            taken = self._take(case)
+        except Diverged as diverged:
+            divergence = diverged.divergence
+        self.done.blind_to = self.done.blind_to or self.replayer.blind_to
+        return CaseResult(case, divergence, taken)
+
+    def _take(self, case: Case) -> int:
+        shared = self._shared(case)
+        del self._places[shared + 1 :]
+        self._steps = case.steps[:shared]
+        if not self._places:
+            place = self.replayer.begin()
+            if place.state != self._initial[case.start]:
+                return 0
+            self._arrive(place, case, 0)
+        for number in range(shared, len(case.steps)):
+            after = self._step(self._places[-1], case.steps[number])
+            if after is None:
+                return number
+            self.done.covered.update(case.classes[number])
+            self._steps = case.steps[: number + 1]
+            self._arrive(after, case, number + 1)
+        return len(case.steps)
+
+    def _shared(self, case: Case) -> int:
+        """How many steps lead along places that are known."""
+        if not self._places or self._places[0].state != self._initial[case.start]:
+            self._places.clear()
+            return 0
+        pairs = zip(case.steps, self._steps[: len(self._places) - 1], strict=False)
+        return next((n for n, (one, other) in enumerate(pairs) if one != other),
+                    min(len(case.steps), len(self._places) - 1))  # fmt: skip
+
+    def _step(self, place: Place[S], step: CaseStep) -> Place[S] | None:
+        """The place after a step; None where the implementation made another choice of the spec's."""
+        enabled, _ = self.replayer.options(place.state)
+        for instance, successors in enabled:
+            if (instance.label.action, instance.label.args) == (step.action, step.args):
+                wanted = sorted(successors)[step.choice]
+                reached = self.replayer.take(place, instance, successors)
+                return next((after for after in reached if after.state == wanted), None)
+        raise StaleCase(f"{step} is not enabled where case has it")
+
+    def _arrive(self, place: Place[S], case: Case, number: int) -> None:
+        """Look at a new place: that it can be gone back to and opened again, and what it forbids."""
+        self.replayer.check_kept(place)
+        self.replayer.check_reopened(place)
+        wanted = self._wanted.get((case.start, case.steps[:number]), {})
+        if self.probing == "all" or (self.probing == "classes" and wanted):
+            self._probe(place, wanted)
+        self.done.states.add(place.state)
+        self._places.append(place)
+
+    def _probe(self, place: Place[S], wanted: dict[tuple[str, tuple[str, ...]], list[int]]) -> None:
+        _, disabled = self.replayer.options(place.state)
+        for instance in disabled:
+            classes = wanted.get((instance.label.action, instance.label.args), [])
+            if classes or self.probing == "all":
+                self.done.disabled += 1
+                asked = self.replayer.probe(place, instance)
+                (self.done.refused if asked else self.done.impossible).update(classes)
+        self.replayer.check_kept(place)
+
+
+def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]]:
+    """The probes of a suite by the path that leads to their place."""
+    found: dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]] = {}
+    for probe in suite.probes:
+        case = suite.cases[probe.case]
+        at = found.setdefault((case.start, case.steps[: probe.step]), {})
+        at.setdefault((probe.action, probe.args), []).append(probe.of)
+    return found
+
+
+def run_case(replayer: Replayer[Any], suite: Suite, case: Case, probing: str = "all") -> CaseResult:
+    """Take one case."""
+    return Runner(replayer, suite, probing).run(case)
+
+
+def run_suite(
+    replayer: Replayer[Any], suite: Suite, *, cases: Sequence[Case] | None = None,
+    keep_going: bool = False, workers: int = 1, probing: str = "all",
+) -> Result:  # fmt: skip
+    """Take all cases of a suite, or some, up to the first that fails or (`keep_going`) all of them.
+
+    With `workers` 0 on every core.
+    """
+    begun = perf_counter()
+    chosen = suite.cases if cases is None else cases
+    wanted = min(workers or os.cpu_count() or 1, max(1, len(chosen)))
+    if wanted > 1 and threading.active_count() == 1:  # a process with threads must not be forked
+        done = _on_processes(replayer, suite, chosen, wanted, (keep_going, probing))
+    else:
+        done = _slice(replayer, suite, list(enumerate(chosen)), keep_going, probing)
+    return _result(suite, chosen, done, perf_counter() - begun)
+
+
+def _slice(
+    replayer: Replayer[Any], suite: Suite, cases: Sequence[tuple[int, Case]], keep_going: bool, probing: str
+) -> Done:
+    runner = Runner(replayer, suite, probing)
+    for position, case in cases:
+        divergence = runner.run(case).divergence
+        if divergence is not None:
+            runner.done.failures.append((position, divergence))
+            if not keep_going:
+                break
+    return runner.done
+
+
+def _on_processes(
+    replayer: Replayer[Any], suite: Suite, cases: Sequence[Case], workers: int, how: tuple[bool, str]
+) -> Done:
+    context = multiprocessing.get_context("fork")  # a binding need not be picklable, only what was found
+    numbered = list(enumerate(cases))
+    size = -(-len(numbered) // workers)
+    running = []
+    for first in range(0, len(numbered), size):
+        ours, theirs = context.Pipe(duplex=False)
+        todo = numbered[first : first + size]
+        process = context.Process(target=_work, args=(theirs, replayer, suite, todo, how))
+        process.start()
+        theirs.close()
+        running.append((process, ours))
+    done = Done()
+    for process, ours in running:
+        try:
+            found = ours.recv()
+        except EOFError:
+            found = None
+        process.join()
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
+            raise RuntimeError(f"a worker ended with {process.exitcode} before its cases were done")
+        done.add(found)
+    return done
+
+
+def _work(
+    to: Connection, replayer: Replayer[Any], suite: Suite, cases: Sequence[tuple[int, Case]],
+    how: tuple[bool, str],
+) -> None:  # fmt: skip
+    """A worker's life: its slice, then what it did, or what went wrong in the harness."""
+    try:
+        found: Done | Exception = _slice(replayer, suite, cases, *how)
+    except Exception as error:
+        found = error
+    to.send(found)
+    to.close()
+
+
+def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> Result:
+    failures = [(cases[at].id, found) for at, found in sorted(done.failures, key=lambda one: one[0])]
+    divergence = failures[0][1] if failures else None
+    coverage = Coverage(
+        suite.label, done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
+        frozenset(done.refused), frozenset(done.impossible - done.refused),
+    )  # fmt: skip
+    complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
+    vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
+    if not divergence and not vacuous and not done.disabled:
+        vacuous = "nothing that is forbidden was tried"
+    return Result(
+        suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous, tuple(failures),
+        coverage,
+    )  # fmt: skip
