@@ -14,7 +14,8 @@ from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
-from specchk.cli.traces import from_file, from_scenario, is_trace_file
+from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
+from specchk.conform.divergence import drawn
 from specchk.core.graph import StateGraph, TooManyStates, enabling, state_graph
 from specchk.core.instantiate import Instance
 from specchk.core.search import Options
@@ -50,11 +51,16 @@ def command(
 ) -> None:  # fmt: skip
     """Draw the counterexample of the spec FILE: a lane for each replica, time downwards.
 
-    FILE may also be a trace: what `run --json` printed, or an ITF file.  Its steps are checked first.
+    FILE may also be a trace: what `run --json` or `conform --json` printed, or an ITF file.  Its steps
+    are checked first.
     """
     title = ""
+    table = parse_overrides(overrides)
+    if is_trace_file(file) and (diverged := divergence_from_file(file, model, table)) is not None:
+        _draw_lanes(drawn(*diverged), output)
+        sys.exit(Exit.OK)
     if is_trace_file(file):
-        instance, trace, violation = from_file(file, model, parse_overrides(overrides))
+        instance, trace, violation = from_file(file, model, table)
     elif scenario is not None:
         instance, trace, violation = from_scenario(file, scenario)
         title = f"scenario {scenario}"
@@ -106,8 +112,8 @@ def _chosen(outcome: Outcome, witness: str | None) -> tuple[Trace, Violation | N
     raise click.ClickException("there is no counterexample to draw; --witness draws how a witness is reached")
 
 
-def _draw_lanes(drawn: Picture, output: str | None) -> None:
+def _draw_lanes(lanes: Picture, output: str | None) -> None:
     if output is None:
-        echo(text(drawn))
+        echo(text(lanes))
         return
-    write_picture(drawn, Path(output))
+    write_picture(lanes, Path(output))

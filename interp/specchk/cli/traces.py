@@ -1,16 +1,19 @@
-"""Traces that commands get from elsewhere: a file of an earlier run, or a scenario of the spec."""
+"""Traces that commands get from elsewhere: a file of an earlier run or suite, a scenario of the spec."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from specchk.cli.common import load, rejections
+from specchk.conform.divergence import SCHEMA, read
+from specchk.conform.replay import Divergence
 from specchk.core.instantiate import Instance, instantiate
 from specchk.core.scenario import run_scenario
 from specchk.core.verdict import Trace, Violation
@@ -29,12 +32,44 @@ def is_trace_file(file: str) -> bool:
 
 def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Drawn:
     """The trace of a file, every step of it checked; a clear word where it is no behaviour."""
+    with _readable(file):
+        found = trace_file(_json(file))
+        instance, trace = _followed(found, file, model, overrides)
+        return instance, trace, Walker(instance).violation(trace, found.property)
+
+
+def divergence_from_file(
+    file: str, model: str | None, overrides: Mapping[str, str]
+) -> tuple[Instance, Divergence] | None:
+    """The divergence that `conform --json` printed, its path checked; None for another file."""
+    with _readable(file):
+        found = _json(file)
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            return None
+        told = found.get("divergence")
+        if not isinstance(told, dict):
+            raise Unreadable("it has no divergence: the implementation conforms")
+        instance, trace = _followed(trace_file({**found, "trace": told.get("trace")}), file, model, overrides)
+        return instance, read(instance.program, trace, told)
+
+
+def _followed(
+    found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]
+) -> tuple[Instance, Trace]:
+    with rejections():
+        instance = _instance(found, file, model, overrides)
+    return instance, Walker(instance).follow(found.read(instance.program), found.labels)
+
+
+def _json(file: str) -> Any:
+    return json.loads(Path(file).read_text(encoding="utf-8"))
+
+
+@contextmanager
+def _readable(file: str) -> Iterator[None]:
+    """Clear words for a file that is not there, no JSON text, no trace, or no behaviour."""
     try:
-        found = trace_file(json.loads(Path(file).read_text(encoding="utf-8")))
-        with rejections():
-            instance = _instance(found, file, model, overrides)
-        walker = Walker(instance)
-        trace = walker.follow(found.read(instance.program), found.labels)
+        yield
     except OSError as error:
         raise click.FileError(file, hint=error.strerror or str(error)) from None
     except (ValueError, RecursionError):
@@ -43,7 +78,6 @@ def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Dra
         raise click.ClickException(f"{file}: {error}") from None
     except NoSuchPath as error:
         raise click.ClickException(f"{file} is not a behaviour of the spec: {error}") from None
-    return instance, trace, walker.violation(trace, found.property)
 
 
 def _instance(found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:

@@ -28,6 +28,7 @@ from specchk.report.itf import trace_itf
 from specchk.report.json import state_json, trace_json, value_json
 from specchk.report.read import Unreadable, value_from_json
 
+SCHEMA = "specchk.conform/1"  # of a report, which has the divergence as its member
 MOST_PLACES = 8  # listed at the end; all are in the last row
 WORDS = MappingProxyType({
     "initial": "the implementation starts in another state",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from specchk.conform.binding import Binding
-from specchk.conform.divergence import WORDS, drawn
+from specchk.conform.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.divergence import as_json as divergence_json
 from specchk.conform.suites import Result
 from specchk.core.instantiate import Instance
@@ -89,7 +89,7 @@ def as_json(about: About, result: Result, exit_code: int) -> dict[str, object]:
     """The report as one JSON object."""
     program = about.instance.program
     return {
-        "schema": "specchk.conform/1",
+        "schema": SCHEMA,
         "verdict": verdict(result).replace(" ", "_"),
         "spec": program.path,
         "model": program.model,
