@@ -10,13 +10,17 @@ oracles, which cut unsynced bytes, look after them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from types import MappingProxyType
 
 from binding import BROKER_RULES, ReplogBinding
 from replog.core.protocol import CURRENT
+from replog.sim.disk import CrashedError
+from replog.sim.storage import StorageError
 from replog.sim.stored import KEY, StoreStorage
 from replog_cluster import Cluster, Rules, new_cluster
-from specchk.conform.binding import BindingError, Mistake, project
+from specchk.conform.binding import Answer, BindingError, Mistake, interruption, project
 from specchk.ir.program import Program
 
 
@@ -24,6 +28,10 @@ class FilesStorage(StoreStorage):
     """A disk with a Kafka log directory, and its HW checkpoint to be seen."""
 
     __slots__ = ()
+
+    def open(self) -> None:
+        """Open the files, which a copy does at its first use."""
+        self._opened()
 
     @property
     def hw_checkpoint(self) -> int:
@@ -49,10 +57,28 @@ class FilesBinding(ReplogBinding):
     def start(self) -> Cluster:
         """Return a new cluster on empty disks."""
         leader = self.id(self.constants["first_leader"])
-        rules = Rules(
-            len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT, FilesStorage
-        )
+        rules = Rules(len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT, FilesStorage)
         return new_cluster(rules)
+
+    @interruption("crash", aside=("committed", "acked"))
+    def dies(self, cluster: Cluster, broker: str, moment: int, step: Callable[[], Answer]) -> bool:
+        """Take a step in which a broker's machine dies in its `moment`-th change of its disk.
+
+        What clients have seen of that step is aside: nothing yet, though the spec has it seen at once.
+        """
+        number = self.id(broker)
+        disk = cluster.nodes[number].storage
+        assert isinstance(disk, FilesStorage)
+        if cluster.state(number) is None:
+            return False
+        disk.open()
+        disk.fs.faults.crash_in = moment
+        with suppress(StorageError, CrashedError):
+            step()
+        if not disk.fs.is_dead:
+            return False
+        self.crash(cluster, broker)
+        return True
 
     @project
     def seen(self, cluster: Cluster) -> dict[str, object]:

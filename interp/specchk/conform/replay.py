@@ -297,6 +297,17 @@ class Replayer(Generic[S]):
         step = Step(instance.label.action, instance.label.args, matching[0])
         return Place(matching[0], self._keep(system), step, place, way)
 
+    def cut_short(
+        self, place: Place[S], instance: Instance, way: str, fault: Interruption, by: Instance, moment: int
+    ) -> Found | None:
+        """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
+        system = self._back(place.kept)
+        cut = getattr(self.binding, fault.method)
+        if not cut(system, *by.plain, moment, lambda: self._ask(system, place, instance, way)):
+            return None
+        self.tally.struck += 1
+        return self._state(system, self._blame(place, by, way, "outside", f"inside {instance.label}"))
+
     def probe(self, place: Place[S], instance: Instance) -> bool:
         """Try a disabled instance in each way: it must be refused and change nothing.
 
