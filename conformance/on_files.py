@@ -18,29 +18,10 @@ from binding import BROKER_RULES, ReplogBinding
 from replog.core.protocol import CURRENT
 from replog.sim.disk import CrashedError
 from replog.sim.storage import StorageError
-from replog.sim.stored import KEY, StoreStorage
+from replog.sim.stored import StoreStorage
 from replog_cluster import Cluster, Rules, new_cluster
 from specchk.conform.binding import Answer, BindingError, Mistake, interruption, project
 from specchk.ir.program import Program
-
-
-class FilesStorage(StoreStorage):
-    """A disk with a Kafka log directory, and its HW checkpoint to be seen."""
-
-    __slots__ = ()
-
-    def open(self) -> None:
-        """Open the files, which a copy does at its first use."""
-        self._opened()
-
-    @property
-    def hw_checkpoint(self) -> int:
-        """Return the HW in replication-offset-checkpoint, or 0."""
-        return self._opened().high_watermarks.get(KEY, 0)
-
-    def copy(self) -> FilesStorage:
-        """Return a copy that opens its files anew."""
-        return self.onto(FilesStorage())
 
 
 class FilesBinding(ReplogBinding):
@@ -57,7 +38,7 @@ class FilesBinding(ReplogBinding):
     def start(self) -> Cluster:
         """Return a new cluster on empty disks."""
         leader = self.id(self.constants["first_leader"])
-        rules = Rules(len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT, FilesStorage)
+        rules = Rules(len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT, StoreStorage)
         return new_cluster(rules)
 
     @interruption("crash", aside=("committed", "acked"))
@@ -68,7 +49,7 @@ class FilesBinding(ReplogBinding):
         """
         number = self.id(broker)
         disk = cluster.nodes[number].storage
-        assert isinstance(disk, FilesStorage)
+        assert isinstance(disk, StoreStorage)
         if cluster.state(number) is None:
             return False
         disk.open()

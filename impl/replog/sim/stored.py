@@ -32,6 +32,7 @@ from replog.sim.storage import Chooser, Recovered, StorageError
 from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
 from replog.store.errors import StoreError
+from replog.store.fs import Fs
 from replog.store.partition import PartitionLog
 from replog.store.records import Producer, Record, decode_batch, encode_batch
 
@@ -43,22 +44,21 @@ CONFIG = LogConfig(segment_bytes=4_096, index_interval_bytes=512)
 T = TypeVar("T")
 
 
-class StoreStorage:
-    """One simulated machine's disk with a Kafka log directory on it."""
+class FileStorage:
+    """A Kafka log directory with one partition, driven by the protocol's disk effects, on any file system."""
 
-    __slots__ = ("_directory", "_end", "_flushed", "fs")
+    __slots__ = ("_directory", "_fs", "_path")
 
-    def __init__(self, fs: SimFs | None = None) -> None:
-        self.fs = SimFs() if fs is None else fs
+    def __init__(self, fs: Fs, path: str = DIRECTORY) -> None:
+        self._fs = fs
+        self._path = path
         self._directory: LogDirectory | None = None
-        self._end = 0
-        self._flushed = 0
 
     def recover(self) -> Recovered:
         """Open the directory as a starting broker does, and decode the log."""
 
         def read() -> Recovered:
-            directory = LogDirectory.open(self.fs, DIRECTORY, CONFIG)
+            directory = LogDirectory.open(self._fs, self._path, CONFIG)
             self._directory = directory
             log = directory.log(*KEY)
             hw = directory.high_watermarks.get(KEY, 0)
@@ -93,11 +93,63 @@ class StoreStorage:
             case _:
                 raise AssertionError(f"{effect} is no disk effect")
 
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW in replication-offset-checkpoint; 0 if there is none."""
+        return self._opened().high_watermarks.get(KEY, 0)
+
     def close(self, broker_epoch: int) -> None:
         """Shut the directory down cleanly."""
         directory = self._opened()
         self._guard(lambda: directory.shut_down({}, broker_epoch))
-        self._forget()
+        self._directory = None
+
+    def flush(self) -> None:
+        """Sync the log."""
+        if self._directory is not None:
+            self._guard(self._log().flush)
+
+    def flushed(self) -> int:
+        """Return the durable end."""
+        return self._log().flushed
+
+    def end(self) -> int:
+        """Return the log end."""
+        return self._log().log_end
+
+    def abandon(self) -> None:
+        """Let go of the files as the death of the process would."""
+        if self._directory is not None:
+            with suppress(CrashedError, OSError, StoreError):
+                self._directory.abandon()
+            self._directory = None
+
+    def _log(self) -> PartitionLog:
+        return self._opened().log(*KEY)
+
+    def _opened(self) -> LogDirectory:
+        if self._directory is None:
+            self._directory = LogDirectory.open(self._fs, self._path, CONFIG)
+        return self._directory
+
+    def _guard(self, action: Callable[[], T]) -> T:
+        """Run a store call; any failure is the disk's."""
+        try:
+            return action()
+        except (StoreError, CrashedError) as error:
+            raise StorageError(str(error) or type(error).__name__) from error
+
+
+class StoreStorage(FileStorage):
+    """One simulated machine's disk with a Kafka log directory on it."""
+
+    __slots__ = ("_end", "_flushed", "fs")
+
+    def __init__(self, fs: SimFs | None = None) -> None:
+        self.fs = SimFs() if fs is None else fs
+        super().__init__(self.fs)
+        self._end = 0
+        self._flushed = 0
 
     def crash(self) -> None:
         """Kill the process; the page cache stays."""
@@ -110,18 +162,17 @@ class StoreStorage:
         self.fs.power_loss(choose)
         self._end = self._flushed = self.copy().recover().log.leo
 
-    def flush(self) -> None:
-        """Sync the log."""
-        if self._directory is not None:
-            self._guard(self._log().flush)
-
     def flushed(self) -> int:
         """Return the durable end; of a process that has died, the one it knew of."""
-        return self._flushed if self._directory is None else self._log().flushed
+        return self._flushed if self._directory is None else super().flushed()
 
     def end(self) -> int:
         """Return the log end; of a process that has died, the one its files have."""
-        return self._end if self._directory is None else self._log().log_end
+        return self._end if self._directory is None else super().end()
+
+    def open(self) -> None:
+        """Open the files, which a copy does at its first use."""
+        self._opened()
 
     def arm(self, occasion: int, kind: int) -> None:
         """Arm one disk fault: an fsync that fails, a write that fails, or a disk that is full from now on."""
@@ -143,24 +194,18 @@ class StoreStorage:
 
     def copy(self) -> StoreStorage:
         """Copy the disk; the copy opens its files anew, without this one's armed faults."""
-        return self.onto(StoreStorage())
-
-    def onto(self, twin: T) -> T:
-        """Make another storage, without a disk so far, a copy of this one."""
-        assert isinstance(twin, StoreStorage)
+        twin = StoreStorage()
         twin.fs.restore(self.fs.snapshot())
         twin.fs.process_crash()
         twin.fs.faults = Faults()
         twin._end, twin._flushed = self.end(), self.flushed()
         return twin
 
-    def _log(self) -> PartitionLog:
-        return self._opened().log(*KEY)
-
-    def _opened(self) -> LogDirectory:
-        if self._directory is None:
-            self._directory = LogDirectory.open(self.fs, DIRECTORY, CONFIG)
-        return self._directory
+    def close(self, broker_epoch: int) -> None:
+        """Shut the directory down cleanly, remembering its ends."""
+        directory = self._opened()
+        self._guard(lambda: directory.shut_down({}, broker_epoch))
+        self._forget()
 
     def _forget(self) -> None:
         """Let go of the process's view, remembering its ends."""
@@ -168,16 +213,7 @@ class StoreStorage:
             log = self._directory.logs.get(KEY)
             if log is not None:
                 self._end, self._flushed = log.log_end, log.flushed
-            with suppress(CrashedError, OSError, StoreError):
-                self._directory.abandon()
-            self._directory = None
-
-    def _guard(self, action: Callable[[], T]) -> T:
-        """Run a store call; any failure is the disk's."""
-        try:
-            return action()
-        except (StoreError, CrashedError) as error:
-            raise StorageError(str(error) or type(error).__name__) from error
+        self.abandon()
 
 
 def encode(batch: Batch) -> bytes:

@@ -13,6 +13,7 @@ States are explored breadth first, as by `product`; at most `limit` of them are 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -104,25 +105,25 @@ class _Faults(Generic[S]):
         while (found := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
             if not self._is_allowed(found, allowed, around, self.aside[fault.action]):
                 blame = self._blame(place, instance, striking, moment)
-                raise Diverged(Divergence(*blame, allowed, found, place.ways()))
+                raise Diverged(replace(blame, expected=allowed, found=found))
             moment += 1
 
     def _is_allowed(
         self, found: Found, allowed: tuple[State, ...], around: tuple[State, ...], aside: frozenset[int]
     ) -> bool:
         for state in allowed:
-            wanted = list(state)
+            wanted: list[object] = list(state)
             for slot in aside:
                 if any(found[slot] == other[slot] for other in around):
                     wanted[slot] = found[slot]
-            if self.replayer.same(tuple(wanted), found):
+            if self.replayer.same(wanted, found):
                 return True
         return False
 
-    def _blame(self, place: Place[S], taken: Instance, by: Instance, moment: int) -> tuple[Any, ...]:
-        step = Step(by.label.action, by.label.args, ())
+    def _blame(self, place: Place[S], taken: Instance, by: Instance, moment: int) -> Divergence:
         reason = (
             f"{by.label} struck inside {taken.label}, at its moment {moment}, and left a state that the "
             "spec reaches neither with the fault before that step nor with the fault after it"
         )
-        return "fault", place.trace(), step, "", reason
+        step = Step(by.label.action, by.label.args, ())
+        return Divergence("fault", place.trace(), step, "", reason, ways=place.ways())
