@@ -1,0 +1,206 @@
+"""Bounded model checking: every behaviour of up to K steps, over unbounded offsets, shortest first.
+
+One solver holds the steps from an initial state; each level adds one and asks for a state that
+breaks something.  What is found is decoded, replayed by the reference interpreter, and blamed by it.
+Source: Biere, Cimatti, Clarke, Zhu, "Symbolic model checking without BDDs" (1999).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from specchk.core.budget import Budget, Meter
+from specchk.core.properties import answer
+from specchk.core.replay import ReplayFailed
+from specchk.core.values import State
+from specchk.core.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
+from specchk.ir.program import Program
+from specchk.symbolic.encode_bools import Truth, conj, disj, negation
+from specchk.symbolic.encode_program import State as Open
+from specchk.symbolic.encode_program import System, step
+from specchk.symbolic.encode_replay import Replay
+from specchk.symbolic.encode_states import Reading
+from specchk.symbolic.encode_steps import Instance
+
+QUERY_SECONDS = 60.0
+
+
+class Unrolling:
+    """The behaviours of a program of exactly `len(states) - 1` steps; `ask` looks for one."""
+
+    def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
+        self.program = program
+        self.system = System(program)
+        self.solver = z3.Solver()
+        self.solver.set("timeout", int(query_seconds * 1000))
+        self.states: list[Open] = [self.system.state(0)]
+        self.found: list[Instance] = []  # the steps out of the last state
+        self.queries = 0
+        self.seconds_solver = 0.0
+        self._facts = 0
+        self._add(self.system.initial(self.states[0]))
+        self._enter()
+
+    def _add(self, facts: list[Truth]) -> None:
+        fresh = self.system.fresh.facts
+        self.solver.add(
+            [z3.BoolVal(fact) if isinstance(fact, bool) else fact for fact in (*facts, *fresh[self._facts :])]
+        )
+        self._facts = len(fresh)
+
+    def _enter(self) -> None:
+        self.found = self.system.instances(self.states[-1], f"t{len(self.states)}.")
+
+    def extend(self) -> None:
+        """One step more; steps go on from states that satisfy the constraints."""
+        self.states.append(self.system.state(len(self.states)))
+        inside = self.system.constrained(self.states[-2])
+        self._add([*inside, step(self.found, self.states[-1])])
+        self._enter()
+
+    def wrong(self) -> Truth:
+        """That an invariant is not satisfied by the last state, a step invariant not by the step to it."""
+        last = self.states[-1]
+        goals = [self.system.holds(prop, last) for prop in self.program.invariants]
+        if len(self.states) > 1:
+            before = self.states[-2]
+            goals += [self.system.holds(prop, before, last) for prop in self.program.step_invariants]
+        return disj([negation(conj(parts)) for parts in goals])
+
+    def undefined(self) -> Truth:
+        """That some action has no meaning in the last state."""
+        inside = conj(self.system.constrained(self.states[-1]))
+        return conj([inside, disj([fault.when for found in self.found for fault in found.faults])])
+
+    def stuck(self) -> Truth:
+        """That no action is enabled and `deadlock ok` does not allow it."""
+        ways = [outcome.guard for found in self.found for outcome in found.outcomes]
+        allowed = self.program.deadlock_ok
+        fine = conj(self.system.holds(allowed, self.states[-1])) if allowed is not None else False
+        inside = conj(self.system.constrained(self.states[-1]))
+        return conj([inside, negation(disj(ways)), negation(fine)])
+
+    def ask(self, goal: Truth) -> tuple[State, ...] | str | None:
+        """A path whose last state satisfies the goal, a reason why that is not known, or None."""
+        if goal is False:
+            return None
+        self.solver.push()
+        if goal is not True:
+            self.solver.add(goal)
+        started = time.monotonic()
+        result = self.solver.check()
+        found: tuple[State, ...] | str | None = None
+        if result == z3.sat:
+            found = self._path(self._smallest())
+        elif result == z3.unknown:
+            found = str(self.solver.reason_unknown())
+        self.seconds_solver += time.monotonic() - started
+        self.queries += 1
+        self.solver.pop()
+        return found
+
+    def _smallest(self) -> Any:
+        """A model whose offsets are small, where a few tries find one."""
+        model = self.solver.model()
+        most = max(
+            (model.eval(offset, model_completion=True).as_long() for offset in self.system.fresh.offsets),
+            default=0,
+        )
+        end = 1
+        while end < most:
+            self.solver.push()
+            self.solver.add([offset <= end for offset in self.system.fresh.offsets])
+            result = self.solver.check()
+            if result == z3.sat:
+                model = self.solver.model()
+            self.solver.pop()
+            if result == z3.sat:
+                break
+            end *= 2
+        return model
+
+    def _path(self, model: Any) -> tuple[State, ...]:
+        reading = Reading(model)
+        kinds = [variable.type for variable in self.program.variables]
+        return tuple([
+            tuple([reading.value(tree, kind) for tree, kind in zip(state, kinds, strict=True)])
+            for state in self.states
+        ])  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Run:
+    program: Program
+    depth: int
+    meter: Meter
+    unrolling: Unrolling
+    reached: dict[str, Trace] = field(default_factory=dict)
+
+    def run(self) -> Verdict:
+        for steps in range(self.depth + 1):
+            if steps:
+                self.unrolling.extend()
+            verdict = self._level()
+            if verdict is not None:
+                return verdict
+            limit = self.meter.exceeded(0)
+            if limit is not None:
+                return Inconclusive(f"{limit} after {steps} steps", budget=True)
+        return Inconclusive(f"no violation within {self.depth} steps, which is no proof", budget=True)
+
+    def _level(self) -> Verdict | None:
+        """What the behaviours of one length say."""
+        open_ = self.unrolling
+        for goal, kind in ((open_.wrong(), ""), (open_.undefined(), ""), (open_.stuck(), "deadlock")):
+            found = open_.ask(goal)
+            if isinstance(found, str):
+                return Inconclusive(
+                    f"the solver gave up at step {len(open_.states) - 1}: {found}", budget=False
+                )
+            if found is not None:
+                return Violated(self._violations(found, kind))
+        return self._witnesses()
+
+    def _violations(self, path: tuple[State, ...], kind: str) -> tuple[Violation, ...]:
+        replay = Replay(self.program, path)
+        trace = replay.trace(path)
+        if kind:
+            return (Violation(kind, kind, trace),)
+        failed = replay.failed(trace)
+        if not failed:
+            raise ReplayFailed("nothing fails at the end of a path that the solver found to be wrong")
+        return tuple([Violation(what, name, trace, blame) for what, name, blame in failed])
+
+    def _witnesses(self) -> Verdict | None:
+        for prop in self.program.witnesses:
+            if prop.name in self.reached:
+                continue
+            parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
+            found = self.unrolling.ask(conj(parts))
+            if isinstance(found, tuple):
+                replay = Replay(self.program, found)
+                trace = replay.trace(found)
+                env = replay.properties.environment(trace.last)
+                test = next(test for p, test in replay.properties.witnesses if p.name == prop.name)
+                if not answer(prop, test, env):
+                    raise ReplayFailed(f"`{prop.name}` is not true where the solver found it to be")
+                self.reached[prop.name] = trace
+        return None
+
+
+def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
+    """Look for a violation in at most `depth` steps; finding none is no proof, and is not called one.
+
+    Raises `Unencodable` where the program has something that has no encoding.
+    """
+    meter = Meter(budget)
+    run = _Run(program, depth, meter, Unrolling(program, query_seconds))
+    verdict = run.run()
+    states = run.unrolling.states
+    statistics = Statistics(distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds)
+    reached = tuple(run.reached.items())
+    return Outcome(program, "symbolic", verdict, statistics, (0,) * len(program.points), witnesses=reached)

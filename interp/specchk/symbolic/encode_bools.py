@@ -1,0 +1,109 @@
+"""Truth values that are decided as long as they can be: a Python bool, or a Z3 term.
+
+Every rule folds what is decided, so that a term is made only of what a state leaves open; an
+encoding of a concrete state is concrete.  Nothing here asks the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import z3
+
+Truth = Any  # bool | z3.BoolRef; z3 has no types
+
+
+def conj(parts: Iterable[Truth]) -> Truth:
+    """All of them."""
+    kept: list[Any] = []
+    for part in parts:
+        if part is False:
+            return False
+        if part is not True:
+            kept.append(part)
+    return True if not kept else kept[0] if len(kept) == 1 else z3.And(kept)
+
+
+def disj(parts: Iterable[Truth]) -> Truth:
+    """Some of them."""
+    kept: list[Any] = []
+    for part in parts:
+        if part is True:
+            return True
+        if part is not False:
+            kept.append(part)
+    return False if not kept else kept[0] if len(kept) == 1 else z3.Or(kept)
+
+
+def both(a: Truth, b: Truth) -> Truth:
+    """`a and b`."""
+    if a is False or b is False:
+        return False
+    if a is True:
+        return b
+    return a if b is True or a.eq(b) else z3.And(a, b)
+
+
+def negation(a: Truth) -> Truth:
+    """`not a`."""
+    if isinstance(a, bool):
+        return not a
+    return a.arg(0) if z3.is_not(a) else z3.Not(a)
+
+
+def implies(a: Truth, b: Truth) -> Truth:
+    """`a implies b`."""
+    return disj((negation(a), b))
+
+
+def iff(a: Truth, b: Truth) -> Truth:
+    """Whether both are the same."""
+    if isinstance(a, bool):
+        return b if a else negation(b)
+    if isinstance(b, bool):
+        return a if b else negation(a)
+    return True if a.eq(b) else a == b
+
+
+def choice(condition: Truth, then: Truth, orelse: Truth) -> Truth:
+    """`then` where the condition holds, else `orelse`."""
+    if isinstance(condition, bool):
+        return then if condition else orelse
+    if then is orelse or (not isinstance(then, bool) and not isinstance(orelse, bool) and then.eq(orelse)):
+        return then
+    if then is True:
+        return disj((condition, orelse))
+    if then is False:
+        return both(negation(condition), orelse)
+    if orelse is True:
+        return disj((negation(condition), then))
+    if orelse is False:
+        return both(condition, then)
+    return z3.If(condition, then, orelse)
+
+
+def conjuncts(a: Truth) -> list[Any]:
+    """The parts of a conjunction, however nested; `a implies (b and c)` counts as two."""
+    if a is True:
+        return []
+    if isinstance(a, bool):
+        return [a]
+    found: list[Any] = []
+    todo = [a]
+    while todo:
+        part = todo.pop()
+        if z3.is_and(part):
+            todo.extend(reversed(part.children()))
+        elif z3.is_or(part) and sum(map(z3.is_and, part.children())) == 1:
+            todo.extend(reversed(_distributed(part)))
+        else:
+            found.append(part)
+    return found
+
+
+def _distributed(part: Any) -> list[Any]:
+    """`x or (b and c)` as `x or b`, `x or c`."""
+    inner = next(child for child in part.children() if z3.is_and(child))
+    rest = [child for child in part.children() if not z3.is_and(child)]
+    return [z3.Or([*rest, one]) for one in inner.children()]

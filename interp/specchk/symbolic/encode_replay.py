@@ -1,0 +1,95 @@
+"""Paths out of models, taken by the reference interpreter before anyone sees them.
+
+Offsets found by the solver may lie above the model's horizon, so the path is taken in the same
+program with a higher one.  A path that cannot be taken is a bug of the encoding: `ReplayFailed`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from specchk.core.properties import Properties
+from specchk.core.replay import ReplayFailed, quiet_steps_to
+from specchk.core.step import Faulty, Stepper
+from specchk.core.values import State
+from specchk.core.verdict import Blame, Step, Trace
+from specchk.ir.program import Program
+from specchk.ir.types import Int
+
+T = TypeVar("T")
+
+
+def raised(program: Program, states: Sequence[State]) -> Program:
+    """The program with horizons high enough for the numbers in some states and one step more."""
+    most = max((number for state in states for number in _numbers(state)), default=0)
+    return _with_horizon(program, most + 1)
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _numbers(part)
+    else:
+        yield value
+
+
+def _with_horizon(found: T, high: int) -> T:
+    """A copy in which every `nat upto` ends at `high` at least; equal parts stay the same objects."""
+    changed: Any = found
+    if isinstance(found, Int):
+        changed = replace(found, high=max(found.high, high)) if found.horizon else found
+    elif isinstance(found, tuple):
+        parts = tuple([_with_horizon(part, high) for part in found])
+        if any(a is not b for a, b in zip(parts, found, strict=True)):
+            changed = parts
+    elif (
+        is_dataclass(found)
+        and not isinstance(found, type)
+        and type(found).__module__.startswith("specchk.ir")
+    ):
+        parts_ = {f.name: _with_horizon(getattr(found, f.name), high) for f in fields(found)}
+        if any(part is not getattr(found, name) for name, part in parts_.items()):
+            changed = replace(found, **parts_)
+    result: T = changed
+    return result
+
+
+class Replay:
+    """Takes paths in a program."""
+
+    def __init__(self, program: Program, states: Sequence[State]) -> None:
+        self.program = raised(program, states)
+        self.stepper = Stepper(self.program)
+        self.properties = Properties(self.program, self.stepper)
+
+    def trace(self, states: Sequence[State]) -> Trace:
+        """The trace along the states, actions filled in; it need not start in an initial state."""
+        steps: list[Step] = []
+        for before, after in itertools.pairwise(states):
+            found = quiet_steps_to(self.program, self.stepper, before, after, None)
+            if not found:
+                raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the path to the next")
+            steps.append(found[0])
+        return Trace(states[0], tuple(steps))
+
+    def failed(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
+        """What fails at the end of a trace: kind, name and blame; a step out of the end counts."""
+        before = trace.states[-2] if trace.steps else None
+        env = self.properties.environment(trace.last)
+        found = [(kind, p.name, b) for p, kind, b in self.properties.failed(env, self.properties.invariants)]
+        if before is not None:
+            env = self.properties.environment(before, trace.last)
+            rows = self.properties.failed(env, self.properties.steps)
+            found += [(kind, prop.name, blame) for prop, kind, blame in rows]
+        return [*found, *self._undefined(trace.last)]
+
+    def _undefined(self, state: State) -> list[tuple[str, str, Blame | None]]:
+        try:
+            self.stepper.successors(state)
+        except Faulty as fault:
+            name = self.program.actions[fault.action].name
+            return [("undefined", name, Blame(fault.undefined.span, fault.undefined.reason, ()))]
+        return []

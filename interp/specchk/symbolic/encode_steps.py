@@ -1,0 +1,286 @@
+"""Actions to outcomes: `core.step`'s rules with the undecided parts left open.
+
+An outcome is one way through an action with its arguments: under its guard, the variables after the
+step are trees over the state before it.  `either` and `any` make several outcomes, `when` makes one
+by merging both branches; so a step is `some outcome's guard holds and the state after is its state`.
+Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are fresh numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import assert_never
+
+import z3
+
+from specchk.ir.nodes import (
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Expr,
+    Guard,
+    Step,
+    Stmt,
+    Unwrap,
+    When,
+)
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Int, Map, Record, Seq, Type
+from specchk.symbolic.encode_bools import Truth, both, conj, disj, negation
+from specchk.symbolic.encode_exprs import encode
+from specchk.symbolic.encode_merge import equal, has, merge
+from specchk.symbolic.encode_numbers import equal_numbers, less
+from specchk.symbolic.encode_ops import key_guards
+from specchk.symbolic.encode_scope import Fault, Scope, Unencodable, placed
+from specchk.symbolic.encode_states import has_horizon, keys, outside
+from specchk.symbolic.encode_trees import RangeOf, SeqOf, SetOf, Tree, lift
+
+Place = tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way through an action: its position, its arguments, when it is taken, the state after."""
+
+    action: int
+    args: tuple[Tree, ...]
+    guard: Truth
+    after: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An action with its arguments: what it can do, and where it is undefined."""
+
+    action: int
+    args: tuple[Tree, ...]
+    outcomes: tuple[Outcome, ...]
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """How far one way has come."""
+
+    guards: tuple[Truth, ...] = ()
+    locals: dict[int, Tree] = field(default_factory=dict)
+    writes: dict[int, Tree] = field(default_factory=dict)
+    claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
+
+    def when(self, *guards: Truth) -> _Frame:
+        """Goes on only where the guards hold."""
+        return replace(self, guards=(*self.guards, *[g for g in guards if g is not True]))
+
+    def knowing(self, slot: int, tree: Tree) -> _Frame:
+        """With a name bound."""
+        return replace(self, locals={**self.locals, slot: tree})
+
+
+def arguments(program: Program, action: Action, tag: str) -> list[tuple[tuple[Tree, ...], Truth]]:
+    """All arguments of an action, with what holds of those that are fresh."""
+    domains: list[list[tuple[Tree, Truth]]] = []
+    for position, param in enumerate(action.params):
+        if isinstance(param.type, Int) and param.type.horizon:
+            fresh = z3.Int(f"{tag}{action.name}/{position}")
+            domains.append([(fresh, fresh >= param.type.low)])
+            continue
+        with placed(action.span):
+            domains.append([(lift(value, param.type), True) for value in keys(param.type)])
+    rows = product(*domains)
+    return [(tuple([tree for tree, _ in row]), conj([fact for _, fact in row])) for row in rows]
+
+
+def instance(
+    program: Program, index: int, args: Sequence[Tree], fact: Truth, state: Sequence[Tree], tag: str = ""
+) -> Instance:
+    """What an action with its arguments does to a state; names of fresh numbers start with `tag`."""
+    return _Run(program, index, tuple(args), tuple(state), tag).result(fact)
+
+
+def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[Instance]:
+    """Every action with all its arguments, in the stepper's order."""
+    return [
+        instance(program, index, args, fact, state, tag)
+        for index, action in enumerate(program.actions)
+        for args, fact in arguments(program, action, tag)
+    ]
+
+
+class _Run:
+    def __init__(
+        self, program: Program, index: int, args: tuple[Tree, ...], state: tuple[Tree, ...], tag: str
+    ) -> None:
+        self.program = program
+        self.index = index
+        self.action = program.actions[index]
+        self.args = args
+        self.state = state
+        self.tag = tag
+        self.faults: list[Fault] = []
+        self.fresh = 0
+
+    def result(self, fact: Truth) -> Instance:
+        names = {param.slot: arg for param, arg in zip(self.action.params, self.args, strict=True)}
+        frames = self.block(self.action.body, [_Frame(locals=names).when(fact)])
+        outcomes = []
+        for frame in frames:
+            guard = conj(frame.guards)
+            if guard is not False:
+                after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
+                outcomes.append(Outcome(self.index, self.args, guard, after))
+        return Instance(self.index, self.args, tuple(outcomes), tuple(self.faults))
+
+    def scoped(self, frame: _Frame) -> Scope:
+        """Where the frame's expressions are encoded."""
+        return Scope(self.state, self.state, dict(frame.locals), list(frame.guards), self.faults)
+
+    def eval(self, expr: Expr, frame: _Frame) -> Tree:
+        return encode(expr, self.scoped(frame))
+
+    def block(self, body: Block, frames: list[_Frame]) -> list[_Frame]:
+        for stmt in body:
+            frames = [after for frame in frames for after in self._statement(stmt, frame)]
+            frames = [frame for frame in frames if not any(guard is False for guard in frame.guards)]
+        return frames
+
+    def _statement(self, stmt: Stmt, frame: _Frame) -> list[_Frame]:
+        match stmt:
+            case Guard():
+                return [frame.when(self.eval(stmt.condition, frame))]
+            case Bind():
+                return [frame.knowing(stmt.local.slot, self.eval(stmt.value, frame))]
+            case Unwrap():
+                found = self.eval(stmt.value, frame)
+                if found.present is False:
+                    return []
+                return [frame.knowing(stmt.local.slot, found.item).when(found.present)]
+            case Assign():
+                return [self._assign(stmt, frame)]
+            case Choice():
+                return self._choice(stmt, frame)
+            case Either():
+                return [after for branch in stmt.branches for after in self.block(branch, [frame])]
+            case When():
+                return self._when(stmt, frame)
+            case _:
+                assert_never(stmt)
+
+    # ------------------------------------------------------------ branches
+
+    def _choice(self, stmt: Choice, frame: _Frame) -> list[_Frame]:
+        domain = self.eval(stmt.domain, frame)
+        if isinstance(domain, RangeOf):
+            self.fresh += 1
+            number = z3.Int(f"{self.tag}{self.action.name}/any{self.fresh}/{_names(self.args)}")
+            starts = [frame.knowing(stmt.local.slot, number).when(has(domain, number))]
+        else:
+            assert isinstance(domain, SetOf)
+            starts = [frame.knowing(stmt.local.slot, item).when(guard) for item, guard in domain.items]
+        return [after for start in starts for after in self.block(stmt.body, [start])]
+
+    def _when(self, stmt: When, frame: _Frame) -> list[_Frame]:
+        condition = self.eval(stmt.condition, frame)
+        if isinstance(condition, bool):
+            return self.block(stmt.then if condition else stmt.orelse, [frame])
+        then = self.block(stmt.then, [frame.when(condition)])
+        orelse = self.block(stmt.orelse, [frame.when(negation(condition))])
+        if len(then) == 1 and len(orelse) == 1:
+            with placed(stmt.condition.span):
+                return [self._merged(condition, frame, then[0], orelse[0])]
+        return [*then, *orelse]
+
+    def _merged(self, condition: Truth, frame: _Frame, a: _Frame, b: _Frame) -> _Frame:
+        """Both branches as one way: what follows `when` is encoded once."""
+        known = len(frame.guards)
+        guard = disj((conj(a.guards[known:]), conj(b.guards[known:])))
+        if len(a.guards) == known + 1 and len(b.guards) == known + 1:
+            guard = True  # the condition or its negation
+        writes = dict(frame.writes)
+        for slot in sorted({*a.writes, *b.writes}):
+            before = frame.writes.get(slot, self.state[slot])
+            writes[slot] = merge(condition, a.writes.get(slot, before), b.writes.get(slot, before))
+        old = len(frame.claims)
+        claims = (
+            *frame.claims,
+            *[(slot, both(condition, when), path) for slot, when, path in a.claims[old:]],
+            *[(slot, both(negation(condition), when), path) for slot, when, path in b.claims[old:]],
+        )
+        return replace(frame, writes=writes, claims=claims).when(guard)
+
+    # ------------------------------------------------------------ assignments
+
+    def _assign(self, stmt: Assign, frame: _Frame) -> _Frame:
+        scope = self.scoped(frame)
+        path = tuple([self._step(step, scope) for step in stmt.path])
+        value = encode(stmt.value, scope)
+        kind = self._stored_type(stmt)
+        with placed(stmt.span):
+            if has_horizon(stmt.value.type):  # what intervals have shown of it ends at the horizon
+                for when, reason in outside(value, kind):
+                    scope.fail(when, stmt.value.span, reason)
+            self._claim(stmt, path, frame, scope)
+            old = frame.writes.get(stmt.slot, self.state[stmt.slot])
+            new = _replaced(old, stmt, path, 0, value, scope)
+        claims = (*frame.claims, (stmt.slot, True, path))
+        return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
+
+    def _stored_type(self, stmt: Assign) -> Type:
+        if not stmt.path:
+            return self.program.variables[stmt.slot].type
+        last = stmt.path[-1]
+        match last.container:
+            case Map():
+                return last.container.value
+            case Seq():
+                return last.container.item
+            case Record():
+                assert last.field is not None
+                return last.container.fields[last.field][1]
+        raise Unencodable(stmt.span, "a place of this type")
+
+    def _step(self, step: Step, scope: Scope) -> Tree:
+        if step.field is not None:
+            return step.field
+        assert step.key is not None
+        return encode(step.key, scope)
+
+    def _claim(self, stmt: Assign, path: Place, frame: _Frame, scope: Scope) -> None:
+        """A fault where this place, or one around or in it, is assigned already."""
+        for slot, when, other in frame.claims:
+            if slot == stmt.slot:
+                again = conj([equal(a, b) for a, b in zip(path, other, strict=False)])
+                scope.fail(both(when, again), stmt.span, "this place is assigned twice in one step")
+
+
+def _replaced(old: Tree, stmt: Assign, path: Place, depth: int, new: Tree, scope: Scope) -> Tree:
+    """The container with the place at the end of the path replaced."""
+    if depth == len(path):
+        return new
+    step, key = stmt.path[depth], path[depth]
+
+    def inside(part: Tree) -> Callable[[], Tree]:
+        return lambda: _replaced(part, stmt, path, depth + 1, new, scope)
+
+    if step.field is not None:
+        return tuple([inside(part)() if k == step.field else part for k, part in enumerate(old)])
+    assert step.key is not None
+    if isinstance(step.container, Map):
+        guards = key_guards(step.container.key, key, step.key.span, scope)
+        return tuple([_put(guard, part, inside(part)) for guard, part in zip(guards, old, strict=True)])
+    assert isinstance(old, SeqOf)
+    wrong = disj((less(key, 0), negation(less(key, old.length))))
+    scope.fail(wrong, stmt.span, "this index is outside the sequence")
+    slots = [_put(equal_numbers(key, k), part, inside(part)) for k, part in enumerate(old.slots)]
+    return SeqOf(old.length, tuple(slots))
+
+
+def _put(guard: Truth, old: Tree, new: Callable[[], Tree]) -> Tree:
+    return old if guard is False else merge(guard, new(), old)
+
+
+def _names(args: tuple[Tree, ...]) -> str:
+    return ",".join(str(arg) for arg in args)

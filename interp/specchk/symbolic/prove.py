@@ -1,0 +1,245 @@
+"""Proof by k-induction over unbounded offsets: which queries, on which processes, and what they say.
+
+    initiation    the first k states of every behaviour satisfy every invariant (`bmc`)
+    consecution   k states in a row that do are followed by states that do only (`induct`)
+
+All invariants of the model are the hypothesis together, so an invariant that exists only for the
+proof is an ordinary one.  Actions whose arguments differ by a renaming of sort elements that no
+action and no invariant can tell apart are asked once.  Not asked: witnesses, deadlocks, liveness.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+from specchk.core.budget import Budget, Meter
+from specchk.core.proof import Effort, Failure, Proof, Unanswered
+from specchk.core.replay import ReplayFailed
+from specchk.core.search import Options, search
+from specchk.core.symmetry import MAX_RENAMINGS, Renaming, renamer, sorts_in
+from specchk.core.values import State
+from specchk.core.verdict import Holds, Inconclusive, Trace, Verdict, Violated
+from specchk.ir.nodes import Apply, Choose, Const, Expr, Op, Or, Var
+from specchk.ir.program import Program, Property
+from specchk.ir.types import BOOL
+from specchk.ir.verify import properties
+from specchk.ir.walk import inside, roots
+from specchk.symbolic.bmc import bounded
+from specchk.symbolic.encode_replay import Replay
+from specchk.symbolic.encode_steps import arguments
+from specchk.symbolic.encode_trees import plain
+from specchk.symbolic.induct import Answer, Induction, Work
+
+LOOK_SECONDS = 5.0  # for whether a counterexample to induction is reached by the enumerated states
+EACH = 4  # instances a task: an encoding of the hypothesis is made once a task
+NO_INVARIANTS = "the model has no invariant to prove"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How to prove: the length of induction, processes, and seconds for one query."""
+
+    k: int = 1
+    workers: int = 1
+    query_seconds: float = 60.0
+    budget: Budget = Budget()
+
+
+def prove(program: Program, asked: Asked) -> Proof:
+    """Try to prove the invariants and step invariants of a program by induction.
+
+    Raises `Unencodable` where the program has something that has no encoding.
+    """
+    meter = Meter(asked.budget)
+    goals = (*program.invariants, *program.step_invariants)
+    if not goals:
+        return _proof(program, asked, Inconclusive(NO_INVARIANTS, budget=False), Work(), (0, 0), meter)
+    start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
+    if isinstance(start.verdict, Violated):
+        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
+    if isinstance(start.verdict, Inconclusive) and not start.verdict.budget:
+        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
+    instances, alike = representatives(program)
+    work, stopped = _asked(program, asked, instances, meter)
+    return _concluded(program, asked, work, (len(instances), alike), meter, stopped)
+
+
+def _anything(program: Program) -> Property:
+    """A `deadlock ok` that allows every end: induction says nothing about deadlocks."""
+    span = program.actions[0].span if program.actions else program.variables[0].span
+    return Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
+
+
+# ---------------------------------------------------------------- which instances
+
+
+def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
+    """An instance of each class of renamed copies, as (action, position), and how many are left out."""
+    renamings = _renamings(program)
+    kept: list[tuple[int, int]] = []
+    left_out = 0
+    for index, action in enumerate(program.actions):
+        seen: set[tuple[object, ...]] = set()
+        for position, (args, _) in enumerate(arguments(program, action, "")):
+            values = tuple([plain(arg) for arg in args])
+            if values in seen:
+                left_out += 1
+                continue
+            for renaming in renamings:
+                renames = [renamer(param.type, renaming) for param in action.params]
+                seen.add(tuple([
+                    rename(value) if value is not None else None
+                    for rename, value in zip(renames, values, strict=True)
+                ]))  # fmt: skip
+            kept.append((index, position))
+    return kept, left_out
+
+
+def _renamings(program: Program) -> list[Renaming]:
+    """The renamings that no action, invariant or constraint can notice; initial states may differ by them."""
+    bodies = [root for action in program.actions for root in roots(action.body)]
+    bodies += [prop.body for prop in properties(program) if prop not in program.inits]
+    nodes = [node for body in bodies for node in inside(body)]
+    fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}
+    constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
+    free = [sort for sort in program.sorts if sort.name not in fixed]
+    identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
+    size = 1
+    for sort in free:
+        size *= len(list(permutations(range(min(len(sort.members), 8)))))
+    if size > MAX_RENAMINGS:
+        return [identity]
+    found = [
+        {**identity, **{sort.name: p for sort, p in zip(free, chosen, strict=True)}}
+        for chosen in product(*(permutations(range(len(sort.members))) for sort in free))
+    ]
+    return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
+
+
+# ---------------------------------------------------------------- asking
+
+
+def instance_work(program: Program, asked: Asked, todo: list[tuple[int, int]]) -> Work:
+    """All goals of some instances; run in a worker process."""
+    induction = Induction(program, asked.k, asked.query_seconds)
+    for index, position in todo:
+        induction.check(index, position)
+    return induction.work
+
+
+def _asked(
+    program: Program, asked: Asked, instances: list[tuple[int, int]], meter: Meter
+) -> tuple[Work, Inconclusive | None]:
+    total = Work()
+    stopped: Inconclusive | None = None
+    for work in _results(program, asked, instances):
+        total.add(work)
+        limit = meter.exceeded(0)
+        if limit is not None:
+            stopped = Inconclusive(limit, budget=True)
+            break
+    return total, stopped
+
+
+def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -> Iterator[Work]:
+    """The work of each task, in their order."""
+    tasks = [instances[first : first + EACH] for first in range(0, len(instances), EACH)]
+    if asked.workers == 1 or len(tasks) < 2:
+        yield from (instance_work(program, asked, task) for task in tasks)
+        return
+    pool = ProcessPoolExecutor(asked.workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        futures = [pool.submit(instance_work, program, asked, task) for task in tasks]
+        for future in futures:
+            yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def _proof(
+    program: Program, asked: Asked, verdict: Verdict, work: Work, counts: tuple[int, int], meter: Meter,
+    failures: tuple[Failure, ...] = (), proved: tuple[str, ...] = (),
+) -> Proof:  # fmt: skip
+    unanswered = tuple([
+        Unanswered(a.kind, a.name, program.actions[a.action].name, a.found)
+        for a in work.answers
+        if isinstance(a.found, str)
+    ])  # fmt: skip
+    effort = Effort(work.queries, work.settled, *counts, meter.seconds, work.seconds_solver)
+    return Proof(program, asked.k, verdict, proved, failures, unanswered, effort)
+
+
+def _concluded(
+    program: Program, asked: Asked, work: Work, counts: tuple[int, int], meter: Meter,
+    stopped: Inconclusive | None,
+) -> Proof:  # fmt: skip
+    failures = _failures(program, work.answers)
+    violated = next((f for f in failures if f.reached), None)
+    open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
+    undefined = any(kind == "undefined" for kind, _ in open_)
+    goals = (*program.invariants, *program.step_invariants)
+    safe = not stopped and not undefined
+    names = [prop.name for prop in goals if safe and (prop.kind, prop.name) not in open_]
+    verdict: Verdict
+    if violated is not None:
+        verdict = Inconclusive(f"`{violated.name}` is violated in a reachable state", budget=False)
+    elif failures:
+        shown = ", ".join(f"`{name}`" for name in dict.fromkeys(f.name for f in failures))
+        verdict = Inconclusive(f"induction does not prove {shown}", budget=False)
+    elif stopped is not None:
+        verdict = stopped
+    elif open_:
+        shown = ", ".join(f"`{name}`" for _, name in sorted(open_))
+        verdict = Inconclusive(f"the solver gave up on {shown}", budget=False)
+    else:
+        verdict = Holds()
+    return _proof(program, asked, verdict, work, counts, meter, failures, tuple(names))
+
+
+def _failures(program: Program, answers: list[Answer]) -> tuple[Failure, ...]:
+    """One failure for each property, the first found, replayed."""
+    found: dict[tuple[str, str], Failure] = {}
+    for answer in answers:
+        key = (answer.kind, answer.name)
+        if isinstance(answer.found, tuple) and key not in found:
+            found[key] = _failure(program, answer, answer.found)
+    return tuple(found.values())
+
+
+def _failure(program: Program, answer: Answer, path: tuple[State, ...]) -> Failure:
+    replay = Replay(program, path)
+    trace = replay.trace(path)
+    for _, name, blame in replay.failed(trace):
+        if name == answer.name:
+            return Failure(answer.kind, name, trace, blame)
+    raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
+
+
+def looked_up(
+    program: Program, failure: Failure, seconds: float = LOOK_SECONDS
+) -> tuple[bool | None, Trace | None]:
+    """Whether the enumerated states contain the first state of a failure, and the way there."""
+    first = failure.trace.initial
+    differs = Property("invariant", "state", _differs(program, first), 0, program.variables[0].span)
+    asked = replace(
+        program, invariants=(differs,), step_invariants=(), witnesses=(), deadlock_ok=_anything(program)
+    )
+    outcome = search(asked, Options(Budget(max_seconds=seconds), symmetry=False))
+    if isinstance(outcome.verdict, Violated):
+        return True, outcome.verdict.violations[0].trace
+    return (None if isinstance(outcome.verdict, Inconclusive) else False), None
+
+
+def _differs(program: Program, state: State) -> Expr:
+    parts = tuple([
+        Apply(BOOL, v.span, Op.NE, (Var(v.type, v.span, slot, primed=False), Const(v.type, v.span, value)))
+        for slot, (v, value) in enumerate(zip(program.variables, state, strict=True))
+    ])  # fmt: skip
+    return Or(BOOL, program.variables[0].span, parts)
