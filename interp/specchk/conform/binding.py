@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -61,6 +61,15 @@ class Impossible:
 
 
 Answer = Accepted | Refused | Impossible
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A suite of a tier: on a model, with these constants set, as `--model`, `--set` and `--suite` would."""
+
+    model: str | None = None
+    bounds: Mapping[str, str] = field(default_factory=dict)
+    suite: str = "classes"
 
 
 class OutsideSpec(Exception):
@@ -156,11 +165,17 @@ def _marker(what: object) -> Callable[[F], F]:
 
 
 class Binding(Generic[S]):
-    """The base of all bindings; `program` is the spec under the model, `constants` its plain constants."""
+    """The base of all bindings; `program` is the spec under the model, `constants` its plain constants.
+
+    `smoke`, `gate` and `exhaustive` are what these tiers run.
+    """
 
     spec: ClassVar[str] = ""
     model: ClassVar[str | None] = None
     unobserved: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    smoke: ClassVar[tuple[At, ...]] = (At(),)
+    gate: ClassVar[tuple[At, ...]] = (At(),)
+    exhaustive: ClassVar[tuple[At, ...]] = (At(suite="product"),)
 
     def __init__(self, program: Program) -> None:
         self.program = program

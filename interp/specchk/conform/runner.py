@@ -14,16 +14,13 @@ the lowest position, however many processes there were.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.cases import Case, CaseStep, Suite
+from specchk.conform.forks import cores, each
 from specchk.conform.replay import Diverged, Divergence, Place, Replayer, Tally
 from specchk.conform.suites import Coverage, Result, why_vacuous
 from specchk.core.initial import initial_states
@@ -181,67 +178,27 @@ def run_suite(
     """
     begun = perf_counter()
     chosen = suite.cases if cases is None else cases
-    wanted = min(workers or os.cpu_count() or 1, max(1, len(chosen)))
-    if wanted > 1 and threading.active_count() == 1:  # a process with threads must not be forked
-        done = _on_processes(replayer, suite, chosen, wanted, (keep_going, probing))
-    else:
-        done = _slice(replayer, suite, list(enumerate(chosen)), keep_going, probing)
+    wanted = workers or cores()
+    size = max(1, -(-len(chosen) // wanted))
+
+    def task(first: int) -> Callable[[], Done]:
+        last = min(first + size, len(chosen))
+        return lambda: _slice(Runner(replayer, suite, probing), chosen, range(first, last), keep_going)
+
+    done = Done()
+    for part in each([task(first) for first in range(0, len(chosen), size)], wanted):
+        done.add(part)
     return _result(suite, chosen, done, perf_counter() - begun)
 
 
-def _slice(
-    replayer: Replayer[Any], suite: Suite, cases: Sequence[tuple[int, Case]], keep_going: bool, probing: str
-) -> Done:
-    runner = Runner(replayer, suite, probing)
-    for position, case in cases:
-        divergence = runner.run(case).divergence
+def _slice(runner: Runner[Any], cases: Sequence[Case], positions: range, keep_going: bool) -> Done:
+    for position in positions:
+        divergence = runner.run(cases[position]).divergence
         if divergence is not None:
             runner.done.failures.append((position, divergence))
             if not keep_going:
                 break
     return runner.done
-
-
-def _on_processes(
-    replayer: Replayer[Any], suite: Suite, cases: Sequence[Case], workers: int, how: tuple[bool, str]
-) -> Done:
-    context = multiprocessing.get_context("fork")  # a binding need not be picklable, only what was found
-    numbered = list(enumerate(cases))
-    size = -(-len(numbered) // workers)
-    running = []
-    for first in range(0, len(numbered), size):
-        ours, theirs = context.Pipe(duplex=False)
-        todo = numbered[first : first + size]
-        process = context.Process(target=_work, args=(theirs, replayer, suite, todo, how))
-        process.start()
-        theirs.close()
-        running.append((process, ours))
-    done = Done()
-    for process, ours in running:
-        try:
-            found = ours.recv()
-        except EOFError:
-            found = None
-        process.join()
-        if isinstance(found, Exception):
-            raise found
-        if found is None:
-            raise RuntimeError(f"a worker ended with {process.exitcode} before its cases were done")
-        done.add(found)
-    return done
-
-
-def _work(
-    to: Connection, replayer: Replayer[Any], suite: Suite, cases: Sequence[tuple[int, Case]],
-    how: tuple[bool, str],
-) -> None:  # fmt: skip
-    """A worker's life: its slice, then what it did, or what went wrong in the harness."""
-    try:
-        found: Done | Exception = _slice(replayer, suite, cases, *how)
-    except Exception as error:
-        found = error
-    to.send(found)
-    to.close()
 
 
 def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> Result:
