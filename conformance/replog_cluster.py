@@ -67,6 +67,7 @@ class Rules:
     broker: Protocol
     controller: Protocol
     disk: Callable[[], Disk] = MemoryStorage
+    boot: Callable[[Disk, ReplicaState], Replica] = lambda _, state: Replica(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +253,9 @@ class Cluster:
         state = ReplicaState(
             broker, PARTITION, config, self.rules.broker, recovered.log, correlation=correlation
         )
-        self.nodes[broker] = Node(
-            disk, Replica(state), (*node.broker_epochs, reply.broker_epoch), self.image.leader_epoch
-        )
+        process = self.rules.boot(disk, state)
+        epochs = (*node.broker_epochs, reply.broker_epoch)
+        self.nodes[broker] = Node(disk, process, epochs, self.image.leader_epoch)
         return Error.NONE
 
     def end_process(self, broker: int) -> None:

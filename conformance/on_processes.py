@@ -1,0 +1,172 @@
+"""The binding on processes: every broker a process of its own, with files of its own, killed with SIGKILL.
+
+As `binding.py`; the controller and what is in flight stay here, and a broker's events travel over a
+socket to its process, which performs the disk effects on real files before it answers.  A crash is a
+SIGKILL; a restart is a new process on what the old one left in its directory.
+
+A process cannot be copied, so what is kept of a cluster is its history: it is gone back to by doing
+all of it again with new processes, unless the running cluster is still at that point.  Power losses
+cannot be had: models without them only, and `flushed` is not observed (as in `on_files.py`).
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory, mkdtemp
+
+from binding import BROKER_RULES
+from on_files import FilesBinding
+from replog.core.effects import Effect
+from replog.core.protocol import CURRENT
+from replog.core.state import ReplicaState
+from replog.sim.storage import Chooser, Recovered
+from replog.sim.stored import FileStorage
+from replog.store.fs import OsFs
+from replog_cluster import Cluster, Rules, new_cluster
+from replog_process import DATA, Process, Start
+from specchk.conform.binding import Accepted, Answer, restore, snapshot
+from specchk.ir.program import Program
+
+
+@dataclass(slots=True)
+class ProcessDisk:
+    """A broker's directory, and the process that has it open, if one runs."""
+
+    directory: Path
+    process: Process | None = None
+
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW that the process wrote last."""
+        assert self.process is not None, "only the disk of a running broker is asked"
+        return self.process.seen.hw_checkpoint
+
+    def perform(self, effect: Effect) -> None:
+        """Do nothing: the process did it before it answered."""
+
+    def flushed(self) -> int:
+        """Return 0: it is not observed."""
+        return 0
+
+    def end(self) -> int:
+        """Return the log end; 0 where no process runs: there is nothing to flush then."""
+        return 0 if self.process is None else self.process.seen.end
+
+    def crash(self) -> None:
+        """Kill the process."""
+        assert self.process is not None
+        self.process.kill()
+        self.process = None
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Refuse: the power of this machine stays on."""
+        raise AssertionError("models with power losses are not for processes")
+
+    def copy(self) -> ProcessDisk:
+        """Return the disk itself: it is only read, by `recover`."""
+        return self
+
+    def recover(self) -> Recovered:
+        """Say what a start would find, by one on a copy of the files."""
+        with TemporaryDirectory() as copied:
+            copytree(self.directory, copied, dirs_exist_ok=True)
+            storage = FileStorage(OsFs(), f"{copied}/{DATA}")
+            recovered = storage.recover()
+            storage.abandon()
+        return recovered
+
+
+Taken = tuple[str, tuple[str, ...]]  # a handler's method and its arguments
+
+
+@dataclass(slots=True)
+class Live:
+    """The one cluster that runs, its files, and what was done to it."""
+
+    cluster: Cluster
+    files: TemporaryDirectory[str]
+    history: tuple[Taken, ...] = ()
+
+    def end(self) -> None:
+        """Kill all that runs, and remove the files."""
+        for node in self.cluster.nodes:
+            if node.process is not None:
+                node.storage.crash()
+        self.files.cleanup()
+
+
+class ProcessBinding(FilesBinding):
+    """replog's brokers as processes on real files; one cluster runs at a time."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._live: Live | None = None
+        for bound in self.actions():
+            setattr(self, bound.method, self._noted(bound.method))
+        atexit.register(self.end)
+
+    def _noted(self, method: str) -> Callable[..., Answer]:
+        """A handler that adds what was accepted to the history."""
+        handler = getattr(self, method)
+
+        def noted(cluster: Cluster, *args: str) -> Answer:
+            live = self._live
+            assert live is not None, "no cluster runs"
+            assert live.cluster is cluster, "one cluster runs at a time"
+            answer: Answer = handler(cluster, *args)
+            if isinstance(answer, Accepted):
+                live.history = (*live.history, (method, args))
+            return answer
+
+        return noted
+
+    def end(self) -> None:
+        """End the cluster that runs, if one does."""
+        if self._live is not None:
+            self._live.end()
+            self._live = None
+
+    def start(self) -> Cluster:
+        """Return a new cluster; the one before it is ended."""
+        self.end()
+        files = TemporaryDirectory(prefix="replog-")
+        leader = self.id(self.constants["first_leader"])
+        rules = Rules(
+            len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT,
+            lambda: ProcessDisk(Path(mkdtemp(prefix="broker-", dir=files.name))), boot,
+        )  # fmt: skip
+        self._live = Live(new_cluster(rules), files)
+        return self._live.cluster
+
+    @snapshot
+    def keep(self, cluster: Cluster) -> tuple[Taken, ...]:
+        """Return the history."""
+        assert self._live is not None, "no cluster runs"
+        return self._live.history
+
+    @restore
+    def back(self, kept: tuple[Taken, ...]) -> Cluster:
+        """Return a cluster with this history: the running one, or a new one that does all of it again."""
+        if self._live is not None and self._live.history == kept:
+            return self._live.cluster
+        cluster = self.start()
+        for method, args in kept:
+            answer = getattr(self, method)(cluster, *args)
+            if not isinstance(answer, Accepted):
+                raise RuntimeError(f"done again, {method}{args} was not accepted: {answer}")
+        return cluster
+
+
+def boot(disk: ProcessDisk, state: ReplicaState) -> Process:
+    """Start a broker's process; it must find in its files what this side found in a copy of them."""
+    place, correlation = f"{disk.directory}/{DATA}", state.correlation
+    start = Start(place, state.broker_id, state.partition, state.config, state.protocol, correlation)
+    disk.process = process = Process(start)
+    found = list(process.state.log.cells())
+    if found != list(state.log.cells()):
+        raise RuntimeError(f"two starts on the same files found {found} and {list(state.log.cells())}")
+    return process

@@ -1,0 +1,146 @@
+"""A replica in a process of its own, on files of its own; both ends of the socket to it.
+
+    Process(Start(...))    starts `main` in a new interpreter, which opens the log directory
+    event  ->  effects     the process performs the disk effects on its files, then answers
+
+The process ends when the socket does, and `kill` is SIGKILL: nothing of it is left but its files.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from replog.core.effects import Effect, Send, SetTimer, Timer
+from replog.core.messages import Message
+from replog.core.protocol import Protocol
+from replog.core.replica import Replica
+from replog.core.state import Config, ReplicaState
+from replog.core.types import MetadataImage
+from replog.sim.stored import FileStorage
+from replog.store.fs import OsFs
+
+LENGTH = struct.Struct("!I")
+DATA = "data"
+HERE = Path(__file__).resolve().parent
+LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); import replog_process as it; it.main(int(sys.argv[2]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a broker's process says after an event."""
+
+    effects: list[Effect]
+    state: ReplicaState
+    hw_checkpoint: int
+    end: int
+
+
+# -- the broker's process
+
+
+def main(descriptor: int) -> None:
+    """Serve over a socket until the other side is gone."""
+    with socket.socket(fileno=descriptor) as link, suppress(EOFError):
+        serve(link)
+
+
+def serve(link: socket.socket) -> None:
+    """Answer events until the other side is gone."""
+    start = _receive(link)
+    disk = FileStorage(OsFs(), start.directory)
+    recovered = disk.recover()
+    broker, partition, config, rules = start.broker, start.partition, start.config, start.rules
+    state = ReplicaState(broker, partition, config, rules, recovered.log, correlation=start.correlation)
+    replica = Replica(state)
+    effects: list[Effect] = []
+    while True:
+        _send(link, Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
+        name, arguments = _receive(link)
+        effects = getattr(replica, name)(*arguments)
+        for effect in effects:
+            if not isinstance(effect, Send | SetTimer):
+                disk.perform(effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a broker's process is started with."""
+
+    directory: str
+    broker: int
+    partition: str
+    config: Config
+    rules: Protocol
+    correlation: int
+
+
+def _send(link: socket.socket, what: object) -> None:
+    data = pickle.dumps(what)
+    link.sendall(LENGTH.pack(len(data)) + data)
+
+
+def _receive(link: socket.socket) -> Any:
+    (length,) = LENGTH.unpack(_exactly(link, LENGTH.size))
+    return pickle.loads(_exactly(link, length))  # noqa: S301 - both ends are this module
+
+
+def _exactly(link: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = link.recv(size - len(data))
+        if not more:
+            raise EOFError("the other side has closed the socket")
+        data += more
+    return data
+
+
+# -- this side of it
+
+
+class Process:
+    """A broker's process, with the interface of the `Replica` in it."""
+
+    def __init__(self, start: Start) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-c", LAUNCH, str(HERE), str(theirs.fileno())]
+        self._child = subprocess.Popen(command, pass_fds=[theirs.fileno()])  # noqa: S603 - this file
+        theirs.close()
+        self._link = ours
+        _send(ours, start)
+        self.seen: Seen = _receive(ours)
+        self.state = self.seen.state
+        """What the replica is after its last event: always the same object, as the replica's own is."""
+
+    def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
+        """Let the replica handle a message."""
+        return self._ask("receive", source, message, now_ms)
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Let a timer ring."""
+        return self._ask("fire", timer, token, now_ms)
+
+    def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
+        """Give the replica metadata."""
+        return self._ask("apply", metadata, broker_epoch, now_ms)
+
+    def _ask(self, name: str, *arguments: object) -> list[Effect]:
+        _send(self._link, (name, arguments))
+        self.seen = _receive(self._link)
+        for each in fields(ReplicaState):
+            setattr(self.state, each.name, getattr(self.seen.state, each.name))
+        return self.seen.effects
+
+    def kill(self) -> None:
+        """End the process with SIGKILL, as a crash does; a second time is harmless."""
+        self._child.send_signal(signal.SIGKILL)
+        self._child.wait()
+        self._link.close()
