@@ -149,10 +149,16 @@ def write_json(path: str, found: Any) -> None:
     if path == "-":
         echo(text, nl=False)
         return
+    write_text(Path(path), text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file; a word where it cannot be written, a line on standard error where it was."""
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+    echo(f"wrote {path}", err=True)
 
 
 def width() -> int:

@@ -50,7 +50,7 @@ SMOKE = Walks(0, 20, 30)
 def command(
     binding: str, model: str | None, overrides: Sequence[str], suite: str, max_states: int | None,
     walks: int, steps: int, seed: int, smoke: bool, as_json_: bool,
-    draw: str | None, itf: str | None,
+    draw: str | None, itf: str | None, freeze: str | None,
 ) -> None:  # fmt: skip
     """Hold an implementation to its spec, by the binding in the file BINDING.
 
@@ -76,7 +76,7 @@ def command(
     except Faulty as fault:
         name = instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
-    _finish(About(instance, bound), result, Files(draw, itf), as_json=as_json_)
+    _finish(About(instance, bound), result, Files(binding, draw, itf, freeze), as_json=as_json_)
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:

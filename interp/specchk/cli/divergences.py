@@ -1,4 +1,4 @@
-"""The files in which `specchk conform` tells a divergence: a picture, an ITF trace."""
+"""The files in which `specchk conform` tells a divergence: a picture, an ITF trace, a test."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from specchk.cli.common import write_json
+from specchk.cli.common import write_json, write_text
 from specchk.cli.output import echo
 from specchk.cli.pictures import write_picture
 from specchk.conform.divergence import as_itf, drawn
+from specchk.conform.frozen import CannotFreeze, frozen
+from specchk.conform.replay import Divergence
 from specchk.conform.report import About
 from specchk.conform.suites import Result
 
@@ -23,27 +25,42 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Files:
     """Which files were asked for."""
 
+    binding: str
     draw: str | None
     itf: str | None
+    freeze: str | None
 
     def write(self, about: About, result: Result) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         found = result.divergence
         if found is None:
-            if self.draw is not None or self.itf is not None:
+            if {self.draw, self.itf, self.freeze} != {None}:
                 echo("no divergence, so nothing was drawn or written", err=True)
             return
         if self.draw is not None:
             write_picture(drawn(about.instance, found), Path(self.draw))
         if self.itf is not None:
             write_json(self.itf, as_itf(about.instance.program, found))
+        if self.freeze is not None:
+            self._freeze(about, found, Path(self.freeze))
+
+    def _freeze(self, about: About, found: Divergence, target: Path) -> None:
+        try:
+            text = frozen(about.instance, about.binding, Path(self.binding), found, target)
+        except CannotFreeze as error:
+            echo(f"{target} was not written: {error}", err=True)
+            return
+        write_text(target, text)
 
 
 def divergence_options(function: F) -> F:
-    """`--draw`, `--itf`."""
+    """`--draw`, `--itf`, `--freeze`."""
     decorators = [
         click.option("--draw", metavar="FILE", help="Draw the divergence (.svg, .png, .pdf or .dot)."),
         click.option("--itf", metavar="FILE", help="Write the divergence as an ITF trace."),
+        click.option(
+            "--freeze", metavar="FILE", help="Write the divergence as a test that needs no specchk."
+        ),
     ]
     for decorator in reversed(decorators):
         function = decorator(function)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from specchk.cli.common import one_output, print_json, width, write_json
+from specchk.cli.common import one_output, print_json, width, write_json, write_text
 from specchk.cli.exits import of_verdict
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, write_picture
@@ -92,7 +92,4 @@ def _write_html(instance: Instance, outcome: Outcome, path: str) -> None:
         svg = svg_element(lanes.dot(drawing(instance, violation.trace, violation)), placed=True)
         if svg is None:
             echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
-    try:
-        Path(path).write_text(page(outcome, svg), encoding="utf-8")
-    except OSError as error:
-        raise click.FileError(path, hint=error.strerror or str(error)) from None
+    write_text(Path(path), page(outcome, svg))

@@ -40,13 +40,15 @@ def write_dot(dot: str, output: str | None) -> None:
 
 
 def _write(dot: str, path: Path, *, placed: bool) -> None:
-    """Write a picture, saying in one sentence what to do when that is not possible."""
+    """Write a picture and say so, or in one sentence what to do when that is not possible."""
     try:
         write(dot, path, placed=placed)
     except NoGraphviz:
         beside = path.with_suffix(".dot")
-        echo(f"{beside} was written; install Graphviz (the `dot` program) to get {path.name}", err=True)
+        echo(f"wrote {beside}; install Graphviz (the `dot` program) to get {path.name}", err=True)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="a picture") from None
     except OSError as error:
         raise click.FileError(str(path), hint=error.strerror or str(error)) from None
+    else:
+        echo(f"wrote {path}", err=True)

@@ -1,0 +1,225 @@
+"""What a frozen test runs on: this text is put into each, so it uses the standard library only.
+
+A binding is written for `specchk.conform`; here it is loaded with stand-ins for these modules, and
+its methods are called as the harness calls them: on a system restored from a snapshot, step by
+step, the projection compared after each.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any
+
+
+class Answer:
+    """What a handler returns: with `Accepted` the step was taken."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+
+
+class Accepted(Answer):
+    """The implementation took the step."""
+
+
+class Refused(Answer):
+    """The implementation did not take the step, or could not be asked."""
+
+
+class Bag(list[Any]):
+    """Items in any order, each as often as it is there."""
+
+
+class Items(list[Any]):
+    """Items in any order, each once."""
+
+
+class Some:
+    """An option in an option."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Mismatch(AssertionError):
+    """The implementation is not what the spec says."""
+
+
+def marker(what: object) -> Callable[[Any], Any]:
+    """A decorator that marks a method."""
+
+    def mark(function: Any) -> Any:
+        function.frozen_mark = what
+        return function
+
+    return mark
+
+
+class Binding:
+    """The base of bindings."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.constants = program.constants
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+    @marker("snapshot")
+    def _keep(self, system: Any) -> Any:
+        return deepcopy(system)
+
+    @marker("restore")
+    def _back(self, kept: Any) -> Any:
+        return deepcopy(kept)
+
+
+def ignored(*args: Any, **_: Any) -> Any:
+    """A decorator that a frozen test does not need, with or without arguments."""
+    return args[0] if args and callable(args[0]) else lambda function: function
+
+
+STAND_INS: Mapping[str, Any] = MappingProxyType({
+    "Answer": Answer, "Accepted": Accepted, "Refused": Refused, "Impossible": Refused, "Some": Some,
+    "Binding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": SimpleNamespace,
+    "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
+    "snapshot": marker("snapshot"), "restore": marker("restore"),
+    "silent": ignored, "interruption": ignored, "reopen": ignored,
+})  # fmt: skip
+
+
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives `specchk` and all its modules, each with the names above; any other name is a type."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """A specification of a module of specchk, None for any other."""
+        is_ours = name.split(".")[0] == "specchk"
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if is_ours else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its names when they are asked for."""
+        module.__getattr__ = lambda name: STAND_INS.get(name, object)  # type: ignore[method-assign]
+
+
+@contextmanager
+def binding_of(path: Path, name: str, program: Any) -> Iterator[Any]:
+    """The binding of a file, made without specchk; modules are as they were afterwards."""
+    path, finder = path.resolve(), StandIns()
+    folder = path.parent
+
+    def is_hidden(found: tuple[str, ModuleType]) -> bool:
+        beside = getattr(found[1], "__file__", None)
+        return found[0].split(".")[0] == "specchk" or (beside is not None and Path(beside).parent == folder)
+
+    hidden = dict(filter(is_hidden, list(sys.modules.items())))
+    for one in hidden:
+        del sys.modules[one]
+    sys.meta_path.insert(0, finder)
+    sys.path.insert(0, str(folder))
+    try:
+        spec = importlib.util.spec_from_file_location(f"frozen_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield getattr(module, name)(program)
+    finally:
+        sys.path.remove(str(folder))
+        sys.meta_path.remove(finder)
+        for one in dict(filter(is_hidden, list(sys.modules.items()))):
+            del sys.modules[one]
+        sys.modules.update(hidden)
+
+
+class Follower:
+    """Takes steps on an implementation and compares its state with the spec's after each."""
+
+    def __init__(self, binding: Any, initial: Mapping[str, Any]) -> None:
+        marks = [(member.frozen_mark, name) for base in reversed(type(binding).__mro__)
+                 for name, member in vars(base).items() if hasattr(member, "frozen_mark")]  # fmt: skip
+        self.methods = {mark: getattr(binding, name) for mark, name in marks}
+        self.state = dict(initial)
+        self.at = "initially"
+        self.system = binding.start()
+        self.compare([{}])
+
+    def ask(self, name: str, args: Sequence[Any], way: str) -> bool:
+        """Whether the implementation takes a step."""
+        self.at = f"after {name}({', '.join(map(str, args))})"
+        self.system = self.methods["restore"](self.methods["snapshot"](self.system))
+        handler = self.methods["action", name]
+        return isinstance(handler(self.system, *args, *([way] if way else [])), Accepted)
+
+    def step(self, name: str, args: Sequence[Any], way: str, *changes: Mapping[str, Any]) -> None:
+        """A step that the spec has; `changes` are the variables that it may change, and to what."""
+        if not self.ask(name, args, way):
+            raise Mismatch(f"{self.at}: refused, but the spec has this step")
+        self.compare(changes)
+
+    def no_step(self, name: str, args: Sequence[Any], way: str) -> None:
+        """A step that the spec does not have."""
+        if self.ask(name, args, way):
+            raise Mismatch(f"{self.at}: accepted, but the spec has no such step")
+        self.compare([{}])
+
+    def is_kept(self) -> None:
+        """A snapshot is restored to the same state."""
+        self.system = self.methods["restore"](self.methods["snapshot"](self.system))
+        self.compare([{}])
+
+    def compare(self, changes: Sequence[Mapping[str, Any]]) -> None:
+        """The projected state is the one before with one of the changes."""
+        found = self.methods["project"](self.system)
+        possible = [{**self.state, **change} for change in changes]
+        for state in possible:
+            if not wrong(state, found):
+                self.state = state
+                return
+        first = possible[0]
+        told = [
+            f"{name} is {found.get(name)!r}, the spec has {first[name]!r}" for name in wrong(first, found)
+        ]
+        raise Mismatch(f"{self.at}: " + "; ".join(told))
+
+
+def wrong(state: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """The variables that are not as they should be."""
+    return [name for name, value in state.items() if name not in found or not same(value, found[name])]
+
+
+def same(wanted: Any, found: Any) -> bool:
+    """Whether a value is the one wanted, as plain values are compared."""
+    match wanted:
+        case set() | Items():
+            return _is_many(found) and _has_all(wanted, found) and _has_all(found, wanted)
+        case Bag():
+            return _is_many(found) and _same_items(sorted(wanted, key=repr), sorted(found, key=repr))
+        case dict():
+            return isinstance(found, Mapping) and set(wanted) == set(found) and all(
+                same(value, found[key]) for key, value in wanted.items()
+            )  # fmt: skip
+        case list() | tuple():
+            return isinstance(found, Sequence) and _same_items(wanted, found)
+        case Some():
+            return hasattr(found, "value") and same(wanted.value, found.value)
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _is_many(found: Any) -> bool:
+    return isinstance(found, Collection) and not isinstance(found, str)
+
+
+def _has_all(some: Collection[Any], others: Collection[Any]) -> bool:
+    return all(any(same(one, other) or same(other, one) for other in others) for one in some)
+
+
+def _same_items(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(same, some, others))

@@ -1,0 +1,167 @@
+"""A frozen divergence is a test: red as long as the implementation is wrong, green once it is right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from bank import BankBinding, bank
+from broken import BROKEN
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import binding as replog_binding
+from laws.sources import ROOT
+from replog.core import follower
+from specchk.cli.conform import command
+from specchk.conform.binding import Binding
+from specchk.conform.frozen import CannotFreeze, exact, frozen
+from specchk.conform.frozen_run import Bag, Items, Some, same
+from specchk.conform.replay import Divergence, Replayer
+from specchk.conform.shrink import shrunk
+from specchk.conform.suites import Walks, run_product, run_walks
+from specchk.conform.values import Some as PlainSome
+from specchk.conform.values import plain
+from specchk.core.instantiate import instantiate
+from specchk.core.values import universe
+from specchk.ir import types
+from specchk.lang.frontend import check
+
+HERE = Path(__file__).parent
+BANK = bank()
+FROZEN = [one[0] for one in BROKEN if one[1] != "ambiguous"]
+BLOCKED = dedent("""
+    import sys
+    class NoSpecchk:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] == "specchk":
+                raise ImportError("specchk is not installed here")
+    sys.meta_path.insert(0, NoSpecchk())
+    import pytest
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+""")
+
+
+def found_in(cls: type[BankBinding]) -> Divergence:
+    found = run_product(Replayer(cls(BANK.program))).divergence
+    assert found is not None
+    return found
+
+
+def run(text: str, target: Path) -> None:
+    """Run a frozen test in this process."""
+    names: dict[str, Any] = {"__file__": str(target), "__name__": "frozen"}
+    exec(compile(text, str(target), "exec"), names)
+    names["test_the_implementation_follows_the_spec"]()
+
+
+@pytest.mark.parametrize("cls", FROZEN, ids=lambda cls: cls.__name__)
+def test_it_fails_where_the_implementation_is_wrong(cls, tmp_path):
+    """For every kind of divergence that an implementation can show."""
+    target = tmp_path / "test_frozen.py"
+    text = frozen(BANK, cls(BANK.program), HERE / "broken.py", found_in(cls), target)
+    with pytest.raises((AssertionError, ZeroDivisionError)):
+        run(text, target)
+
+
+@pytest.mark.parametrize("cls", FROZEN, ids=lambda cls: cls.__name__)
+def test_it_passes_once_the_implementation_is_right(cls, tmp_path):
+    """The same path on the bank that is right."""
+    target = tmp_path / "test_frozen.py"
+
+    class Right(BankBinding):
+        pass
+
+    Right.__name__ = "BankBinding"
+    run(frozen(BANK, Right(BANK.program), HERE / "bank.py", found_in(cls), target), target)
+
+
+def test_modules_are_left_as_they_were(tmp_path):
+    """The stand-ins for specchk, and what was imported with them, are gone after the test."""
+    before = dict(sys.modules)
+    target = tmp_path / "test_frozen.py"
+    cls = FROZEN[0]
+    with pytest.raises(AssertionError):
+        run(frozen(BANK, cls(BANK.program), HERE / "broken.py", found_in(cls), target), target)
+    assert {name: id(one) for name, one in sys.modules.items()} == {n: id(one) for n, one in before.items()}
+
+
+def test_what_only_the_binding_shows_is_not_frozen(tmp_path):
+    """A projection that tells too little is no fault of the implementation."""
+    cls = next(one[0] for one in BROKEN if one[1] == "ambiguous")
+    with pytest.raises(CannotFreeze, match="observes too little"):
+        frozen(BANK, cls(BANK.program), HERE / "broken.py", found_in(cls), tmp_path / "test_frozen.py")
+
+
+def test_it_runs_without_specchk(lossy, tmp_path):
+    """In a process in which specchk cannot be imported; what fails says where and how."""
+    target = tmp_path / "test_lossy.py"
+    result = CliRunner().invoke(command, [str(lossy), "--freeze", str(target)])
+    assert result.exit_code == 13
+    assert f"wrote {target}" in result.output
+    assert "balance is {'a1': 0, 'a2': 3}, the spec has {'a1': 0, 'a2': 4}" in without_specchk(target)
+    lossy.write_text(lossy.read_text().replace('["a2"], 3)', '["a2"], 2 + 2)'))
+    assert "1 passed" in without_specchk(target)
+
+
+def without_specchk(target: Path) -> str:
+    """What pytest says of a test file in a process that has no specchk."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, str(target)], env={"PYTHONPATH": str(HERE), "PATH": ""},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_replogs_binding_can_be_frozen(monkeypatch, tmp_path):
+    """Its modules, its constants and its values; green on replog as it is, red with KAFKA-3083."""
+    instance = instantiate(check(str(ROOT / "spec" / "replication.spec")), "one_record_at_a_time")
+    right = follower.update_hw
+
+    def hw_beyond_the_log(state, reply):
+        state.log.hw = reply.high_watermark
+
+    monkeypatch.setattr(follower, "update_hw", hw_beyond_the_log)
+    made: Binding[Any] = replog_binding.ReplogBinding(instance.program)
+    found = run_walks(Replayer(made), Walks(5, 250, 50)).divergence
+    assert found is not None
+    short = shrunk(Replayer(made), found)
+    target = tmp_path / "test_frozen.py"
+    text = frozen(instance, made, ROOT / "conformance" / "binding.py", short, target)
+    with pytest.raises(AssertionError, match=r"after apply_response\(b2\): hw is"):
+        run(text, target)
+    monkeypatch.setattr(follower, "update_hw", right)
+    run(text, target)
+
+
+SIDE, BROKER = types.Enum("Side", ("heads", "tails")), types.Sort("Broker", ("b1", "b2"))
+SMALL = st.sampled_from([types.BOOL, types.Int(0, 2), SIDE, BROKER])
+
+
+def deeper(inner: st.SearchStrategy[types.Type]) -> st.SearchStrategy[types.Type]:
+    record = st.lists(inner, min_size=1, max_size=2).map(
+        lambda items: types.Record(tuple((f"f{i}", item) for i, item in enumerate(items)))
+    )
+    union = record.map(lambda one: types.Union("U", (("A", types.Record(())), ("B", one))))
+    return st.one_of(
+        inner.map(types.Option), record, union, st.builds(types.Map, SMALL, inner), inner.map(types.Set),
+        st.builds(types.Seq, inner, st.just(2)), st.builds(types.Bag, inner, st.just(2)),
+    )  # fmt: skip
+
+
+@given(kind=st.recursive(SMALL, deeper, max_leaves=3), data=st.data())
+def test_values_in_the_text_are_those_of_the_projection(kind, data):
+    """What is written is Python, and `same` as the plain value, and as no other of the type."""
+    if types.cardinality(kind) > 600:
+        return
+    values = list(universe(kind))
+    value, other = (data.draw(st.sampled_from(values)) for _ in range(2))
+    written = eval(repr(exact(value, kind)), {"Items": Items, "Bag": Bag, "Some": Some})
+    assert same(written, plain(value, kind))
+    assert same(written, plain(other, kind)) == (value == other)
+    assert PlainSome(1).value == Some(1).value
