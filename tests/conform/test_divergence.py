@@ -115,18 +115,18 @@ def test_a_divergence_is_drawn_from_its_json(lossy, tmp_path):
     """`draw` of what `conform --json` printed is the picture that `conform --draw` makes."""
     runner = CliRunner()
     found = tmp_path / "found.json"
-    found.write_text(runner.invoke(command, [str(lossy), "--json"]).output)
-    runner.invoke(command, [str(lossy), "--draw", str(tmp_path / "a.dot")])
+    found.write_text(runner.invoke(command, [str(lossy), "--suite", "product", "--json"]).output)
+    runner.invoke(command, [str(lossy), "--suite", "product", "--draw", str(tmp_path / "a.dot")])
     assert runner.invoke(draw, [str(found), "-o", str(tmp_path / "b.dot")]).exit_code == 0
     assert (tmp_path / "a.dot").read_text() == (tmp_path / "b.dot").read_text()
     told = runner.invoke(draw, [str(found)]).output
-    assert told.rstrip() in runner.invoke(command, [str(lossy)]).output
+    assert told.rstrip() in runner.invoke(command, [str(lossy), "--suite", "product"]).output
 
 
 def test_a_report_without_a_divergence_is_not_drawn(lossy, tmp_path):
     """One sentence says why; so it does for a divergence that is no behaviour of the spec."""
     runner = CliRunner()
-    found = json.loads(runner.invoke(command, [str(lossy), "--json"]).output)
+    found = json.loads(runner.invoke(command, [str(lossy), "--suite", "product", "--json"]).output)
     path = tmp_path / "found.json"
     path.write_text(json.dumps({**found, "divergence": None}))
     assert "it has no divergence" in runner.invoke(draw, [str(path)]).output

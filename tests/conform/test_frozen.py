@@ -101,7 +101,7 @@ def test_what_only_the_binding_shows_is_not_frozen(tmp_path):
 def test_it_runs_without_specchk(lossy, tmp_path):
     """In a process in which specchk cannot be imported; what fails says where and how."""
     target = tmp_path / "test_lossy.py"
-    result = CliRunner().invoke(command, [str(lossy), "--freeze", str(target)])
+    result = CliRunner().invoke(command, [str(lossy), "--suite", "product", "--freeze", str(target)])
     assert result.exit_code == 13
     assert f"wrote {target}" in result.output
     assert "balance is {'a1': 0, 'a2': 3}, the spec has {'a1': 0, 'a2': 4}" in without_specchk(target)

@@ -1,4 +1,4 @@
-"""The files in which `specchk conform` tells a divergence: a picture, an ITF trace, a test."""
+"""The files in which `specchk conform` tells a divergence: a picture, an ITF trace, a test; and its page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import click
 
 from specchk.cli.common import write_json, write_text
 from specchk.cli.output import echo
-from specchk.cli.pictures import write_picture
+from specchk.cli.pictures import svg_of, write_picture
 from specchk.conform.divergence import as_itf, drawn
 from specchk.conform.frozen import CannotFreeze, frozen
+from specchk.conform.page import page
 from specchk.conform.replay import Divergence
 from specchk.conform.report import About
 from specchk.conform.suites import Result
@@ -29,10 +30,14 @@ class Files:
     draw: str | None
     itf: str | None
     freeze: str | None
+    html: str | None
 
     def write(self, about: About, result: Result) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         found = result.divergence
+        if self.html is not None:
+            svg = None if found is None else svg_of(drawn(about.instance, found))
+            write_text(Path(self.html), page(about, result, svg))
         if found is None:
             if {self.draw, self.itf, self.freeze} != {None}:
                 echo("no divergence, so nothing was drawn or written", err=True)
@@ -54,13 +59,12 @@ class Files:
 
 
 def divergence_options(function: F) -> F:
-    """`--draw`, `--itf`, `--freeze`."""
+    """`--draw`, `--itf`, `--freeze`, `--html`."""
     decorators = [
         click.option("--draw", metavar="FILE", help="Draw the divergence (.svg, .png, .pdf or .dot)."),
         click.option("--itf", metavar="FILE", help="Write the divergence as an ITF trace."),
-        click.option(
-            "--freeze", metavar="FILE", help="Write the divergence as a test that needs no specchk."
-        ),
+        click.option("--freeze", metavar="FILE", help="Write the divergence as a test without specchk."),
+        click.option("--html", metavar="FILE", help="Write the whole report as one HTML page."),
     ]
     for decorator in reversed(decorators):
         function = decorator(function)

@@ -13,11 +13,9 @@ import click
 from specchk.cli.common import one_output, print_json, width, write_json, write_text
 from specchk.cli.exits import of_verdict
 from specchk.cli.output import echo
-from specchk.cli.pictures import counterexample, drawing, write_picture
+from specchk.cli.pictures import counterexample, drawing, svg_of, write_picture
 from specchk.core.instantiate import Instance
 from specchk.core.verdict import Outcome
-from specchk.report.draw import lanes
-from specchk.report.draw.render import svg_element
 from specchk.report.itf import trace_itf
 from specchk.report.json import run_json
 from specchk.report.page.html import page
@@ -89,7 +87,5 @@ def _write_html(instance: Instance, outcome: Outcome, path: str) -> None:
     violation = counterexample(outcome)
     svg = None
     if violation is not None and violation.trace is not None:
-        svg = svg_element(lanes.dot(drawing(instance, violation.trace, violation)), placed=True)
-        if svg is None:
-            echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
+        svg = svg_of(drawing(instance, violation.trace, violation))
     write_text(Path(path), page(outcome, svg))

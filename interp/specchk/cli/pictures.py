@@ -12,7 +12,7 @@ from specchk.core.verdict import Outcome, Trace, Violated, Violation
 from specchk.core.view import Viewer
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import Picture, picture
-from specchk.report.draw.render import NoGraphviz, write
+from specchk.report.draw.render import NoGraphviz, svg_element, write
 
 
 def counterexample(outcome: Outcome) -> Violation | None:
@@ -29,6 +29,14 @@ def drawing(instance: Instance, trace: Trace, violation: Violation | None, title
 def write_picture(drawn: Picture, path: Path) -> None:
     """Write a picture of lanes."""
     _write(lanes.dot(drawn), path, placed=True)
+
+
+def svg_of(drawn: Picture) -> str | None:
+    """The picture for a page; without Graphviz None, and a sentence."""
+    svg = svg_element(lanes.dot(drawn), placed=True)
+    if svg is None:
+        echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
+    return svg
 
 
 def write_dot(dot: str, output: str | None) -> None:

@@ -46,12 +46,17 @@ def verdict(result: Result) -> str:
     return "conforms" if result.complete else "conforms so far"
 
 
-def render(about: About, result: Result) -> str:
-    """The whole report."""
+def headline(about: About, result: Result) -> str:
+    """The verdict in one line."""
     why = f": {WORDS[result.divergence.kind]}" if result.divergence is not None else ""
     why = f": {result.vacuous}" if result.vacuous else why
-    lines = [f"{verdict(result)}{why}: {about.name}"]
-    lines += [part for line in _basis(about, result) for part in _wrapped(line)]
+    return f"{verdict(result)}{why}: {about.name}"
+
+
+def render(about: About, result: Result) -> str:
+    """The whole report."""
+    lines = [headline(about, result)]
+    lines += [part for line in basis(about, result) for part in _wrapped(line)]
     if result.divergence is not None:
         lines += ["", text(drawn(about.instance, result.divergence))]
     return "\n".join(lines)
@@ -62,7 +67,7 @@ def _wrapped(line: str) -> list[str]:
                 break_on_hyphens=False)  # fmt: skip
 
 
-def _basis(about: About, result: Result) -> Iterator[str]:
+def basis(about: About, result: Result) -> Iterator[str]:
     """The numbers, and what was not looked at."""
     program, tally = about.instance.program, result.tally
     nothing = sum(tally.impossible.values())

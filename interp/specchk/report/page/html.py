@@ -8,47 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib.resources import files
 
-from specchk.core.verdict import Outcome, Trace, Violated, Violation, name_of
-from specchk.ir.footprint import live_points, of_property
-from specchk.ir.program import Program
+from specchk.core.verdict import Outcome, Violated, Violation, name_of
+from specchk.ir.footprint import live_points
 from specchk.lang.source import Source
-from specchk.report.diff import changes, parts
+from specchk.report.fold import irrelevant
+from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
 from specchk.report.text import checked, constants, headline, statistics, what
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def page(outcome: Outcome, drawing: str | None) -> str:
     """The whole report; `drawing` is the SVG of the first counterexample, if there is one."""
     program = outcome.program
-    assets = files("specchk.report.page").joinpath("assets")
-    style, script = (
-        assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
-    )
+    numbers = [*statistics(outcome), f"constants: {constants(program) or '(none)'}", *checked(outcome)]
     body = [
         f"<h1>{escape(program.spec)}, model {escape(program.model)}</h1>",
-        *_verdict(outcome),
+        verdict(name_of(outcome.verdict), headline(outcome), numbers),
         *_violations(outcome, drawing),
         *_warnings(outcome.warnings),
         *_coverage(outcome),
         f"<footer>specchk, {escape(program.path)}</footer>",
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{escape(headline(outcome))}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + f"\n<script>\n{script}</script>\n</body>\n</html>\n"
-    )
-
-
-def _verdict(outcome: Outcome) -> Iterator[str]:
-    lines = [*statistics(outcome), f"constants: {constants(outcome.program) or '(none)'}", *checked(outcome)]
-    yield f'<div class="verdict {name_of(outcome.verdict)}"><strong>{escape(headline(outcome))}</strong>'
-    yield "".join(f"<div>{escape(line)}</div>" for line in lines) + "</div>"
+    return document(headline(outcome), body)
 
 
 def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
@@ -58,11 +39,11 @@ def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
         yield f"<h2>{escape(what(violation))}</h2>"
         yield from _because(violation)
         if violation is traced and violation.trace is not None:
-            folded = _irrelevant(outcome.program, violation.trace, violation.name)
-            yield from _folded(outcome.program, violation.trace, folded)
-            yield from _steps(outcome.program, violation.trace, folded)
-            if drawing is not None:
-                yield f'<h2>As a picture</h2><div class="lanes">{drawing}</div>'
+            left_out = irrelevant(outcome.program, violation.trace, violation.name)
+            yield from folded(outcome.program, violation.trace, left_out, "are not what fails")
+            yield controls(len(violation.trace.steps))
+            yield from steps(outcome.program, violation.trace, left_out)
+            yield from picture(drawing)
 
 
 def _because(violation: Violation) -> Iterator[str]:
@@ -78,62 +59,6 @@ def _because(violation: Violation) -> Iterator[str]:
         f"<code>{escape(blame.text)}</code>"
         f"{values}<div>at {escape(blame.span.where)}</div></div>"
     )
-
-
-def _irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
-    """The variables that stay the same on the whole trace, and that the property does not read.
-
-    None where no property fails: at a deadlock every variable may be the reason.
-    """
-    failing = [prop for prop in (*program.invariants, *program.step_invariants) if prop.name == name]
-    if not failing:
-        return frozenset()
-    read = {slot for prop in failing for slot in of_property(prop).reads}
-    return frozenset(
-        variable.name
-        for slot, variable in enumerate(program.variables)
-        if slot not in read and all(state[slot] == trace.initial[slot] for state in trace.states)
-    )
-
-
-def _folded(program: Program, trace: Trace, names: frozenset[str]) -> Iterator[str]:
-    if names:
-        rows = "".join(_variable(n, v, None) for n, v in parts(program, trace.initial) if n in names)
-        yield (
-            f"<details><summary>{len(names)} variables never change here and are not what fails</summary>"
-            f'<table class="state">{rows}</table></details>'
-        )
-
-
-def _steps(program: Program, trace: Trace, folded: frozenset[str]) -> Iterator[str]:
-    last = len(trace.steps)
-    yield (
-        '<div class="controls"><button id="back" type="button" aria-label="step back">←</button>'
-        f'<input id="slider" type="range" min="0" max="{last}" value="{last}" aria-label="step">'
-        '<button id="forth" type="button" aria-label="step forward">→</button><span id="shown"></span></div>'
-    )
-    titles = ["initial state", *(str(step) for step in trace.steps)]
-    states = trace.states
-    for number, (title, state) in enumerate(zip(titles, states, strict=True)):
-        changed: dict[str, list[str]] = {}
-        for change in changes(program, states[number - 1], state) if number else ():
-            changed.setdefault(change.variable, []).append(f"{change.path}: {change.before} → {change.after}")
-        rows = "".join(
-            _variable(name, value, changed.get(name))
-            for name, value in parts(program, state)
-            if name not in folded
-        )
-        yield (
-            f'<section class="step" id="step-{number}"><h3>{number}: {escape(title)}</h3>'
-            f'<table class="state"><tr><th>variable</th><th>value</th><th>changed</th></tr>{rows}</table>'
-            "</section>"
-        )
-
-
-def _variable(name: str, value: str, changed: Sequence[str] | None) -> str:
-    mark = ' class="changed"' if changed else ""
-    diff = "".join(f"<div>{escape(line)}</div>" for line in changed or ())
-    return f"<tr><td{mark}>{escape(name)}</td><td>{escape(value)}</td><td{mark}>{diff}</td></tr>"
 
 
 def _warnings(warnings: Sequence[str]) -> Iterator[str]:
