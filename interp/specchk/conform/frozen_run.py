@@ -49,6 +49,13 @@ class Some:
         self.value = value
 
 
+class Anything:
+    """Stands in for what a frozen test does not need."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
 class Mismatch(AssertionError):
     """The implementation is not what the spec says."""
 
@@ -89,7 +96,7 @@ def ignored(*args: Any, **_: Any) -> Any:
 
 STAND_INS: Mapping[str, Any] = MappingProxyType({
     "Answer": Answer, "Accepted": Accepted, "Refused": Refused, "Impossible": Refused, "Some": Some,
-    "Binding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": SimpleNamespace,
+    "Binding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": Anything,
     "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
     "snapshot": marker("snapshot"), "restore": marker("restore"),
     "silent": ignored, "interruption": ignored, "reopen": ignored,
@@ -97,7 +104,7 @@ STAND_INS: Mapping[str, Any] = MappingProxyType({
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives `specchk` and all its modules, each with the names above; any other name is a type."""
+    """Gives `specchk` and all its modules, each with the names above and `Anything` for all others."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """A specification of a module of specchk, None for any other."""
@@ -106,7 +113,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Give the module its names when they are asked for."""
-        module.__getattr__ = lambda name: STAND_INS.get(name, object)  # type: ignore[method-assign]
+        module.__getattr__ = lambda name: STAND_INS.get(name, Anything)  # type: ignore[method-assign]
 
 
 @contextmanager
