@@ -1,7 +1,7 @@
 """A divergence as a test file that runs without specchk: the path, the spec's states, and a small runner.
 
     def test_the_implementation_follows_the_spec():
-        with binding_of(BINDING, "Bank", PROGRAM) as binding:
+        with binding_of(BINDING, "Bank", SPEC) as binding:
             bank = Follower(binding, INITIAL)
             bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 1, "a2": 3}})
             bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 0, "a2": 4}})
@@ -50,13 +50,13 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
     writer = _Writer(binding)
     data = [
         f"BINDING = Path(__file__).resolve().parent / {beside!r}",
-        f"PROGRAM = {_program(program)}",
+        f"SPEC = {_text(_spec(program))}",
         f"INITIAL = {_text(writer.observed(found.trace.initial))}",
     ]
     test = [
         "def test_the_implementation_follows_the_spec() -> None:",
         f'    """{_claim(found)}"""',
-        f"    with binding_of(BINDING, {name!r}, PROGRAM) as binding:",
+        f"    with binding_of(BINDING, {name!r}, SPEC) as binding:",
         "        system = Follower(binding, INITIAL)",
         *(indent(call, " " * 8) for call in writer.calls(found)),
     ]
@@ -86,14 +86,14 @@ def _claim(found: Divergence) -> str:
     return f"Step {len(found.trace.steps) + 1}, {found.step.action}, does what the spec says."
 
 
-def _program(program: Program) -> str:
+def _spec(program: Program) -> dict[str, Any]:
     """What a binding asks of its program: names, sorts, constants."""
-    sorts = [f"SimpleNamespace(name={sort.name!r}, members={sort.members!r})" for sort in program.sorts]
-    constants = {one.name: exact(one.value, one.type) for one in program.constants}
-    return (
-        f"SimpleNamespace(\n    spec={program.spec!r}, model={program.model!r},\n"
-        f"    sorts=[{', '.join(sorts)}],\n    constants={_text(constants)},\n)"
-    )
+    return {
+        "spec": program.spec,
+        "model": program.model,
+        "sorts": {sort.name: sort.members for sort in program.sorts},
+        "constants": {one.name: exact(one.value, one.type) for one in program.constants},
+    }
 
 
 class _Writer:

@@ -117,7 +117,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 @contextmanager
-def binding_of(path: Path, name: str, program: Any) -> Iterator[Any]:
+def binding_of(path: Path, name: str, spec: Mapping[str, Any]) -> Iterator[Any]:
     """The binding of a file, made without specchk; modules are as they were afterwards."""
     path, finder = path.resolve(), StandIns()
     folder = path.parent
@@ -132,12 +132,13 @@ def binding_of(path: Path, name: str, program: Any) -> Iterator[Any]:
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, str(folder))
     try:
-        spec = importlib.util.spec_from_file_location(f"frozen_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield getattr(module, name)(program)
+        found = importlib.util.spec_from_file_location(f"frozen_{path.stem}", path)
+        assert found is not None
+        assert found.loader is not None
+        module = sys.modules[found.name] = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        sorts = [SimpleNamespace(name=sort, members=members) for sort, members in spec["sorts"].items()]
+        yield getattr(module, name)(SimpleNamespace(**{**spec, "sorts": sorts}))
     finally:
         sys.path.remove(str(folder))
         sys.meta_path.remove(finder)
