@@ -147,8 +147,20 @@ class _As:
         return self.text
 
 
-def _text(value: Any) -> str:
-    return pformat(value, width=WIDTH - 16, sort_dicts=False)
+def _text(items: dict[str, Any]) -> str:
+    """A dict, on one line if it is short, else one item a line."""
+    if len(repr(items)) <= WIDTH - 16:
+        return repr(items)
+    texts = [pformat(value, width=WIDTH - 24, sort_dicts=False) for value in items.values()]
+    lines = [
+        f"    {name!r}: {_hanging(text, len(name) + 8)},\n" for name, text in zip(items, texts, strict=True)
+    ]
+    return "{\n" + "".join(lines) + "}"
+
+
+def _hanging(text: str, by: int) -> str:
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * by + line for line in rest)])
 
 
 def exact(value: Any, kind: Type) -> Any:
@@ -170,7 +182,9 @@ def exact(value: Any, kind: Type) -> Any:
                 raise CannotFreeze(f"a key of type {show(kind.key)} has no short form in Python")
             return dict(zip(keys, (exact(item, kind.value) for item in value), strict=True))
         case Set() if isinstance(kind.item, Bool | Int | Enum | Sort):
-            return {plain(item, kind.item) for item in value}
+            return (
+                _As("{" + ", ".join(repr(plain(item, kind.item)) for item in value) + "}") if value else set()
+            )
         case Set() | Bag():
             name = "Items" if isinstance(kind, Set) else "Bag"
             return _As(f"{name}({[exact(item, kind.item) for item in value]!r})")

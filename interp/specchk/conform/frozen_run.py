@@ -209,7 +209,7 @@ def same(wanted: Any, found: Any) -> bool:
         case set() | Items():
             return _is_many(found) and _has_all(wanted, found) and _has_all(found, wanted)
         case Bag():
-            return _is_many(found) and _same_items(sorted(wanted, key=repr), sorted(found, key=repr))
+            return _is_many(found) and _same_bag(wanted, list(found))
         case dict():
             return isinstance(found, Mapping) and set(wanted) == set(found) and all(
                 same(value, found[key]) for key, value in wanted.items()
@@ -227,6 +227,15 @@ def _is_many(found: Any) -> bool:
 
 def _has_all(some: Collection[Any], others: Collection[Any]) -> bool:
     return all(any(same(one, other) or same(other, one) for other in others) for one in some)
+
+
+def _same_bag(wanted: Bag, rest: list[Any]) -> bool:
+    for one in wanted:
+        at = next((index for index, other in enumerate(rest) if same(one, other)), None)
+        if at is None:
+            return False
+        del rest[at]
+    return not rest
 
 
 def _same_items(some: Sequence[Any], others: Sequence[Any]) -> bool:
