@@ -1,12 +1,14 @@
 """two_phase.spec and two_phase.py: which call is which action, and what the processes' state means."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from two_phase import UNDECIDED, Coordinator, Log, Participant
 
-from specchk.conform.binding import Accepted, Answer, Binding, Impossible, Refused, action, project
+from specchk.conform.binding import Accepted, Answer, At, Binding, Impossible, Refused, action, project
+from specchk.conform.known_bad import BadCode, BadSpec
 
-DOWN = Impossible("no process runs there")
+LEADER = "coordinator"
 
 
 @dataclass
@@ -14,9 +16,7 @@ class World:
     """The processes, None where one is down; their logs; and the votes on the network."""
 
     logs: dict[str, Log]
-    participants: dict[str, Participant | None]
-    coordinator_log: Log
-    coordinator: Coordinator | None
+    processes: dict[str, Any]
     voted: set[str] = field(default_factory=set)
     crashes: int = 0
 
@@ -25,96 +25,100 @@ class TwoPhaseBinding(Binding[World]):
     """Every variable is observed; of a process that is down, what the next one will find on disk."""
 
     spec, model = "two_phase.spec", "two"
+    gate = (At("two"), At("three"))
+    controls = (
+        BadSpec("nobody waits for votes", "hasty_coordinator"),
+        BadCode("prepared in memory only", Participant._enter, "self.log.force()", "pass", "two"),
+    )
 
     def start(self) -> World:
         """Everybody works, nobody has voted."""
-        names = self.program.sorts[0].members
-        logs, log = {name: Log() for name in names}, Log()
-        return World(logs, {n: Participant(logs[n]) for n in names}, log, Coordinator(set(names), log))
+        logs = {name: Log() for name in (*self.program.sorts[0].members, LEADER)}
+        return World(logs, {name: self.process(logs, name) for name in logs})
+
+    def process(self, logs: dict[str, Log], name: str) -> Participant | Coordinator:
+        """Make a process of what is on its disk."""
+        return Coordinator(set(logs) - {LEADER}, logs[name]) if name == LEADER else Participant(logs[name])
 
     @project
     def state(self, world: World) -> dict[str, object]:
         """Return the spec's variables."""
-        seen = {name: one or Participant(world.logs[name]) for name, one in world.participants.items()}
-        known = world.coordinator or Coordinator(set(seen), world.coordinator_log)
+        seen = {name: one or self.process(world.logs, name) for name, one in world.processes.items()}
+        leader = seen.pop(LEADER)
         return {
             "state": {name: one.state for name, one in seen.items()},
-            "alive": {name for name, one in world.participants.items() if one is not None},
-            "voted": world.voted, "heard": known.votes, "decision": known.decision,
-            "leads": world.coordinator is not None, "crashes": world.crashes,
+            "alive": {name for name in seen if world.processes[name] is not None},
+            "voted": world.voted, "heard": leader.votes, "decision": leader.decision,
+            "leads": world.processes[LEADER] is not None, "crashes": world.crashes,
         }  # fmt: skip
 
     @action("prepare")
     def prepare(self, world: World, name: str) -> Answer:
         """A yes goes to the network."""
-        answer = self.ask(world.participants[name], "prepare")
+        answer = self.ask(world, name, "prepare")
         world.voted |= {name} if answer == Accepted() else set()
         return answer
 
     @action("give_up")
     def give_up(self, world: World, name: str) -> Answer:
         """The participant's timer rings."""
-        return self.ask(world.participants[name], "give_up")
+        return self.ask(world, name, "give_up")
 
     @action("hear")
     def hear(self, world: World, name: str) -> Answer:
         """The network delivers a vote, perhaps not for the first time."""
-        if name not in world.voted:
-            return Impossible("there is no such vote")
-        return self.ask(world.coordinator, "receive", name)
+        return self.ask(world, LEADER, "receive", name) if name in world.voted else Impossible("no such vote")
 
     @action("decide_commit")
     def decide_commit(self, world: World) -> Answer:
         """The coordinator looks whether it has all votes."""
-        return self.ask(world.coordinator, "commit")
+        return self.ask(world, LEADER, "commit")
 
     @action("decide_abort")
     def decide_abort(self, world: World) -> Answer:
         """The coordinator's timer rings."""
-        return self.ask(world.coordinator, "abort")
+        return self.ask(world, LEADER, "abort")
 
     @action("learn")
     def learn(self, world: World, name: str) -> Answer:
         """A participant hears of the decision."""
-        if world.coordinator is None or world.coordinator.decision == UNDECIDED:
+        leader = world.processes[LEADER]
+        if leader is None or leader.decision == UNDECIDED:
             return Impossible("nobody can tell")
-        return self.ask(world.participants[name], "learn", world.coordinator.decision)
+        return self.ask(world, name, "learn", leader.decision)
 
     @action("crash")
     def crash(self, world: World, name: str) -> Answer:
-        """A participant's process dies."""
-        if world.participants[name] is None or world.crashes == self.constants["MaxCrashes"]:
+        """A process dies."""
+        if world.processes[name] is None or world.crashes == self.constants["MaxCrashes"]:
             return Impossible("no process, or no more crashes in this model")
-        world.participants[name], world.crashes = None, world.crashes + 1
+        world.processes[name], world.crashes = None, world.crashes + 1
         return Accepted()
 
     @action("restart")
     def restart(self, world: World, name: str) -> Answer:
         """A new process starts with what is on disk."""
-        if world.participants[name] is not None:
+        if world.processes[name] is not None:
             return Impossible("it is running")
-        world.participants[name] = Participant(world.logs[name])
+        world.processes[name] = self.process(world.logs, name)
         return Accepted()
 
     @action("crash_coordinator")
     def crash_coordinator(self, world: World) -> Answer:
         """The coordinator's process dies."""
-        if world.coordinator is None or world.crashes == self.constants["MaxCrashes"]:
-            return Impossible("no process, or no more crashes in this model")
-        world.coordinator, world.crashes = None, world.crashes + 1
-        return Accepted()
+        return self.crash(world, LEADER)
 
     @action("restart_coordinator")
     def restart_coordinator(self, world: World) -> Answer:
         """A new one starts, and decides if it finds no decision."""
-        if world.coordinator is not None:
-            return Impossible("it is running")
-        world.coordinator = Coordinator(set(world.participants), world.coordinator_log)
-        world.coordinator.recover()
-        return Accepted()
+        answer = self.restart(world, LEADER)
+        if answer == Accepted():
+            world.processes[LEADER].recover()
+        return answer
 
-    def ask(self, process: object | None, call: str, *args: str) -> Answer:
+    def ask(self, world: World, name: str, call: str, *args: str) -> Answer:
         """Call a process, if there is one."""
+        process = world.processes[name]
         if process is None:
-            return DOWN
+            return Impossible("no process runs there")
         return Accepted() if getattr(process, call)(*args) else Refused("it says no")

@@ -1,7 +1,6 @@
 """Two-phase commit with presumed abort: a coordinator, its participants, and the logs that outlive them.
 
-A process is an object that is made of its log; when it dies, what was written and not forced is
-lost.  Messages are what the methods take and return: who carries them is not decided here.
+A process is an object that is made of its log; when it dies, what was not forced is lost.
 """
 
 WORKING, PREPARED, COMMITTED, ABORTED = "working", "prepared", "committed", "aborted"

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from specchk.conform.known_bad import Control
 from specchk.conform.values import plain
 from specchk.ir.program import Program
 from specchk.lang.diagnostics import nearest
@@ -112,6 +113,9 @@ class BindingError(Exception):
         self.mistakes = mistakes
         super().__init__("\n".join(map(str, mistakes)))
 
+    def __reduce__(self) -> tuple[type[BindingError], tuple[object, ...]]:
+        return type(self), (self.mistakes,)
+
 
 def action(name: str, ways: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Bind a method to the spec's action `name`.
@@ -167,7 +171,9 @@ def _marker(what: object) -> Callable[[F], F]:
 class Binding(Generic[S]):
     """The base of all bindings; `program` is the spec under the model, `constants` its plain constants.
 
-    `smoke`, `gate` and `exhaustive` are what these tiers run.
+    `smoke`, `gate` and `exhaustive` are what these tiers run; `controls` is what the gate must find
+    wrong.  `implementation` are the files that are bound, as patterns from the binding's folder;
+    without any, the modules that the binding imports, and those that they import.
     """
 
     spec: ClassVar[str] = ""
@@ -176,10 +182,17 @@ class Binding(Generic[S]):
     smoke: ClassVar[tuple[At, ...]] = (At(),)
     gate: ClassVar[tuple[At, ...]] = (At(),)
     exhaustive: ClassVar[tuple[At, ...]] = (At(suite="product"),)
+    controls: ClassVar[tuple[Control, ...]] = ()
+    implementation: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.constants = {one.name: plain(one.value, one.type) for one in program.constants}
+
+    @classmethod
+    def against(cls, program: Program) -> Binding[S]:
+        """The binding for a control's wrong spec: as for a right one, where no other rules are refused."""
+        return cls(program)
 
     def start(self) -> S:
         """A new system in the spec's initial state."""

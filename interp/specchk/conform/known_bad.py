@@ -1,0 +1,79 @@
+"""Controls: what a gate must find fault with, or it could find fault with nothing.
+
+    class Bank(Binding[Ledger]):
+        controls = (
+            BadSpec("overdrafts are refused", "small", {"overdraft": "true"}),
+            BadCode("money for nothing", Ledger.move, "self.balance[source] -= amount", "pass", "small"),
+        )
+
+A `BadSpec` is a model of the spec in which a rule is another one than the implementation's; a
+`BadCode` is a mistake in one function of the implementation.  Both are run as a suite of the gate on
+the model named; one that finds no divergence makes the whole run vacuous.
+
+Not here: running them (`controls`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import getsource
+from textwrap import dedent
+from types import FunctionType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class BadSpec:
+    """A model, with constants set, that today's implementation must diverge from."""
+
+    name: str
+    model: str
+    bounds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BadCode:
+    """A function of the implementation, in which the text `was` stands once and `now` would be wrong."""
+
+    name: str
+    function: Callable[..., Any]
+    was: str
+    now: str
+    model: str
+    bounds: Mapping[str, str] = field(default_factory=dict)
+
+
+Control = BadSpec | BadCode
+
+
+class NoSuchText(Exception):
+    """A control whose function has another text by now; the control is to be written anew."""
+
+
+@contextmanager
+def planted(mistake: BadCode) -> Iterator[None]:
+    """Run what is inside with the mistake; callers that hold the function already run it too."""
+    function = mistake.function
+    if not isinstance(function, FunctionType):
+        raise NoSuchText(f"`{mistake.name}` is not about a Python function")
+    right = function.__code__
+    function.__code__ = _compiled(function, mistake).__code__
+    try:
+        yield
+    finally:
+        function.__code__ = right
+
+
+def _compiled(function: FunctionType, mistake: BadCode) -> FunctionType:
+    text = dedent(getsource(function))
+    if text.count(mistake.was) != 1:
+        raise NoSuchText(f"`{mistake.was}` does not stand once in `{function.__qualname__}`")
+    scope: dict[str, Any] = {}
+    plain = text[text.index("def ") :].replace(mistake.was, mistake.now)
+    exec(compile(plain, function.__code__.co_filename, "exec"), function.__globals__, scope)  # noqa: S102 - the binding's own words
+    made: FunctionType = scope[function.__name__]
+    if made.__code__.co_freevars != function.__code__.co_freevars:
+        raise NoSuchText(f"`{function.__qualname__}` uses names from around it, so it cannot be replaced")
+    return made
