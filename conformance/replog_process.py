@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ class Process:
         _send(ours, start)
         self.seen: Seen = _receive(ours)
         self.state = self.seen.state
-        """What the replica is after its last event: always the same object, as the replica's own is."""
+        """What the replica is after its last event: the same objects all the time, as its own are."""
 
     def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
         """Let the replica handle a message."""
@@ -135,8 +135,7 @@ class Process:
     def _ask(self, name: str, *arguments: object) -> list[Effect]:
         _send(self._link, (name, arguments))
         self.seen = _receive(self._link)
-        for each in fields(ReplicaState):
-            setattr(self.state, each.name, getattr(self.seen.state, each.name))
+        _become(self.state, self.seen.state)
         return self.seen.effects
 
     def kill(self) -> None:
@@ -144,3 +143,13 @@ class Process:
         self._child.send_signal(signal.SIGKILL)
         self._child.wait()
         self._link.close()
+
+
+def _become(old: Any, new: Any) -> None:
+    """Give an object the state of another, its own parts kept where they are of the same kind."""
+    for each in fields(old):
+        mine, other = getattr(old, each.name), getattr(new, each.name)
+        if type(mine) is type(other) and is_dataclass(mine) and not mine.__dataclass_params__.frozen:
+            _become(mine, other)
+        else:
+            setattr(old, each.name, other)

@@ -1,0 +1,130 @@
+"""Faults inside steps, and replog on its real store and as processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from binding import ReplogBinding
+from laws.sources import ROOT
+from on_files import FilesBinding
+from on_processes import ProcessBinding
+from replog.core.effects import StoreHighWatermark, Truncate
+from replog.sim.stored import FileStorage
+from specchk.conform.binding import BindingError
+from specchk.conform.faults import run_faults
+from specchk.conform.replay import Replayer
+from specchk.conform.suites import Walks, run_product, run_walks
+from specchk.core.instantiate import instantiate
+from specchk.lang.frontend import check
+
+SPEC = check(str(ROOT / "spec" / "replication.spec"))
+SMALL = {"MaxOffset": "1"}
+
+
+def replayer(cls: type[ReplogBinding], model: str, overrides: Mapping[str, str]) -> Replayer[Any]:
+    return Replayer(cls(instantiate(SPEC, model, overrides).program))
+
+
+def test_a_crash_in_any_disk_change_of_any_step_is_before_or_after_it():
+    """On the real store: in each write, fsync and rename, a half-written one included."""
+    found = replayer(FilesBinding, "two_brokers", SMALL)
+    result = run_faults(found, limit=400)
+    assert (result.divergence, result.vacuous) == (None, "")
+    assert found.tally.struck > 400
+
+
+@pytest.mark.slow
+def test_a_crash_in_any_disk_change_of_a_whole_model():
+    """All 10 875 states of the main model, one record long."""
+    result = run_faults(replayer(FilesBinding, "two_brokers", SMALL))
+    assert (result.divergence, result.vacuous, result.complete) == (None, "", True)
+
+
+def test_a_step_that_a_crash_finds_half_done_diverges(monkeypatch):
+    """A truncation that drops the whole log and writes the rest again passes every crash between steps."""
+    whole = FileStorage._apply
+
+    def in_two(self: FileStorage, effect: object) -> None:
+        log = self._log()
+        if isinstance(effect, Truncate) and effect.offset > 0:
+            kept = b"".join(log.read(base, 1) for base in range(effect.offset))
+            log.truncate_to(0)
+            log.append_as_follower(kept)
+        else:
+            whole(self, effect)
+
+    monkeypatch.setattr(FileStorage, "_apply", in_two)
+    result = run_faults(replayer(FilesBinding, "two_brokers", {}), limit=4000)
+    assert result.divergence is not None
+    assert result.divergence.kind == "fault"
+    assert "apply_response" in result.divergence.reason
+
+
+def test_without_faults_that_strike_the_suite_is_vacuous(monkeypatch):
+    """A fault plan that never fires is no success."""
+    monkeypatch.setattr(FilesBinding, "dies", _never)
+    result = run_faults(replayer(FilesBinding, "two_brokers", SMALL), limit=50)
+    assert result.vacuous == "no fault struck inside a step"
+
+
+def _never(self, cluster, broker, moment, step):
+    return False
+
+
+_never._specchk_binds = FilesBinding.dies._specchk_binds
+
+
+def test_a_binding_without_interruptions_is_told_so():
+    with pytest.raises(BindingError, match="no interruption"):
+        run_faults(replayer(ReplogBinding, "two_brokers", SMALL))
+
+
+def test_every_edge_of_a_model_is_taken_on_files():
+    """The real store under the cores: what is on disk and what the spec says agree at every state."""
+    result = run_product(replayer(FilesBinding, "two_brokers", {**SMALL, "MaxCrashes": "0"}))
+    assert (result.divergence, result.vacuous, result.complete, result.states) == (None, "", True, 300)
+
+
+def test_a_checkpoint_that_is_not_written_is_found_on_files(monkeypatch):
+    """The store's part of the binding has power: losing one of its writes diverges."""
+    whole = FileStorage._apply
+
+    def forgets(self: FileStorage, effect: object) -> None:
+        if not isinstance(effect, StoreHighWatermark):
+            whole(self, effect)
+
+    monkeypatch.setattr(FileStorage, "_apply", forgets)
+    result = run_product(replayer(FilesBinding, "two_brokers", SMALL), limit=2000)
+    assert result.divergence is not None
+    assert result.divergence.step is not None
+    assert result.divergence.step.action == "checkpoint_hw"
+
+
+def test_models_with_power_losses_are_not_for_files():
+    with pytest.raises(BindingError, match="power losses"):
+        replayer(FilesBinding, "page_cache_lost", {})
+
+
+def test_processes_with_files_do_what_the_spec_says():
+    """Each broker a process, a crash a SIGKILL, a restart a new process on the same directory."""
+    at = replayer(ProcessBinding, "two_brokers", {})
+    try:
+        result = run_walks(at, Walks(5, 2, 16))
+        assert (result.divergence, result.vacuous) == (None, "")
+    finally:
+        at.binding.end()
+
+
+@pytest.mark.slow
+def test_many_walks_on_processes():
+    """Long enough for crashes, restarts and truncations on real files."""
+    at = replayer(ProcessBinding, "two_brokers", {})
+    try:
+        result = run_walks(at, Walks(3, 6, 40))
+        assert (result.divergence, result.vacuous) == (None, "")
+        assert {"crash", "restart"} <= set(at.tally.taken)
+    finally:
+        at.binding.end()
