@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,19 @@ def test_it_passes_once_the_implementation_is_right(cls, tmp_path):
 
     Right.__name__ = "BankBinding"
     run(frozen(BANK, Right(BANK.program), HERE / "bank.py", found_in(cls), target), target)
+
+
+def test_the_same_divergence_is_written_in_the_same_bytes(lossy, tmp_path):
+    """In other processes too, whatever the order of their sets."""
+    texts = set()
+    for seed in ("1", "2", "3"):
+        target = tmp_path / "test_frozen.py"
+        asked = [str(lossy), "--suite", "product", "--freeze", str(target)]
+        env = {**os.environ, "PYTHONPATH": str(HERE), "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-m", "specchk", "conform", *asked], check=False, env=env)
+        assert done.returncode == 13
+        texts.add(target.read_bytes())
+    assert len(texts) == 1
 
 
 def test_modules_are_left_as_they_were(tmp_path):

@@ -117,7 +117,10 @@ class _Writer:
             yield "system.is_kept()"
 
     def _call(self, before: State, step: Step, way: str, after: tuple[State, ...]) -> str:
-        args = f"{step.action!r}, {self.by_label[step.action, step.args].plain!r}, {way!r}"
+        instance = self.by_label[step.action, step.args]
+        params = self.replayer.program.actions[instance.index].params
+        given = tuple(exact(arg, one.type) for arg, one in zip(instance.args, params, strict=True))
+        args = f"{step.action!r}, {given!r}, {way!r}"
         if not after:
             return f"system.no_step({args})"
         changes = [f"{indent(_text(self._changed(before, state)), '    ')},\n" for state in after]
