@@ -13,7 +13,6 @@ it refuses itself is `Impossible`: there is no such message, process or budget.
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TypeVar
 
 from replog.core.effects import Append, Effect, Send, Timer
@@ -30,6 +29,8 @@ from replog.core.messages import (
 from replog.core.protocol import CURRENT
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_LEADER, Batch, Error, Role
 from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, new_cluster
+from replog_disk import reopened
+from replog_rules import BROKER_RULES, EXHAUSTIVE, GATE, SMOKE, TODAY
 from replog_state import abstract
 from specchk.conform.binding import (
     Accepted,
@@ -41,6 +42,7 @@ from specchk.conform.binding import (
     Refused,
     action,
     project,
+    reopen,
     restore,
     snapshot,
 )
@@ -50,18 +52,6 @@ M = TypeVar("M")
 CLIENT = -100
 OPERATOR = -101
 AT_ONCE, WAITING = "at once", "after waiting"
-# The rules that this binding runs replog by.  A model that turns another one back is not for it.
-TODAY = MappingProxyType({
-    "truncation": "on_fetch", "epoch_entry": "on_election", "fence_fetch": True, "check_response": True,
-    "check_response_epoch": True, "update_on_diverge": False, "hw_on_diverge": False,
-    "response_hw": "either_one", "reset_remote": True, "hw_under_min_isr": False,
-    "maximal_rule": "eager_expand", "expand_needs_hw": True, "expand_needs_leso": True,
-    "check_partition_epoch": True, "check_fenced": True, "check_broker_epoch": True,
-    "restart_after_fence": True, "unclean_election": False,
-})  # fmt: skip
-BROKER_RULES = replace(
-    CURRENT, keeps_remote_leo=False, waits_for_caught_up=False, checks_fenced=False, checks_broker_epoch=False
-)
 DOWN = Impossible("no process runs there")
 
 
@@ -69,6 +59,7 @@ class ReplogBinding(Binding[Cluster]):
     """All actions of spec/replication.spec on replog's cores and the simulator's disk."""
 
     spec, model = "../spec/replication.spec", "two_brokers"
+    smoke, gate, exhaustive = SMOKE, GATE, EXHAUSTIVE
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -93,6 +84,11 @@ class ReplogBinding(Binding[Cluster]):
     def back(self, kept: Cluster) -> Cluster:
         """Return a copy to run."""
         return kept.copy()
+
+    @reopen
+    def again(self, cluster: Cluster) -> Cluster:
+        """Return what processes would find that were started on these disks."""
+        return reopened(cluster)
 
     @project
     def state(self, cluster: Cluster) -> dict[str, object]:

@@ -18,7 +18,9 @@ BINDING = str(ROOT / "conformance" / "binding.py")
     [
         (["--smoke"], 0, "conforms: replication, model two_brokers"),
         (["--set", "MaxOffset=1", "--set", "MaxCrashes=0"], 0, "conforms: replication"),
-        (["--max-states", "20"], 20, "conforms so far: replication"),
+        (["--suite", "product", "--max-states", "20"], 20, "conforms so far: replication"),
+        (["--suite", "classes", "--max-states", "20"], 20, "conforms so far: replication"),
+        (["--suite", "edges", "--set", "MaxOffset=1", "--set", "MaxCrashes=0"], 0, "conforms: replication"),
         (["--suite", "walks", "--walks", "1", "--steps", "1"], 0, "conforms: replication"),
     ],
 )

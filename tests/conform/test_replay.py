@@ -64,7 +64,7 @@ def test_a_restore_that_shares_is_noticed():
 
 def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
     """Harness mutant: the comparer agrees with everything."""
-    monkeypatch.setattr(Replayer, "_same", lambda self, state, found: True)
+    monkeypatch.setattr(Replayer, "same", lambda self, state, found: True)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
     result = product(BankBinding)
     assert "was not noticed" in result.vacuous

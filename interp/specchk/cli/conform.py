@@ -11,72 +11,90 @@ from typing import Any, NoReturn
 
 import click
 
-from specchk.cli.common import parse_overrides, print_json, rejections
+from specchk.cli.common import print_json, rejections
 from specchk.cli.divergences import Files, divergence_options
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
+from specchk.cli.suite_options import Wanted, suite_options
 from specchk.conform.binding import Binding, BindingError
 from specchk.conform.replay import Replayer
 from specchk.conform.report import About, render
 from specchk.conform.report import as_json as as_json_of
+from specchk.conform.runner import run_suite
 from specchk.conform.shrink import shrunk
-from specchk.conform.suites import Result, Walks, run_product, run_walks
-from specchk.core.instantiate import instantiate
+from specchk.conform.suites import Result
+from specchk.conform.tier_report import cases_json, overall, render_cases, render_tier, tier_json
+from specchk.conform.tiers import MADE_OF_CASES, Part, parts_of, run_parts
 from specchk.core.step import Faulty
 from specchk.lang.frontend import check
-
-SMOKE = Walks(0, 20, 30)
 
 
 @click.command("conform")
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
-@click.option("--model", metavar="M", help="The model to use instead of the binding's.")
-@click.option("--set", "overrides", multiple=True, metavar="C=V",
-              help="Give a constant (or a sort's size) another value; repeatable.")  # fmt: skip
-@click.option("--suite", type=click.Choice(["product", "walks"]), default="product", show_default=True,
-              help="Every edge of the state graph, or random walks.")  # fmt: skip
-@click.option("--max-states", type=click.IntRange(min=1), metavar="N",
-              help="Product: go on from at most N states.")  # fmt: skip
-@click.option("--walks", type=click.IntRange(min=1), default=100, show_default=True, help="How many walks.")
-@click.option(
-    "--steps", type=click.IntRange(min=1), default=50, show_default=True, help="Most steps of a walk."
-)
-@click.option(
-    "--seed", type=int, metavar="N", default=0, show_default=True, help="The same seed walks the same."
-)
-@click.option("--smoke", is_flag=True, help="A few short walks, in seconds.")
+@suite_options
+@click.option("--list", "list_cases", is_flag=True, help="Print the cases and run none.")
 @click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
 @divergence_options
-def command(
-    binding: str, model: str | None, overrides: Sequence[str], suite: str, max_states: int | None,
-    walks: int, steps: int, seed: int, smoke: bool, as_json_: bool,
-    draw: str | None, itf: str | None, freeze: str | None,
-) -> None:  # fmt: skip
+def command(binding: str, wanted: Wanted, list_cases: bool, as_json_: bool, **files: Any) -> None:
     """Hold an implementation to its spec, by the binding in the file BINDING.
 
     The spec's steps are taken by the implementation, what the spec forbids is tried, and states are
-    compared whole after each.  Exit codes: 0 conforms, 13 diverges, 20 a budget ended the suite, 21
-    the suite was vacuous, 30 the spec or the binding was rejected.
+    compared whole after each.  Without options the suites of the binding's gate are run.  Exit codes:
+    0 conforms, 13 diverges, 20 a budget ended a suite, 21 a suite was vacuous, 30 the spec or the
+    binding was rejected.
     """
     cls = load_binding(Path(binding))
-    table = parse_overrides(overrides)
-    with rejections(as_json=as_json_):
-        path = Path(binding).parent / cls.spec
-        instance = instantiate(check(str(path)), model or cls.model, table)
     try:
-        bound = cls(instance.program)
-        replayer = Replayer(bound)
-        chosen = SMOKE if smoke else Walks(seed, walks, steps)
-        uses_walks = smoke or suite == "walks"
-        result = run_walks(replayer, chosen) if uses_walks else run_product(replayer, max_states)
-        if uses_walks and result.divergence is not None:
-            result = replace(result, divergence=shrunk(Replayer(bound), result.divergence))
+        with rejections(as_json=as_json_):
+            checked = check(str(Path(binding).parent / cls.spec))
+            parts = parts_of(cls, checked, wanted.suites(cls))
+        if list_cases:
+            _list(parts, wanted, as_json=as_json_)
+            return
+        if wanted.case is not None:
+            parts, results = _one_case(parts, wanted)
+        else:
+            results = run_parts(parts, wanted.budget)
+        results = _shrunk(parts, results)
     except BindingError as error:
         _reject(error, as_json=as_json_)
     except Faulty as fault:
-        name = instance.program.actions[fault.action].name
+        name = parts[0].instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
-    _finish(About(instance, bound), result, Files(binding, draw, itf, freeze), as_json=as_json_)
+    tier = None if wanted.case is not None else wanted.of_tier
+    _finish(parts, results, tier, Files(binding, **files), as_json=as_json_)
+
+
+def _list(parts: Sequence[Part], wanted: Wanted, *, as_json: bool) -> None:
+    suites = [part.suite(wanted.budget) for part in parts if part.at.suite in MADE_OF_CASES]
+    if as_json:
+        print_json(cases_json(suites))
+    else:
+        echo(render_cases(suites))
+
+
+def _one_case(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Part], list[Result]]:
+    """The part that has the case that was asked for, and what comes of it."""
+    assert wanted.case is not None
+    for part in parts:
+        if part.at.suite in MADE_OF_CASES:
+            suite = part.suite(wanted.budget)
+            case = suite.case(wanted.case)
+            if case is not None:
+                result = run_suite(Replayer(part.binding), suite, cases=[case])
+                whole = result.divergence is None
+                return [part], [replace(result, suite=f"case {case.id}", complete=whole)]
+    raise click.UsageError(f"there is no case {wanted.case}, or several begin so; see --list")
+
+
+def _shrunk(parts: Sequence[Part], results: Sequence[Result]) -> list[Result]:
+    """The first divergence on as short a path as can be found; those of a product are as short already."""
+    found = list(results)
+    worst = overall(found)
+    if worst.divergence is not None and worst.suite not in ("product", "faults"):
+        at = found.index(worst)
+        found[at] = replace(worst, divergence=shrunk(Replayer(parts[at].binding), worst.divergence))
+    return found
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
@@ -105,13 +123,22 @@ def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
     sys.exit(Exit.REJECTED)
 
 
-def _finish(about: About, result: Result, files: Files, *, as_json: bool) -> None:
-    code = exit_of(result)
-    if as_json:
-        print_json(as_json_of(about, result, code))
+def _finish(
+    parts: Sequence[Part], results: Sequence[Result], tier: str | None, files: Files, *, as_json: bool
+) -> NoReturn:
+    worst = overall(results)
+    part = parts[list(results).index(worst)]
+    about, code = About(part.instance, part.binding), exit_of(worst)
+    if tier is None:
+        if as_json:
+            print_json(as_json_of(about, worst, code))
+        else:
+            echo(render(about, worst))
+    elif as_json:
+        print_json(tier_json(tier, parts, results, [*map(exit_of, results)]))
     else:
-        echo(render(about, result))
-    files.write(about, result)
+        echo(render_tier(tier, parts, results))
+    files.write(about, worst)
     sys.exit(code)
 
 

@@ -27,10 +27,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def each(tasks: Sequence[Callable[[], T]], workers: int) -> list[T]:
+def each(
+    tasks: Sequence[Callable[[], T]], workers: int, passing: tuple[type[Exception], ...] = ()
+) -> list[T]:
     """The results of all tasks, in their order; `workers` processes at a time.
 
-    An exception of a task is raised here, that of the first task if there are several.
+    An exception of a task that is `passing` is raised here, that of the first task if there are
+    several.  Of any other the process dies, with a traceback, and `Lost` is raised.
     """
     can_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
     if workers == 1 or len(tasks) == 1 or not can_fork:
@@ -43,7 +46,7 @@ def each(tasks: Sequence[Callable[[], T]], workers: int) -> list[T]:
         while todo and len(running) < workers:
             number, task = todo.pop(0)
             ours, theirs = context.Pipe(duplex=False)
-            forked = context.Process(target=_work, args=(theirs, task))
+            forked = context.Process(target=_work, args=(theirs, task, passing))
             forked.start()
             theirs.close()
             running[ours] = number, forked
@@ -70,11 +73,11 @@ def _received(ready: Connection, process: BaseProcess) -> Any:
     return result[0]
 
 
-def _work(to: Connection, task: Callable[[], object]) -> None:
+def _work(to: Connection, task: Callable[[], object], passing: tuple[type[Exception], ...]) -> None:
     """A process's life."""
     try:
         result = task()
-    except Exception as error:  # raised again by who waits for it
+    except passing as error:  # raised again by who waits for it
         result = error
     to.send((result,))
     to.close()

@@ -67,6 +67,9 @@ class Kinds:
         return self._numbers[key]
 
 
+Around = tuple[dict[Edge, tuple[int, ...]], dict[int, Refusal]]  # of a state: its edges, its refusals
+
+
 @dataclass(slots=True)
 class ClassGraph:
     """States, shortest ways to them, and classes; `complete` unless a limit ended it."""
@@ -83,6 +86,7 @@ class ClassGraph:
     """Of each state the edges, each with its classes; kept where they are asked for, else empty."""
     edges: int = 0
     complete: bool = True
+    _looked: dict[int, Around] = field(default_factory=dict)  # what was asked for again
 
     def way_to(self, state: int) -> list[Edge]:
         """The shortest path to a state from where it starts."""
@@ -95,11 +99,16 @@ class ClassGraph:
 
     def edges_of(self, state: int) -> dict[Edge, tuple[int, ...]]:
         """The edges of a state that was gone on from, each with its classes."""
-        return self.out[state] or self._look(state)[0]
+        return self.out[state] or self._around(state)[0]
 
     def refused_in(self, state: int) -> dict[int, Refusal]:
         """The classes of the refusals in a state that was gone on from, each with one that has it."""
-        return self._look(state)[1]
+        return self._around(state)[1]
+
+    def _around(self, state: int) -> Around:
+        if state not in self._looked:
+            self._looked[state] = self._look(state)
+        return self._looked[state]
 
     def add(self, state: State, by: Edge | None, depth: int) -> None:
         """A state that is reached for the first time."""
@@ -118,7 +127,7 @@ class ClassGraph:
             self.out[source] = edges
         yield from range(known, len(self.states))
 
-    def _look(self, source: int) -> tuple[dict[Edge, tuple[int, ...]], dict[int, Refusal]]:
+    def _look(self, source: int) -> Around:
         edges: dict[Edge, tuple[int, ...]] = {}
         refused: dict[int, Refusal] = {}
         state = self.states[source]

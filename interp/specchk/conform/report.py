@@ -13,7 +13,7 @@ from textwrap import wrap
 from specchk.conform.binding import Binding
 from specchk.conform.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.divergence import as_json as divergence_json
-from specchk.conform.suites import Result
+from specchk.conform.suites import Coverage, Result
 from specchk.core.instantiate import Instance
 from specchk.ir.footprint import switched_off
 from specchk.report.draw.text import text
@@ -76,6 +76,10 @@ def basis(about: About, result: Result) -> Iterator[str]:
     if found is not None and found.found_after is not None:
         yield f"found after {found.found_after} steps, shrunk to {len(found.trace.steps)}"
     yield f"probes: {result.probes} refused, {nothing} with nothing to ask the implementation with"
+    if result.coverage is not None:
+        yield from _covered(result.coverage)
+    if tally.reopened:
+        yield f"opened again from disk: {tally.reopened} times"
     yield f"constants: {constants(program) or '(none)'}"
     off = switched_off(program)
     never = [a.name for a in program.actions if a.name not in tally.taken and a.name not in off]
@@ -88,6 +92,37 @@ def basis(about: About, result: Result) -> Iterator[str]:
     ):
         if names:
             yield f"{title}: {', '.join(names)}"
+
+
+def _covered(coverage: Coverage) -> Iterator[str]:
+    refusals = len(coverage.probe_classes)
+    yield (f"classes: {len(coverage.covered)} of {len(coverage.classes)} taken, by {coverage.cases} cases; "
+           f"of {refusals} kinds of refusal {len(coverage.refused)} by the implementation, "
+           f"{len(coverage.impossible)} with nothing to ask it with")  # fmt: skip
+    if coverage.missed:
+        yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
+
+
+def _coverage_json(result: Result) -> dict[str, object] | None:
+    found = result.coverage
+    if found is None:
+        return None
+    classes: dict[str, list[int]] = {}
+    for number, one in enumerate(found.classes):
+        row = classes.setdefault(one.action, [0, 0])
+        row[0] += number in found.covered
+        row[1] += 1
+    return {
+        "cases": found.cases,
+        "failed_cases": [case for case, _ in result.failures],
+        "classes": len(found.classes),
+        "classes_taken": len(found.covered),
+        "classes_missed": [{"id": one.id, "class": str(one)} for one in found.missed],
+        "classes_by_action": {name: {"taken": row[0], "reachable": row[1]} for name, row in classes.items()},
+        "refusals": len(found.probe_classes),
+        "refusals_asked": len(found.refused),
+        "refusals_impossible": len(found.impossible),
+    }
 
 
 def as_json(about: About, result: Result, exit_code: int) -> dict[str, object]:
@@ -107,6 +142,8 @@ def as_json(about: About, result: Result, exit_code: int) -> dict[str, object]:
         "refused": result.tally.refused,
         "impossible": result.tally.impossible,
         "left": {name: count for name, count in result.tally.left.items() if count},
+        "reopened": result.tally.reopened,
+        "coverage": _coverage_json(result),
         "unobserved": dict(about.binding.unobserved),
         "vacuous": result.vacuous or None,
         "divergence": None if result.divergence is None else divergence_json(program, result.divergence),

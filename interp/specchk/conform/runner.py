@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from specchk.conform.binding import BindingError
 from specchk.conform.cases import Case, CaseStep, Suite
 from specchk.conform.forks import cores, each
 from specchk.conform.replay import Diverged, Divergence, Place, Replayer, Tally
 from specchk.conform.suites import Coverage, Result, why_vacuous
 from specchk.core.initial import initial_states
+from specchk.core.step import Faulty
 from specchk.core.values import State
 
 S = TypeVar("S")
@@ -32,6 +34,9 @@ Prefix = tuple[int, tuple[CaseStep, ...]]
 
 class StaleCase(Exception):
     """A case that is no path of the spec: it was made for another one."""
+
+
+PASSING = (BindingError, Faulty, StaleCase)  # what is wrong with binding, spec or suite, not with the harness
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +191,7 @@ def run_suite(
         return lambda: _slice(Runner(replayer, suite, probing), chosen, range(first, last), keep_going)
 
     done = Done()
-    for part in each([task(first) for first in range(0, len(chosen), size)], wanted):
+    for part in each([task(first) for first in range(0, len(chosen), size)], wanted, PASSING):
         done.add(part)
     return _result(suite, chosen, done, perf_counter() - begun)
 

@@ -17,16 +17,17 @@ from typing import Any
 
 from specchk.conform.binding import At, Binding
 from specchk.conform.cache import cached_suite
-from specchk.conform.cases import Case, Suite
+from specchk.conform.cases import Case, Suite, label_of
+from specchk.conform.faults import run_faults
 from specchk.conform.forks import cores, each
 from specchk.conform.replay import Replayer
-from specchk.conform.runner import run_suite
+from specchk.conform.runner import PASSING, run_suite
 from specchk.conform.suites import Result, Walks, run_product, run_walks
 from specchk.core.instantiate import Instance, instantiate
 from specchk.lang.frontend import CheckedSpec
 
 TIERS = ("smoke", "gate", "exhaustive")
-SUITES = ("classes", "edges", "product", "walks")
+SUITES = ("classes", "edges", "product", "walks", "faults")
 MADE_OF_CASES = ("classes", "edges")
 MAX_STATES = 200_000  # of a graph that a suite of cases is computed from
 SMOKE_STATES = 2_000
@@ -60,6 +61,11 @@ class Part:
     binding: Binding[Any]
 
     @property
+    def label(self) -> str:
+        """The model and its bounds, as in `two_brokers MaxOffset=1`."""
+        return label_of(self.instance.program.model, self.bounds)
+
+    @property
     def bounds(self) -> tuple[tuple[str, str], ...]:
         """The constants that are set."""
         return tuple(self.at.bounds.items())
@@ -87,7 +93,7 @@ def run_parts(parts: Sequence[Part], budget: Budget, workers: int = 0) -> list[R
     def task(part: Part) -> Callable[[], Result]:
         return lambda: run_part(part, budget, 1)
 
-    return each([task(part) for part in parts], wanted)
+    return each([task(part) for part in parts], wanted, PASSING)
 
 
 def run_part(part: Part, budget: Budget, workers: int = 1) -> Result:
@@ -97,6 +103,8 @@ def run_part(part: Part, budget: Budget, workers: int = 1) -> Result:
         return run_product(replayer, budget.max_states)
     if part.at.suite == "walks":
         return run_walks(replayer, budget.walks)
+    if part.at.suite == "faults":
+        return run_faults(replayer, budget.max_states)
     suite = part.suite(budget)
     if budget.sample_steps is None:
         return run_suite(replayer, suite, workers=workers)

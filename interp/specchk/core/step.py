@@ -49,6 +49,9 @@ class Faulty(Exception):
         self.undefined = undefined
         super().__init__(undefined.reason)
 
+    def __reduce__(self) -> tuple[type[Faulty], tuple[object, ...]]:
+        return type(self), (self.action, self.args_, self.undefined)
+
 
 class Stepper:
     """The next-state relation of a program.

@@ -184,22 +184,26 @@ class _Watching(Evaluator):
             return got[1]
 
         compute = operator(expr, [keep_left, keep_right])
-        sign = _sign if isinstance(expr.args[0].type, Int) else _differs
-        append, where = self.tracer.trail.append, self.tracer.place(expr.span)
+        where, append = self.tracer.place(expr.span), self.tracer.trail.append
+        equal, more, less = (Mark("sign", where, how) for how in (0, 1, -1))
+        if not isinstance(expr.args[0].type, Int):
+            less = more
 
         def signed(e: list[Any]) -> Any:
             value = compute(e)
-            append(Mark("sign", where, sign(*got)))
+            a, b = got
+            append(equal if a == b else more if a > b else less)
             return value
 
         return signed
 
     def _marked(self, kind: str, expr: Expr, compute: Get) -> Get:
         append, where = self.tracer.trail.append, self.tracer.place(expr.span)
+        no, yes = Mark(kind, where, 0), Mark(kind, where, 1)
 
         def marked(e: list[Any]) -> Any:
             value = compute(e)
-            append(Mark(kind, where, int(value)))
+            append(yes if value else no)
             return value
 
         return marked
@@ -216,14 +220,6 @@ class _Watching(Evaluator):
             return compute(e)
 
         return matched
-
-
-def _sign(left: int, right: int) -> int:
-    return (left > right) - (left < right)
-
-
-def _differs(left: object, right: object) -> int:
-    return int(left != right)
 
 
 class _Watched(Compiled):

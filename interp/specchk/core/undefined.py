@@ -13,6 +13,9 @@ class Undefined(Exception):
         self.reason = reason
         super().__init__(reason)
 
+    def __reduce__(self) -> tuple[type[Undefined], tuple[object, ...]]:
+        return type(self), (self.span, self.reason)
+
 
 class BeyondHorizon(Exception):
     """A stored number is above its `nat upto` horizon."""
