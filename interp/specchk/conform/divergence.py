@@ -39,6 +39,7 @@ WORDS = MappingProxyType({
     "outside": "the implementation is in a state that the spec has no words for",
     "ambiguous": "the binding observes too little to go on",
     "restored": "the binding's snapshots are wrong",
+    "reopened": "what the implementation has on disk is not the state that it is in",
     "raised": "the implementation failed with an exception",
 })  # fmt: skip
 
@@ -79,6 +80,11 @@ def step_text(found: Divergence) -> str:
     return f"step {len(found.trace.steps) + 1}: {found.step}{way}"
 
 
+def reason(found: Divergence) -> str:
+    """What is to be said beyond the words for its kind."""
+    return "" if found.kind == "state" and found.found_after is not None else found.reason
+
+
 def drawn(instance: Instance, found: Divergence) -> Picture:
     """The picture: the spec's behaviour, the implementation's state as a last row, the reason."""
     viewer, beside = Viewer(instance), wanted(instance.program, found)
@@ -101,8 +107,8 @@ def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[
         for change in differences(program, found, beside)
     ]
     more = [f"and {len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
-    reason = "" if found.kind == "state" else found.reason  # that is what the first line says
-    said = (f"diverges: {WORDS[found.kind]}", step_text(found), reason, *places[:MOST_PLACES], *more)
+    first = f"diverges: {WORDS[found.kind]}"
+    said = (first, step_text(found), reason(found), *places[:MOST_PLACES], *more)
     return tuple(filter(None, said))
 
 
