@@ -15,6 +15,7 @@ from specchk.conform.binding import (
     Refused,
     action,
     project,
+    reopen,
     restore,
     snapshot,
 )
@@ -114,6 +115,12 @@ class SharesOnRestore(BankBinding):
     @restore
     def back(self, kept: Any) -> Bank:
         return kept
+
+
+class ForgetsOnDisk(BankBinding):
+    @reopen
+    def again(self, bank: Bank) -> Bank:
+        return Bank(dict(bank.balance), "unseen", bank.days)
 
 
 BROKEN = [

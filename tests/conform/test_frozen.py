@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 from bank import BankBinding, bank
-from broken import BROKEN
+from broken import BROKEN, ForgetsOnDisk
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from specchk.cli.conform import command
 from specchk.conform.binding import Binding
 from specchk.conform.frozen import CannotFreeze, exact, frozen
 from specchk.conform.frozen_run import Bag, Items, Some, same
-from specchk.conform.replay import Divergence, Replayer
+from specchk.conform.replay import Diverged, Divergence, Replayer
 from specchk.conform.shrink import shrunk
 from specchk.conform.suites import Walks, run_product, run_walks
 from specchk.conform.values import Some as PlainSome
@@ -110,6 +111,24 @@ def test_what_only_the_binding_shows_is_not_frozen(tmp_path):
     cls = next(one[0] for one in BROKEN if one[1] == "ambiguous")
     with pytest.raises(CannotFreeze, match="observes too little"):
         frozen(BANK, cls(BANK.program), HERE / "broken.py", found_in(cls), tmp_path / "test_frozen.py")
+
+
+def test_a_disk_that_forgets_is_frozen(tmp_path):
+    """What is on disk is opened again at the end of the path."""
+    made = ForgetsOnDisk(BANK.program)
+    replayer = Replayer(made)
+    toss = next(one for one in replayer.instances if one.label.action == "toss")
+    start = replayer.begin()
+    place = replayer.take(start, toss, replayer.allowed(start.state, toss))[0]
+    with pytest.raises(Diverged) as caught:
+        replayer.check_reopened(place)
+    found = shrunk(Replayer(made), caught.value.divergence)
+    assert (found.kind, [step.action for step in found.trace.steps]) == ("reopened", ["toss"])
+    target = tmp_path / "test_frozen.py"
+    with pytest.raises(AssertionError, match="coin is 'unseen'"):
+        run(frozen(BANK, made, HERE / "broken.py", found, target), target)
+    with pytest.raises(CannotFreeze, match="only the harness"):
+        frozen(BANK, made, HERE / "broken.py", replace(found, kind="fault"), target)
 
 
 def test_it_runs_without_specchk(lossy, tmp_path):

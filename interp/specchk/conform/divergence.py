@@ -29,6 +29,7 @@ from specchk.report.json import state_json, trace_json, value_json
 from specchk.report.read import Unreadable, value_from_json
 
 SCHEMA = "specchk.conform/1"  # of a report, which has the divergence as its member
+STEPPED = frozenset({"state", "refused", "outside", "raised", "fault"})  # the spec has a state after the step
 MOST_PLACES = 8  # listed at the end; all are in the last row
 WORDS = MappingProxyType({
     "initial": "the implementation starts in another state",
@@ -40,6 +41,7 @@ WORDS = MappingProxyType({
     "ambiguous": "the binding observes too little to go on",
     "restored": "the binding's snapshots are wrong",
     "reopened": "what the implementation has on disk is not the state that it is in",
+    "fault": "a fault inside a step left a state that the spec does not allow",
     "raised": "the implementation failed with an exception",
 })  # fmt: skip
 
@@ -66,7 +68,7 @@ def differences(program: Program, found: Divergence, beside: State | None) -> li
 def told(program: Program, found: Divergence) -> Trace:
     """The spec's behaviour, with the step on which they part where the spec has it."""
     state = wanted(program, found)
-    if found.step is None or state is None or found.kind not in ("state", "refused", "outside", "raised"):
+    if found.step is None or state is None or found.kind not in STEPPED:
         return found.trace
     step = Step(found.step.action, found.step.args, state)
     return Trace(found.trace.initial, (*found.trace.steps, step))
@@ -78,11 +80,6 @@ def step_text(found: Divergence) -> str:
         return ""
     way = f", {found.way}" if found.way else ""
     return f"step {len(found.trace.steps) + 1}: {found.step}{way}"
-
-
-def reason(found: Divergence) -> str:
-    """What is to be said beyond the words for its kind."""
-    return "" if found.kind == "state" and found.found_after is not None else found.reason
 
 
 def drawn(instance: Instance, found: Divergence) -> Picture:
@@ -108,7 +105,7 @@ def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[
     ]
     more = [f"and {len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
     first = f"diverges: {WORDS[found.kind]}"
-    said = (first, step_text(found), reason(found), *places[:MOST_PLACES], *more)
+    said = (first, step_text(found), found.reason, *places[:MOST_PLACES], *more)
     return tuple(filter(None, said))
 
 

@@ -19,6 +19,7 @@ from os.path import relpath
 from pathlib import Path
 from pprint import pformat
 from textwrap import indent
+from types import MappingProxyType
 from typing import Any
 
 from specchk.conform.binding import Binding
@@ -32,6 +33,12 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, show
 
 WIDTH = 110
+HARNESS = MappingProxyType(
+    {
+        "ambiguous": "the binding observes too little, which no test of the implementation shows",
+        "fault": "the fault struck inside a step, where only the harness lets it",
+    }
+)
 _RULER = "# -- the runner"
 
 
@@ -41,8 +48,8 @@ class CannotFreeze(Exception):
 
 def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Divergence, target: Path) -> str:
     """The text of a test file at `target`, for the binding in the file `path`; raises `CannotFreeze`."""
-    if found.kind == "ambiguous":
-        raise CannotFreeze("the binding observes too little, which no test of the implementation shows")
+    if found.kind in HARNESS:
+        raise CannotFreeze(HARNESS[found.kind])
     program, name = instance.program, type(binding).__name__
     runner = files("specchk.conform").joinpath("frozen_run.py").read_text(encoding="utf-8")
     imports, rest = runner[runner.index("from __future__") :].split("\n\n\n", 1)
@@ -113,8 +120,8 @@ class _Writer:
         if found.step is not None:
             instance = self.by_label[found.step.action, found.step.args]
             yield self._call(before, found.step, found.way, self.replayer.allowed(before, instance))
-        elif found.kind == "restored":
-            yield "system.is_kept()"
+        elif found.kind in ("restored", "reopened"):
+            yield f"system.is_{'kept' if found.kind == 'restored' else 'on_disk'}()"
 
     def _call(self, before: State, step: Step, way: str, after: tuple[State, ...]) -> str:
         instance = self.by_label[step.action, step.args]

@@ -99,7 +99,7 @@ STAND_INS: Mapping[str, Any] = MappingProxyType({
     "Binding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": Anything,
     "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
     "snapshot": marker("snapshot"), "restore": marker("restore"),
-    "silent": ignored, "interruption": ignored, "reopen": ignored,
+    "reopen": marker("reopen"), "silent": ignored, "interruption": ignored,
 })  # fmt: skip
 
 
@@ -181,6 +181,11 @@ class Follower:
     def is_kept(self) -> None:
         """A snapshot is restored to the same state."""
         self.system = self.methods["restore"](self.methods["snapshot"](self.system))
+        self.compare([{}])
+
+    def is_on_disk(self) -> None:
+        """What is on disk is in the same state."""
+        self.system = self.methods["reopen"](self.system)
         self.compare([{}])
 
     def compare(self, changes: Sequence[Mapping[str, Any]]) -> None:

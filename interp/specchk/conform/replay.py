@@ -96,6 +96,7 @@ class Divergence:
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
     tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
     is not the state), `raised` (an exception).
+    `reason` says more than the kind, where there is more to say.
     `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
     in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
     """
@@ -290,8 +291,7 @@ class Replayer(Generic[S]):
         found = self._state(system, self._blame(place, instance, way, "outside", "", allowed))
         matching = [state for state in allowed if self.same(state, found)]
         if not matching:
-            reason = "the implementation is in a state to which the spec has no such step"
-            raise Diverged(self._blame(place, instance, way, "state", reason, allowed, found))
+            raise Diverged(self._blame(place, instance, way, "state", "", allowed, found))
         self._only_one(matching, self._blame(place, instance, way, "ambiguous", "", allowed, found))
         Tally.count(self.tally.taken, instance.label.action)
         step = Step(instance.label.action, instance.label.args, matching[0])

@@ -104,6 +104,7 @@ class _Shrinker(Generic[S]):
         step = self.best.step
         if step is None:
             self.replayer.check_kept(place)
+            self.replayer.check_reopened(place)
             return
         instance = replace(self._instance(step), ways=(self.best.way,))
         if allowed := self.replayer.allowed(place.state, instance):
