@@ -31,7 +31,6 @@ LIBRARIES = {
     "lark": {"specchk.lang"},
     "bottle": {"specchk.cli"},
     "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"},
-    "graphviz": {"specchk.report"},
     "llvmlite": {"specchk.native"},
     "z3": {"specchk.symbolic"},
     "pyspark": {"specchk.spark"},
