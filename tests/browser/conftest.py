@@ -79,8 +79,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def fetching() -> Iterator[str]:
+    """The address of an explorer of two_round_fetch, which has witnesses."""
+    yield from served("explore", str(ROOT / "spec/two_round_fetch.spec"))
+
+
+@pytest.fixture(scope="session")
 def explorer() -> Iterator[str]:
-    """The address of an explorer of two_round_fetch."""
+    """The address of an explorer of truncate_to_hw."""
     spec = str(ROOT / "spec/kafka/truncate_to_hw.spec")
     yield from served("explore", spec, "--property", "strong_isr")
 

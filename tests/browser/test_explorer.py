@@ -100,6 +100,27 @@ def test_one_jumps_to_a_violation(page: Chrome):
     assert "strong_isr" in page.find_element(By.CSS_SELECTOR, "#failed .failed").text
 
 
+def test_one_jumps_to_a_witness(browser: Chrome, fetching: str):
+    """The shortest way to it; nothing is violated there, and Undo goes back one step of the way."""
+    browser.get(fetching)
+    settled(browser, "0 steps taken")
+    Select(browser.find_element(By.ID, "jump")).select_by_visible_text("witness two_rounds")
+    settled(browser, "two_rounds: 6 steps")
+    assert len(trace(browser)) == 7
+    assert browser.find_elements(By.CSS_SELECTOR, "#failed .failed") == []
+    browser.find_element(By.ID, "undo").click()
+    WebDriverWait(browser, 10).until(lambda _: len(trace(browser)) == 6)
+
+
+def test_what_cannot_be_reached_is_said(browser: Chrome, fetching: str):
+    """Jumping to a violation that does not exist moves nothing."""
+    browser.get(fetching)
+    settled(browser, "0 steps taken")
+    Select(browser.find_element(By.ID, "jump")).select_by_visible_text("violation of hw_within_leo")
+    WebDriverWait(browser, 30).until(lambda _: "hw_within_leo: none found" in status(browser))
+    assert trace(browser) == ["initial state"]
+
+
 def test_bookmarks_are_kept(page: Chrome):
     """A bookmark leads back to its state, after a reload too."""
     press(page, "1")
