@@ -99,6 +99,11 @@ def chosen_engine(engine: str, workers: int | None, *, compact: bool) -> Engine:
     return Engine(engine, workers or 0, compact)
 
 
+def loaded(module: str) -> Any:
+    """A module of an engine whose library is large, imported now that it is needed."""
+    return import_module(module)
+
+
 def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) -> Outcome:
     """Search a program, with progress on standard error when that is a terminal."""
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None

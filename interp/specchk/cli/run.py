@@ -12,6 +12,7 @@ from specchk.cli.clear import Clarity, clarity_options, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options
 from specchk.cli.engines import chosen_engine, engine_options, explore, keeping_options, kept
 from specchk.cli.forms import Outputs, finish, output_options
+from specchk.cli.prove import Proving, proving_options, run_symbolic
 from specchk.core.search import Options
 from specchk.core.verdict import Outcome, Violated
 
@@ -29,6 +30,7 @@ from specchk.core.verdict import Outcome, Violated
 )
 @click.option("--seed", type=int, metavar="N", help="Recorded; an exhaustive search makes no random choice.")
 @clarity_options
+@proving_options
 @output_options
 @budget_options
 def command(
@@ -36,6 +38,7 @@ def command(
     engine: str, workers: int | None, compact: bool,
     checkpoint: str | None, every: float, resume: bool, spill: str | None,
     no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None, optimal: bool, several: int | None,
+    prove: bool, k: int | None, depth: int | None, query_seconds: float,
     as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
@@ -47,8 +50,12 @@ def command(
     """
     outputs = Outputs(as_json, itf, draw, html)
     outputs.check()
+    proving = Proving(prove, k, depth, query_seconds)
+    proving.check(outputs)
     chosen = kept(chosen_engine(engine, workers, compact=compact), checkpoint, every, spill, resume=resume)
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
+    if proving.asked:
+        run_symbolic(instance, proving, budget(max_states, max_seconds, max_memory), outputs, workers)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
     outcome = replace(explore(instance.program, options, engine=chosen, quiet=as_json), seed=seed)
     if optimal or several is not None:

@@ -154,14 +154,14 @@ def trace_lines(program: Program, trace: Trace, width: int) -> list[str]:
     """The first state whole, then each step with what it changed."""
     lines = ["  0  initial state"]
     for name, value in parts(program, trace.initial):
-        lines += _wrapped(f"{name} = {value}", width, 7)
+        lines += wrapped(f"{name} = {value}", width, 7)
     before = trace.initial
     digits = len(str(len(trace.steps)))
     for number, step in enumerate(trace.steps, 1):
         lines.append(f"  {number:<{digits}}  {step}")
         found = changes(program, before, step.state)
         for change in found:
-            lines += _wrapped(f"{change.path}: {change.before} -> {change.after}", width, 7)
+            lines += wrapped(f"{change.path}: {change.before} -> {change.after}", width, 7)
         if not found:
             lines.append("       (nothing changes)")
         before = step.state
@@ -172,8 +172,8 @@ def blame_lines(blame: Blame, width: int) -> list[str]:
     """Where and why: the deciding part, the bound names' values, its operands' values."""
     bound = ", ".join(f"{name} = {value}" for name, value in blame.bindings)
     lines = [f"  because{f', for {bound}' if bound else ''}:"]
-    lines += _wrapped(blame.text, width, 7)
-    lines += [line for name, value in blame.values for line in _wrapped(f"where {name} = {value}", width, 7)]
+    lines += wrapped(blame.text, width, 7)
+    lines += [line for name, value in blame.values for line in wrapped(f"where {name} = {value}", width, 7)]
     return [*lines, f"       at {blame.span.where}"]
 
 
@@ -189,10 +189,11 @@ def scenario_lines(program: Program, result: ScenarioResult, width: int) -> list
 
 def _indented(lines: list[str], width: int) -> Iterator[str]:
     for line in lines:
-        yield from _wrapped(line, width, 2)
+        yield from wrapped(line, width, 2)
 
 
-def _wrapped(text: str, width: int, indent: int) -> list[str]:
+def wrapped(text: str, width: int, indent: int) -> list[str]:
+    """A text in lines of a width, indented, later lines further."""
     space = " " * indent
     return wrap(text, max(width, 40), initial_indent=space, subsequent_indent=space + "    ",
                 break_long_words=False, break_on_hyphens=False)  # fmt: skip

@@ -22,7 +22,7 @@ from specchk.core.replay import ReplayFailed
 from specchk.core.search import Options, search
 from specchk.core.symmetry import MAX_RENAMINGS, Renaming, renamer, sorts_in
 from specchk.core.values import State
-from specchk.core.verdict import Holds, Inconclusive, Trace, Verdict, Violated
+from specchk.core.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Op, Or, Var
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
@@ -181,15 +181,17 @@ def _concluded(
     stopped: Inconclusive | None,
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
-    violated = next((f for f in failures if f.reached), None)
+    ways = _looked_up(program, failures) if failures else {}
+    looks = [None if ways is None else index in ways for index in range(len(failures))]
+    failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
     open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
     undefined = any(kind == "undefined" for kind, _ in open_)
     goals = (*program.invariants, *program.step_invariants)
     safe = not stopped and not undefined
     names = [prop.name for prop in goals if safe and (prop.kind, prop.name) not in open_]
     verdict: Verdict
-    if violated is not None:
-        verdict = Inconclusive(f"`{violated.name}` is violated in a reachable state", budget=False)
+    if ways:
+        verdict = Violated(tuple([_violation(failures[index], way) for index, way in sorted(ways.items())]))
     elif failures:
         shown = ", ".join(f"`{name}`" for name in dict.fromkeys(f.name for f in failures))
         verdict = Inconclusive(f"induction does not prove {shown}", budget=False)
@@ -222,19 +224,32 @@ def _failure(program: Program, answer: Answer, path: tuple[State, ...]) -> Failu
     raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
 
 
-def looked_up(
-    program: Program, failure: Failure, seconds: float = LOOK_SECONDS
-) -> tuple[bool | None, Trace | None]:
-    """Whether the enumerated states contain the first state of a failure, and the way there."""
-    first = failure.trace.initial
-    differs = Property("invariant", "state", _differs(program, first), 0, program.variables[0].span)
+def _violation(failure: Failure, way: Trace) -> Violation:
+    """A failure whose first state is reached."""
+    trace = Trace(way.initial, (*way.steps, *failure.trace.steps))
+    return Violation(failure.kind, failure.name, trace, failure.blame)
+
+
+def _looked_up(program: Program, failures: tuple[Failure, ...]) -> dict[int, Trace] | None:
+    """The ways to those first states that the enumerated states contain; None where that took too long.
+
+    One search by the reference engine for all of them, ended after a few seconds.
+    """
+    span = program.variables[0].span
+    differ = [
+        Property("invariant", str(index), _differs(program, failure.trace.initial), 0, span)
+        for index, failure in enumerate(failures)
+    ]
     asked = replace(
-        program, invariants=(differs,), step_invariants=(), witnesses=(), deadlock_ok=_anything(program)
+        program, invariants=tuple(differ), step_invariants=(), witnesses=(), deadlock_ok=_anything(program)
     )
-    outcome = search(asked, Options(Budget(max_seconds=seconds), symmetry=False))
-    if isinstance(outcome.verdict, Violated):
-        return True, outcome.verdict.violations[0].trace
-    return (None if isinstance(outcome.verdict, Inconclusive) else False), None
+    options = Options(Budget(max_seconds=LOOK_SECONDS), symmetry=False, keep_going=True)
+    verdict = search(asked, options).verdict
+    if isinstance(verdict, Violated):
+        return {
+            int(v.name): v.trace for v in verdict.violations if v.trace is not None and v.kind == "invariant"
+        }
+    return None if isinstance(verdict, Inconclusive) else {}
 
 
 def _differs(program: Program, state: State) -> Expr:

@@ -1,0 +1,104 @@
+"""`specchk run --prove` and `--depth K`: what the symbolic engine says of logs of any length."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from specchk.cli.common import print_json, width
+from specchk.cli.engines import loaded
+from specchk.cli.exits import of_verdict
+from specchk.cli.forms import Outputs, finish
+from specchk.cli.output import echo
+from specchk.core.budget import Budget
+from specchk.core.instantiate import Instance
+from specchk.core.proof import Effort, Proof
+from specchk.core.verdict import Inconclusive, Outcome, Statistics
+from specchk.report.proof import proof_json, render_proof
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Proving:
+    """The options of `proving_options`."""
+
+    prove: bool
+    k: int | None
+    depth: int | None
+    query_seconds: float
+
+    @property
+    def asked(self) -> bool:
+        """Whether the run is one of these two."""
+        return self.prove or self.depth is not None
+
+    def check(self, outputs: Outputs) -> None:
+        """Refuse options that do not go together."""
+        if self.prove and self.depth is not None:
+            raise click.UsageError("--prove is for all lengths and --depth for some: give one of them")
+        if self.k is not None and not self.prove:
+            raise click.UsageError("--k is the length of induction: it goes with --prove")
+        if self.prove and (outputs.itf or outputs.draw or outputs.html):
+            raise click.UsageError("a proof has no counterexample to draw: --prove takes --json only")
+
+
+def proving_options(function: F) -> F:
+    """`--prove`, `--k`, `--depth`, `--query-seconds`."""
+    decorators = [
+        click.option("--prove", is_flag=True,
+                     help="Prove the invariants by induction, for offsets without an end."),
+        click.option("--k", type=click.IntRange(min=1), metavar="N", help="With --prove: N-induction."),
+        click.option("--depth", type=click.IntRange(min=0), metavar="K",
+                     help="Check every behaviour of up to K steps, for offsets without an end."),
+        click.option("--query-seconds", type=click.FloatRange(min=0, min_open=True), default=60.0,
+                     show_default=True, metavar="S", help="What one question to the solver may take."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def run_symbolic(
+    instance: Instance, asked: Proving, limits: Budget, outputs: Outputs, workers: int | None
+) -> None:
+    """Prove or unroll, report, and exit with the verdict's code."""
+    if asked.depth is not None:
+        finish(instance, _bounded(instance, asked, limits), outputs, "")
+        return
+    proof = _proof(instance, asked, limits, workers or os.cpu_count() or 1)
+    code = of_verdict(proof.verdict)
+    if outputs.as_json:
+        print_json(proof_json(proof, int(code)))
+    else:
+        echo(render_proof(proof, width()))
+    sys.exit(code)
+
+
+def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> Proof:
+    engine = loaded("specchk.symbolic.prove")
+    options = engine.Asked(asked.k or 1, workers, asked.query_seconds, limits)
+    try:
+        proof: Proof = engine.prove(instance.program, options)
+    except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
+        none = Effort(0, 0, 0, 0, 0.0, 0.0)
+        verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
+        return Proof(instance.program, options.k, verdict, (), (), (), none)
+    return proof
+
+
+def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
+    engine = loaded("specchk.symbolic.bmc")
+    program = instance.program
+    try:
+        outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
+    except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
+        verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
+        nothing = Statistics(distinct=0, generated=0, depth=0, levels=(), seconds=0.0)
+        return Outcome(program, "symbolic", verdict, nothing, (0,) * len(program.points))
+    return outcome

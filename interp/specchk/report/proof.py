@@ -1,0 +1,134 @@
+"""Reports of proofs by induction: the verdict, what is proved, and steps that induction does not exclude.
+
+Such a step starts in a state that satisfies all invariants, reachable or not; the report never calls
+it a violation unless the state is known to be reached.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specchk.core.proof import Failure, Proof
+from specchk.core.verdict import Holds, Inconclusive, Violated, name_of
+from specchk.report.json import trace_json, value_json, violation_json
+from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
+
+SCHEMA = "specchk.proof/1"
+
+
+def render_proof(proof: Proof, width: int) -> str:
+    """The whole report of `--prove`."""
+    lines = [_headline(proof)]
+    for line in _details(proof):
+        lines += wrapped(line, width, 2)
+    if isinstance(proof.verdict, Violated):
+        for violation in proof.verdict.violations:
+            lines += ["", *violation_lines(proof.program, violation, width)]
+    for failure in proof.failures:
+        if not failure.reached:
+            lines += ["", *_failure_lines(proof, failure, width)]
+    lines += [
+        f"  unknown: {u.kind} `{u.name}` after `{u.action}`: the solver gave up ({u.reason})"
+        for u in proof.unanswered
+    ]
+    return "\n".join(lines)
+
+
+def _headline(proof: Proof) -> str:
+    name = f"{proof.program.spec}, model {proof.program.model}"
+    match proof.verdict:
+        case Holds():
+            by = "induction" if proof.k == 1 else f"{proof.k}-induction"
+            return f"holds by {by}, {_offsets(proof)}: {name}"
+        case Inconclusive():
+            return f"inconclusive: {proof.verdict.reason}: {name}"
+        case Violated():
+            return f"violated: {what(proof.verdict.violations[0])}: {name}"
+        case other:
+            raise AssertionError(other)
+
+
+def _offsets(proof: Proof) -> str:
+    ends = ", ".join(horizon.partition("=")[0] for horizon in proof.program.horizons)
+    return f"whatever {ends} is" if ends else "in every state"
+
+
+def _details(proof: Proof) -> list[str]:
+    effort, program = proof.effort, proof.program
+    copies = f" ({effort.alike} more are renamed copies)" if effort.alike else ""
+    asked = [
+        ("proved", proof.proved),
+        ("not proved", [name for name in goals(proof) if name not in proof.proved]),
+        ("not asked: witnesses", [prop.name for prop in program.witnesses]),
+    ]
+    ends = "" if program.deadlock_ok is not None else "not asked: deadlock"
+    seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
+    queries = f"{effort.queries} queries, {effort.settled} obligations settled without one"
+    return [
+        f"{queries}, {effort.instances} actions with their arguments{copies}, {seconds}",
+        "engine symbolic, induction",
+        f"constants: {constants(program) or '(none)'}",
+        *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],
+        *([ends] if ends else []),
+    ]
+
+
+def goals(proof: Proof) -> list[str]:
+    """The properties that a proof is about."""
+    return [prop.name for prop in (*proof.program.invariants, *proof.program.step_invariants)]
+
+
+def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
+    """The states before, the action, what it changes, and why that fails."""
+    name = f"`{failure.name}`"
+    claim = f"{name} may be undefined" if failure.kind == "undefined" else f"{name} is not inductive"
+    reach = {
+        None: "the first may be unreachable",
+        False: "no state within the horizons is the first one",
+    }.get(failure.reached, "")
+    states = "a state that satisfies" if len(failure.trace.steps) <= 1 else "states that satisfy"
+    lines = [f"{claim}: {states} all invariants, and a step; {reach}:"]
+    shown = trace_lines(proof.program, failure.trace, width)
+    lines += ["  0  satisfies all invariants", *shown[1:]]
+    return lines + (blame_lines(failure.blame, width) if failure.blame is not None else [])
+
+
+def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
+    """The object that `specchk run --prove --json` prints."""
+    program, verdict, effort = proof.program, proof.verdict, proof.effort
+    violations = verdict.violations if isinstance(verdict, Violated) else ()
+    return {
+        "schema": SCHEMA,
+        "spec": program.path,
+        "model": program.model,
+        "constants": {c.name: value_json(c.value, c.type) for c in program.constants},
+        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+        "engine": "symbolic",
+        "verdict": name_of(verdict),
+        "by": "induction",
+        "k": proof.k,
+        "reason": verdict.reason if isinstance(verdict, Inconclusive) else None,
+        "proved": list(proof.proved),
+        "not_proved": [name for name in goals(proof) if name not in proof.proved],
+        "violations": [violation_json(program, violation) for violation in violations],
+        "counterexamples_to_induction": [
+            {
+                "kind": failure.kind,
+                "property": failure.name,
+                "first_state_reached": failure.reached,
+                "trace": trace_json(program, failure.trace),
+            }
+            for failure in proof.failures
+        ],
+        "unknown": [
+            {"kind": u.kind, "property": u.name, "action": u.action, "reason": u.reason}
+            for u in proof.unanswered
+        ],
+        "queries": effort.queries,
+        "settled": effort.settled,
+        "instances": effort.instances,
+        "renamed_copies": effort.alike,
+        "seconds": round(effort.seconds, 6),
+        "seconds_solver": round(effort.seconds_solver, 6),
+        "exit_code": exit_code,
+    }
