@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +13,14 @@ import click
 from specchk.cli.common import print_json, rejections
 from specchk.cli.divergences import Files, divergence_options
 from specchk.cli.exits import Exit
+from specchk.cli.gate import Gate, gate_options
 from specchk.cli.output import echo
 from specchk.cli.suite_options import Wanted, suite_options
 from specchk.conform.binding import Binding, BindingError
+from specchk.conform.divergence import SCHEMA
+from specchk.conform.gate import Bound
+from specchk.conform.load import NoBinding
+from specchk.conform.load import load_binding as load
 from specchk.conform.replay import Replayer
 from specchk.conform.report import About, render
 from specchk.conform.report import as_json as as_json_of
@@ -24,7 +28,7 @@ from specchk.conform.runner import run_suite
 from specchk.conform.shrink import shrunk
 from specchk.conform.suites import Result
 from specchk.conform.tier_report import cases_json, overall, render_cases, render_tier, tier_json
-from specchk.conform.tiers import MADE_OF_CASES, Part, parts_of, run_parts
+from specchk.conform.tiers import MADE_OF_CASES, Part, parts_of
 from specchk.core.step import Faulty
 from specchk.lang.frontend import check
 
@@ -32,18 +36,23 @@ from specchk.lang.frontend import check
 @click.command("conform")
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
 @suite_options
+@gate_options
 @click.option("--list", "list_cases", is_flag=True, help="Print the cases and run none.")
 @click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
 @divergence_options
-def command(binding: str, wanted: Wanted, list_cases: bool, as_json_: bool, **files: Any) -> None:
+def command(
+    binding: str, wanted: Wanted, gate: Gate, list_cases: bool, as_json_: bool, **files: Any
+) -> None:  # fmt: skip
     """Hold an implementation to its spec, by the binding in the file BINDING.
 
     The spec's steps are taken by the implementation, what the spec forbids is tried, and states are
     compared whole after each.  Without options the suites of the binding's gate are run.  Exit codes:
-    0 conforms, 13 diverges, 20 a budget ended a suite, 21 a suite was vacuous, 30 the spec or the
-    binding was rejected.
+    0 conforms, 13 diverges, 14 the gate is below its lock, 20 a budget ended a suite, 21 a suite or
+    the gate was vacuous, 30 the spec or the binding was rejected.
     """
     cls = load_binding(Path(binding))
+    tier = None if wanted.case is not None else wanted.of_tier
+    gate.check(tier)
     try:
         with rejections(as_json=as_json_):
             checked = check(str(Path(binding).parent / cls.spec))
@@ -54,15 +63,17 @@ def command(binding: str, wanted: Wanted, list_cases: bool, as_json_: bool, **fi
         if wanted.case is not None:
             parts, results = _one_case(parts, wanted)
         else:
-            results = run_parts(parts, wanted.budget)
+            bound = Bound(Path(binding), cls, checked)
+            gate, parts, results = gate.run(bound, parts, wanted.budget, tier)
+        if not results:
+            _nothing(gate, as_json=as_json_)
         results = _shrunk(parts, results)
     except BindingError as error:
         _reject(error, as_json=as_json_)
     except Faulty as fault:
         name = parts[0].instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
-    tier = None if wanted.case is not None else wanted.of_tier
-    _finish(parts, results, tier, Files(binding, **files), as_json=as_json_)
+    _finish(parts, results, tier, Files(binding, **files), gate, as_json=as_json_)
 
 
 def _list(parts: Sequence[Part], wanted: Wanted, *, as_json: bool) -> None:
@@ -98,18 +109,11 @@ def _shrunk(parts: Sequence[Part], results: Sequence[Result]) -> list[Result]:
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
-    """The binding class of a Python file, which may import its neighbours, as a program may."""
-    sys.path.insert(0, str(path.resolve().parent))
-    found = [one for one in runpy.run_path(str(path)).values() if _is_binding(one)]
-    if len(found) != 1:
-        raise click.ClickException(f"{path} has {len(found)} classes derived from Binding; it takes one")
-    chosen: type[Binding[Any]] = found[0]
-    return chosen
-
-
-def _is_binding(one: object) -> bool:
-    """Whether something is a binding of the file itself: what it imports and derives from does not count."""
-    return isinstance(one, type) and issubclass(one, Binding) and one.__module__ == "<run_path>"
+    """The binding class of a Python file, or an error of usage."""
+    try:
+        return load(path)
+    except NoBinding as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
@@ -123,22 +127,37 @@ def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
     sys.exit(Exit.REJECTED)
 
 
+def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
+    """Nothing that the suites run has changed: say so, and what came of the controls."""
+    code = gate.exit_of(Exit.OK)
+    if as_json:
+        print_json({"schema": SCHEMA, "tier": "gate", "verdict": "conforms", "suites": [],
+                    **gate.json(), "exit_code": int(code)})  # fmt: skip
+    else:
+        echo("\n".join(filter(None, [gate.head(), gate.text()])))
+    gate.write_junit([], [])
+    sys.exit(code)
+
+
 def _finish(
-    parts: Sequence[Part], results: Sequence[Result], tier: str | None, files: Files, *, as_json: bool
-) -> NoReturn:
+    parts: Sequence[Part], results: Sequence[Result], tier: str | None, files: Files, gate: Gate, *,
+    as_json: bool,
+) -> NoReturn:  # fmt: skip
     worst = overall(results)
     part = parts[list(results).index(worst)]
-    about, code = About(part.instance, part.binding), exit_of(worst)
+    about, code = About(part.instance, part.binding), gate.exit_of(exit_of(worst))
     if tier is None:
         if as_json:
             print_json(as_json_of(about, worst, code))
         else:
             echo(render(about, worst))
     elif as_json:
-        print_json(tier_json(tier, parts, results, [*map(exit_of, results)]))
+        print_json({**tier_json(tier, parts, results, [*map(exit_of, results)]), **gate.json(),
+                    "exit_code": int(code)})  # fmt: skip
     else:
-        echo(render_tier(tier, parts, results))
-    files.write(about, worst)
+        echo("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
+    gate.write_junit(parts, results)
+    files.write(about, worst, gate.sections(parts, results) if tier else ())
     sys.exit(code)
 
 

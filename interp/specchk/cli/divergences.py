@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,12 +32,12 @@ class Files:
     freeze: str | None
     html: str | None
 
-    def write(self, about: About, result: Result) -> None:
+    def write(self, about: About, result: Result, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         found = result.divergence
         if self.html is not None:
             svg = None if found is None else svg_of(drawn(about.instance, found))
-            write_text(Path(self.html), page(about, result, svg))
+            write_text(Path(self.html), page(about, result, svg, sections))
         if found is None:
             if {self.draw, self.itf, self.freeze} != {None}:
                 echo("no divergence, so nothing was drawn or written", err=True)

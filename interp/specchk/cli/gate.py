@@ -1,0 +1,181 @@
+"""The options of a gate: controls, the lock, and the files that a build server keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from specchk.cli.common import write_text
+from specchk.cli.exits import Exit
+from specchk.conform.gate import Bound, Held, compare, hold, update
+from specchk.conform.gate_page import sections
+from specchk.conform.gate_report import held_json, render_held, render_since, since_json
+from specchk.conform.junit import junit
+from specchk.conform.known_bad import NoSuchText
+from specchk.conform.lock import NAME, BadLock, Kills
+from specchk.conform.since import NoRevision
+from specchk.conform.since_run import Since, audit, run_since
+from specchk.conform.suites import Result
+from specchk.conform.tiers import BUDGETS, Budget, Part, run_parts
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+Run = tuple["Gate", list[Part], list[Result]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The options as given, and what a run came to."""
+
+    lock: bool
+    update_lock: bool
+    junit: str | None
+    mutants: str | None
+    since: str | None
+    audit: bool
+    budget: Budget = BUDGETS["gate"]
+    path: Path = Path(NAME)
+    held: Held | None = None
+    ran: Since | None = None
+    wrongly: tuple[str, ...] = ()
+    """What an audit says against what `since` left out."""
+
+    def check(self, tier: str | None) -> None:
+        """Refuse options that do not go together."""
+        if (self.lock or self.update_lock) and (tier != "gate" or self.since):
+            raise click.UsageError("a lock is of the whole gate; leave out what chooses less")
+        if self.since is not None and tier is None:
+            raise click.UsageError("--since chooses among the cases of a tier, not of one suite")
+        if self.audit and self.since is None:
+            raise click.UsageError("--audit goes with --since")
+
+    def run(self, bound: Bound, parts: Sequence[Part], budget: Budget, tier: str | None) -> Run:
+        """Run the suites, the controls, and hold the run to the lock."""
+        gate = replace(self, path=_near(bound.path.parent / NAME), budget=budget)
+        if self.since is None:
+            parts, results = list(parts), run_parts(parts, budget)
+        else:
+            gate = gate.since_run(bound, parts)
+            assert gate.ran is not None
+            parts, results = list(gate.ran.parts), list(gate.ran.results)
+        green = not any(result.divergence or result.vacuous for result in results)
+        if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
+            gate = replace(gate, held=gate.locked(_held(bound, parts, results, budget, self.mutants)))
+        return gate, parts, results
+
+    def since_run(self, bound: Bound, parts: Sequence[Part]) -> Gate:
+        """Run what the changes since a revision concern, and look after it if that is asked for."""
+        assert self.since is not None
+        try:
+            ran = run_since(bound, parts, self.budget, self.since)
+        except NoRevision as error:
+            raise click.ClickException(str(error)) from None
+        green = not any(result.divergence for result in ran.results)
+        wrongly = audit(bound, parts, self.budget, ran.plan) if self.audit and green else ()
+        return replace(self, ran=ran, wrongly=wrongly)
+
+    def locked(self, held: Held) -> Held:
+        """The same, compared with the lock or written to it; never written by a gate that is blind."""
+        try:
+            if self.update_lock and not held.vacuous:
+                return update(held, self.path)
+            return compare(held, self.path) if self.lock else held
+        except FileNotFoundError:
+            raise click.ClickException(f"there is no {self.path}; --update-lock writes it") from None
+        except (BadLock, OSError) as error:
+            raise click.ClickException(str(error)) from None
+
+    def exit_of(self, otherwise: Exit) -> Exit:
+        """The exit code of the whole, given that of the suites."""
+        if otherwise not in (Exit.OK, Exit.BUDGET):
+            return otherwise
+        if self.wrongly or (self.held is not None and self.held.vacuous):
+            return Exit.INCONCLUSIVE
+        return Exit.BELOW_LOCK if self.held is not None and self.held.below else otherwise
+
+    def head(self) -> str:
+        """What is to be said before the suites' report; empty where that says it all."""
+        if self.held is not None and self.held.vacuous:
+            return f"vacuous: {self.held.vacuous}"
+        if self.held is not None and self.held.below:
+            return f"below its lock, in {len(self.held.below)} places told at the end"
+        return "since, but with cases left out wrongly, told at the end" if self.wrongly else ""
+
+    def text(self) -> str:
+        """What to print below the suites' report; empty where there is nothing."""
+        since = [] if self.ran is None else render_since(str(self.since), self.ran, self.audit, self.wrongly)
+        held = [] if self.held is None else render_held(self.held, self.path)
+        return "\n".join([*since, *held])
+
+    def json(self) -> dict[str, object]:
+        """What to add to the suites' report."""
+        since = {} if self.ran is None else since_json(str(self.since), self.ran, self.wrongly)
+        return {**since, **({} if self.held is None else held_json(self.held))}
+
+    def sections(self, parts: Sequence[Part], results: Sequence[Result]) -> list[str]:
+        """What to add to a page."""
+        return sections(parts, results, self.held)
+
+    def write_junit(self, parts: Sequence[Part], results: Sequence[Result]) -> None:
+        """Write the cases for a build server, if that is asked for."""
+        if self.junit is not None:
+            write_text(Path(self.junit), junit(parts, results, self.budget, self.held))
+
+
+def _near(path: Path) -> Path:
+    """A path as a person would write it here."""
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def _held(
+    bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget, mutants: str | None
+) -> Held:
+    try:
+        return hold(bound, parts, results, budget, _kills(mutants))
+    except NoSuchText as error:
+        raise click.ClickException(f"a control of the binding is out of date: {error}") from None
+
+
+def _kills(path: str | None) -> Mapping[str, Kills]:
+    """The mutation scores of `{"curated": {"killed": 52, "all": 52}, ...}`."""
+    if path is None:
+        return {}
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        return {name: Kills(int(one["killed"]), int(one["all"])) for name, one in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise click.ClickException(f"{path} has no mutation scores: {error}") from None
+
+
+def gate_options(function: F) -> F:
+    """The options; the command gets them as `gate`."""
+
+    @wraps(function)
+    def command(
+        *, lock: bool, update_lock: bool, junit: str | None, mutants: str | None, since: str | None,
+        audit: bool, **rest: Any,
+    ) -> Any:  # fmt: skip
+        return function(gate=Gate(lock, update_lock, junit, mutants, since, audit), **rest)
+
+    decorators = [
+        click.option("--lock", is_flag=True, help=f"Hold the gate to {NAME} beside the binding."),
+        click.option("--update-lock", is_flag=True, help=f"Write {NAME}, to be reviewed."),
+        click.option("--since", metavar="REV", help="Only what the changes since a git revision concern."),
+        click.option("--audit", is_flag=True, help="With --since: prove that nothing was left out wrongly."),
+        click.option("--mutants", metavar="FILE", help="Mutation scores for the lock and the page, as JSON."),
+        click.option("--junit", metavar="FILE", help="Write the cases as JUnit XML."),
+    ]
+    decorated: Any = command
+    for decorator in reversed(decorators):
+        decorated = decorator(decorated)
+    return cast("F", decorated)

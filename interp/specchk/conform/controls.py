@@ -1,0 +1,70 @@
+"""Runs a binding's controls: the gate's own suites, where they must find a divergence.
+
+A gate that is broken finds nothing wrong, and looks like one that is green.  So every gate run takes
+a spec that is wrong and an implementation that is wrong through the same suites and the same
+comparison.  Without one of each, or with one that finds nothing, the run is vacuous.
+
+Not here: what a control is (`known_bad`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.conform.binding import Binding
+from specchk.conform.cache import cached_suite
+from specchk.conform.known_bad import BadCode, BadSpec, Control, planted
+from specchk.conform.replay import Divergence, Replayer
+from specchk.conform.runner import run_suite
+from specchk.core.instantiate import instantiate
+from specchk.lang.frontend import CheckedSpec
+
+KINDS = ((BadSpec, "a model whose spec is wrong"), (BadCode, "a mistake in the implementation"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A control that was run: `told` is the divergence in a line, empty where there was none."""
+
+    name: str
+    kind: str  # spec, code
+    told: str
+
+
+def try_controls(cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None) -> tuple[Tried, ...]:
+    """Run all of a binding's controls."""
+    return tuple(try_control(cls, checked, control, max_states) for control in cls.controls)
+
+
+def try_control(
+    cls: type[Binding[Any]], checked: CheckedSpec, control: Control, max_states: int | None
+) -> Tried:
+    """Run one control up to its first divergence."""
+    program = instantiate(checked, control.model, control.bounds).program
+    suite = cached_suite(program, "classes", tuple(control.bounds.items()), max_states)
+    is_code = isinstance(control, BadCode)
+    with ExitStack() as stack:
+        if isinstance(control, BadCode):
+            stack.enter_context(planted(control))
+        binding = cls(program) if is_code else cls.against(program)
+        found = run_suite(Replayer(binding), suite).divergence
+    return Tried(control.name, "code" if is_code else "spec", "" if found is None else _told(found))
+
+
+def _told(found: Divergence) -> str:
+    """`accepted, step 3: decide_commit()`."""
+    if found.step is None:
+        return found.kind
+    return f"{found.kind}, step {len(found.trace.steps) + 1}: {found.step}"
+
+
+def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
+    """Why the controls do not show that the gate could have failed; empty where they do."""
+    missing = [what for kind, what in KINDS if not any(isinstance(one, kind) for one in cls.controls)]
+    if missing:
+        return f"the binding's `controls` lack {' and '.join(missing)}"
+    silent = [f"`{one.name}`" for one in tried if not one.told]
+    return f"nothing was found wrong with the control {' and '.join(silent)}" if silent else ""
