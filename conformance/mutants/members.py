@@ -1,0 +1,103 @@
+"""What may kill a mutant of replog, cheapest first: suites of the spec, simulations, the store's tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replog.sim.profiles import profile
+from replog.sim.run import Simulation
+from specchk.conform.binding import At
+from specchk.conform.members import Outside, Replay, Reporter
+from specchk.conform.suites import Walks
+
+TESTS = Path(__file__).parents[2] / "tests" / "replog"
+STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition")
+WATCHED = tuple(sorted(TESTS.rglob("*.py")))
+
+
+class Told:
+    """A pytest plugin that tells a reporter of each test, and stops when no more are wanted."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Any:
+        """Give each test its time."""
+        with self.reporter.limit():
+            yield
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what was run, and what failed before it could be."""
+        if report.when == "call" or report.failed:
+            reason = str(report.longrepr).strip().splitlines()[-1] if report.failed else ""
+            self.reporter.tell(report.nodeid.rpartition("/")[2], reason)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """Stop early."""
+        if not self.reporter.goes_on:
+            item.session.shouldstop = "enough"
+
+
+def pytest_on(*names: str) -> Any:
+    """Return what runs test files of replog, fast tests only, with the same examples every time."""
+
+    def run(reporter: Reporter) -> None:
+        os.environ["CI"] = "1"
+        paths = [str(TESTS / name) for name in names]
+        options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(TESTS.parents[1])]
+        pytest.main([*paths, *options], plugins=[Told(reporter)])
+
+    return run
+
+
+def simulated(name: str, seeds: range) -> Any:
+    """Return what runs simulations under a profile, each judged by the oracles."""
+
+    def run(reporter: Reporter) -> None:
+        for seed in seeds:
+            if not reporter.ask(f"seed {seed}", lambda seed=seed: _broken(seed, name)):
+                return
+
+    return run
+
+
+def _broken(seed: int, name: str) -> str:
+    report = Simulation(seed, profile(name)).run()
+    return f"{report.oracle}: {report.detail}" if report.is_failure else ""
+
+
+def walks(model: str, bounds: dict[str, str], count: int) -> Replay:
+    """Return random walks over a model, at its own bounds but for these."""
+    return Replay(f"walks {model}", At(model, bounds, "walks"), walks=Walks(5, count, 50))
+
+
+def classes(model: str, bounds: dict[str, str]) -> Replay:
+    """Return the effect classes of a model, as in the gate."""
+    label = " ".join([model, *(f"{name}={value}" for name, value in bounds.items())])
+    return Replay(f"classes {label}", At(model, bounds), limit=200_000)
+
+
+ONE = {"MaxOffset": "1"}
+MEMBERS = (
+    classes("slow_follower", ONE),
+    classes("two_brokers", ONE),
+    classes("three_epochs", ONE),
+    classes("false_suspicion", ONE),
+    classes("two_must_have_it", ONE),
+    classes("page_cache_lost", {}),
+    walks("three_epochs", {}, 60),
+    walks("one_record_at_a_time", {}, 40),
+    walks("slow_follower", {"MaxFences": "1"}, 40),
+    walks("three_brokers", {"MaxShrinks": "1", "MaxCrashes": "1", "MaxFences": "1"}, 40),
+    Outside("simulation all", simulated("all", range(40)), ("replog.core", "replog.sim")),
+    Outside("simulation flush", simulated("flush", range(20)), ("replog",)),
+    Outside("simulation store", simulated("store", range(20)), ("replog",)),
+    Outside("store tests", pytest_on(*(f"store/test_{name}.py" for name in STORE)), ("replog.store",)),
+    Outside("core tests", pytest_on("core"), ("replog.core",)),
+)

@@ -1,0 +1,277 @@
+"""The members of a gate: everything that may kill a mutant, each made of tests that have a name.
+
+    Replay("classes slow_follower", At("slow_follower"))                   cases: each is a test
+    Replay("walks slow_follower", At("slow_follower", suite="walks"))      each `PER_TEST` walks are a test
+    Replay("product ...", At(..., suite="product"), limit=300)             one test; so is `faults`
+    Outside("power loss", run, about=("replog.store",))                    whatever else holds it to something
+
+A folder of mutants may have a `members.py` with the tuple `MEMBERS`, cheapest first; without it the
+members are the binding's gate, and walks over its model.
+
+Invariants: a test's name is the same in every run; a member that does not even load what a mutant
+changes is not asked.  Not here: processes, and what is counted (`mutate`).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from types import FrameType, ModuleType
+from typing import Any
+
+from specchk.conform.binding import At, Binding, BindingError
+from specchk.conform.cache import cached_suite
+from specchk.conform.cases import Suite
+from specchk.conform.faults import run_faults
+from specchk.conform.patches import Patch, patched
+from specchk.conform.replay import FAILURES, Divergence, Replayer
+from specchk.conform.runner import Runner
+from specchk.conform.suites import Result, Walks, run_product, run_walks
+from specchk.core.instantiate import Instance, instantiate
+from specchk.lang.frontend import CheckedSpec
+
+PER_TEST = 5
+WALKS = Walks(5, 100, 50)
+BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant may make of a test
+
+
+class TooLong(BaseException):
+    """A test that does not come to an end; no `Exception`, so that nothing in between catches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A test that failed under a mutant: of which member, how it failed, after how many seconds."""
+
+    member: str
+    test: str
+    reason: str
+    seconds: float
+    is_timeout: bool = False
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Takes the outcome of tests; `ask` and `tell` say whether more is wanted."""
+
+    enough: int  # failures of different tests; 0: all of them
+    seconds: float  # that one test may take
+    told: Callable[[Kill], None]
+    member: str = ""
+    tests: int = 0
+    failed: set[tuple[str, str]] = field(default_factory=set)
+    begun: float = field(default_factory=perf_counter)
+
+    def ask(self, test: str, run: Callable[[], str]) -> bool:
+        """Run a test: it returns why it failed, or nothing; its exceptions are failures too."""
+        is_timeout = False
+        try:
+            with self.limit():
+                reason = run()
+        except TooLong:
+            reason, is_timeout = f"no end after {self.seconds:g} s", True
+        except BROKEN as error:
+            reason = f"{type(error).__name__}: {error}"
+        return self.tell(test, reason, is_timeout=is_timeout)
+
+    def tell(self, test: str, reason: str, *, is_timeout: bool = False) -> bool:
+        """Count a test; `reason` is why it failed, empty where it passed."""
+        self.tests += 1
+        if reason:
+            self.failed.add((self.member, test))
+            seconds = perf_counter() - self.begun
+            self.told(Kill(self.member, test, reason.splitlines()[0][:200], seconds, is_timeout))
+        return self.goes_on
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether more tests are wanted."""
+        return not self.enough or len(self.failed) < self.enough
+
+    @contextmanager
+    def limit(self) -> Iterator[None]:
+        """Raise `TooLong` in what takes too long."""
+
+        def ring(number: int, frame: FrameType | None) -> None:
+            raise TooLong
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+@dataclass(slots=True)
+class Bench:
+    """What no mutant changes, computed once: the programs of a spec and their suites."""
+
+    folder: Path
+    main: str  # the binding's file
+    spec: Path
+    checked: CheckedSpec
+    patches: tuple[Patch, ...] = ()
+    programs: dict[str, Instance] = field(default_factory=dict)
+    suites: dict[str, Suite] = field(default_factory=dict)
+
+    def instance(self, at: At) -> Instance:
+        """The spec under a model and its bounds."""
+        key = repr((at.model, sorted(at.bounds.items())))
+        if key not in self.programs:
+            model = at.model or self.binding("").model
+            self.programs[key] = instantiate(self.checked, model, at.bounds)
+        return self.programs[key]
+
+    def suite(self, at: At, max_states: int | None) -> Suite:
+        """The cases at a model."""
+        key = repr((at.model, sorted(at.bounds.items()), at.suite, max_states))
+        if key not in self.suites:
+            program = self.instance(at).program
+            self.suites[key] = cached_suite(program, at.suite, tuple(at.bounds.items()), max_states)
+        return self.suites[key]
+
+    def binding(self, file: str) -> type[Binding[Any]]:
+        """The binding class of a file of the folder, loaded with the patches."""
+        return binding_in(load(self.folder / (file or self.main), self.patches))
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A suite on a model, with the binding of `file` (the campaign's, if it has no name)."""
+
+    name: str
+    at: At
+    file: str = ""
+    limit: int | None = None  # of states
+    walks: Walks = WALKS
+
+    def prepare(self, bench: Bench) -> None:
+        """Compute what does not depend on the implementation."""
+        bench.instance(self.at)
+        if self.at.suite in ("classes", "edges"):
+            bench.suite(self.at, self.limit)
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Run the tests while they are wanted; False if the modules play no part in them."""
+        try:
+            cls = bench.binding(self.file)
+        except BROKEN as error:
+            reporter.tell("loading", f"{type(error).__name__}: {error}")
+            return True
+        if modules and not any(module in sys.modules for module in modules):
+            return False
+        program = bench.instance(self.at).program
+        if self.at.suite in ("classes", "edges"):
+            self._cases(bench, Replayer(cls(program)), reporter)
+        elif self.at.suite == "walks":
+            self._walks(Replayer(cls(program)), reporter)
+        else:
+            run = run_faults if self.at.suite == "faults" else run_product
+            reporter.ask("all", lambda: _why(run(Replayer(cls(program)), self.limit)))
+        return True
+
+    def _cases(self, bench: Bench, replayer: Replayer[Any], reporter: Reporter) -> None:
+        suite = bench.suite(self.at, self.limit)
+        runner = Runner(replayer, suite)
+        for case in suite.cases:
+            if not reporter.ask(case.id, lambda case=case: _told(runner.run(case).divergence)):  # type: ignore[misc]
+                return
+
+    def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
+        for first in range(0, self.walks.walks, PER_TEST):
+            walks = Walks(self.walks.seed + first, PER_TEST, self.walks.steps)
+            if not reporter.ask(f"seed {walks.seed}", lambda walks=walks: _why(run_walks(replayer, walks))):  # type: ignore[misc]
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Something else that holds the implementation to its promises; `about` are the modules it runs."""
+
+    name: str
+    run: Callable[[Reporter], None]
+    about: tuple[str, ...]
+
+    def prepare(self, bench: Bench) -> None:
+        """Nothing to compute beforehand."""
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """As `Replay.hold`."""
+        if modules and not any(module.startswith(self.about) for module in modules):
+            return False
+        self.run(reporter)
+        return True
+
+
+Member = Replay | Outside
+
+
+def _told(divergence: Divergence | None) -> str:
+    return (
+        "" if divergence is None else f"{divergence.kind}: {divergence.step or 'start'} {divergence.reason}"
+    )
+
+
+def _why(result: Result) -> str:
+    return _told(result.divergence) or result.vacuous
+
+
+def load(path: Path, patches: Iterable[Patch] = ()) -> ModuleType:
+    """Run a file as the module that is named like it, with its neighbours importable, and patched."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem
+    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+        return sys.modules[name]
+    mine = [patch for patch in patches if patch.module == name]
+    code = compile(patched(path.read_text(encoding="utf-8"), mine), str(path), "exec", dont_inherit=True)
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    exec(code, vars(module))  # noqa: S102 - the file is the user's own program
+    return module
+
+
+def binding_in(module: ModuleType) -> type[Binding[Any]]:
+    """The one binding class that a module defines; `BindingError`-free, `LookupError` for none or several."""
+    found = [one for one in vars(module).values() if _is_binding(one, module)]
+    if len(found) != 1:
+        raise LookupError(f"{module.__file__} has {len(found)} classes derived from Binding; it takes one")
+    chosen: type[Binding[Any]] = found[0]
+    return chosen
+
+
+def _is_binding(one: object, module: ModuleType) -> bool:
+    return isinstance(one, type) and issubclass(one, Binding) and one.__module__ == module.__name__
+
+
+def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
+    """The members that a folder of mutants lists, or those that every binding has."""
+    path = folder / "members.py"
+    if path.exists():
+        listed: tuple[Member, ...] = load(path, bench.patches).MEMBERS
+        return listed
+    cls = bench.binding("")
+    gate = [Replay(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
+    return (*gate, Replay(f"walks {_label(At(), cls)}", At(suite="walks")))
+
+
+def watched(folder: Path) -> tuple[Path, ...]:
+    """Files that the members of a folder depend on, beside the sources: `WATCHED` of its `members.py`."""
+    path = folder / "members.py"
+    return tuple(getattr(load(path), "WATCHED", ())) if path.exists() else ()
+
+
+def _label(at: At, cls: type[Binding[Any]]) -> str:
+    bounds: Mapping[str, str] = at.bounds
+    return " ".join(
+        [at.model or cls.model or "", *(f"{name}={value}" for name, value in bounds.items())]
+    ).strip()

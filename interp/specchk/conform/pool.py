@@ -1,0 +1,111 @@
+"""Tasks in forked processes, some at a time, each with a deadline; what they say is heard as they say it.
+
+Other than `forks.each`, a task may say several things before it ends, and is killed when it takes
+too long: what it has said by then counts.  Invariants: the results are in the order of the tasks;
+no process is left behind.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from time import perf_counter
+from typing import Any
+
+Say = Callable[[Any], None]
+Task = Callable[[Say], None]
+_END = "end"
+_SAID = "said"
+
+
+@dataclass(slots=True)
+class Ended:
+    """What a task said, and how it ended: `done`, `late` (killed at its deadline) or `lost` (it died)."""
+
+    said: list[Any] = field(default_factory=list)
+    how: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Running:
+    number: int
+    process: BaseProcess
+    begun: float
+    ended: Ended
+
+
+def run_all(
+    tasks: Sequence[Task],
+    workers: int,
+    seconds: float,
+    done: Callable[[int, Ended], None] = lambda number, ended: None,
+) -> list[Ended]:
+    """Run all tasks, `workers` at a time; `done` hears of each one that ends, in the order of ending."""
+    context = multiprocessing.get_context("fork")
+    found: dict[int, Ended] = {}
+    running: dict[Connection, _Running] = {}
+    todo = list(enumerate(tasks))
+    try:
+        while todo or running:
+            while todo and len(running) < max(workers, 1):
+                number, task = todo.pop(0)
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(theirs, task))
+                process.start()
+                theirs.close()
+                running[ours] = _Running(number, process, perf_counter(), Ended())
+            for ready in wait(list(running), timeout=_patience(running, seconds)):
+                assert isinstance(ready, Connection)
+                _hear(ready, running[ready].ended)
+            for connection in [one for one, task in running.items() if _is_over(task, seconds)]:
+                task_run = running.pop(connection)
+                _finish(connection, task_run)
+                found[task_run.number] = task_run.ended
+                done(task_run.number, task_run.ended)
+    finally:
+        for connection, left in running.items():
+            left.process.kill()
+            _finish(connection, left)
+    return [found[number] for number in sorted(found)]
+
+
+def _patience(running: dict[Connection, _Running], seconds: float) -> float:
+    """How long nothing needs to be done."""
+    now = perf_counter()
+    return max(0.0, min(one.begun + seconds - now for one in running.values()))
+
+
+def _hear(connection: Connection, ended: Ended) -> None:
+    try:
+        kind, what = connection.recv()
+    except (EOFError, OSError):
+        ended.how = ended.how or "lost"
+        return
+    if kind == _SAID:
+        ended.said.append(what)
+    else:
+        ended.how = "done"
+
+
+def _is_over(task: _Running, seconds: float) -> bool:
+    if not task.ended.how and perf_counter() - task.begun >= seconds:
+        task.ended.how = "late"
+        task.process.kill()
+    return bool(task.ended.how)
+
+
+def _finish(connection: Connection, task: _Running) -> None:
+    task.process.join()
+    connection.close()
+    task.ended.seconds = perf_counter() - task.begun
+
+
+def _work(to: Connection, task: Task) -> None:
+    """A process's life."""
+    task(lambda what: to.send((_SAID, what)))
+    to.send((_END, None))
+    to.close()
