@@ -30,15 +30,12 @@ from replog.core.protocol import CURRENT
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_LEADER, Batch, Error, Role
 from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, new_cluster
 from replog_disk import reopened
-from replog_rules import BROKER_RULES, EXHAUSTIVE, GATE, SMOKE, TODAY
+from replog_rules import BROKER_RULES, CONTROLS, EXHAUSTIVE, GATE, SMOKE, Ruled
 from replog_state import abstract
 from specchk.conform.binding import (
     Accepted,
     Answer,
-    Binding,
-    BindingError,
     Impossible,
-    Mistake,
     Refused,
     action,
     project,
@@ -55,18 +52,14 @@ AT_ONCE, WAITING = "at once", "after waiting"
 DOWN = Impossible("no process runs there")
 
 
-class ReplogBinding(Binding[Cluster]):
+class ReplogBinding(Ruled[Cluster]):
     """All actions of spec/replication.spec on replog's cores and the simulator's disk."""
 
     spec, model = "../spec/replication.spec", "two_brokers"
-    smoke, gate, exhaustive = SMOKE, GATE, EXHAUSTIVE
+    smoke, gate, exhaustive, controls = SMOKE, GATE, EXHAUSTIVE, CONTROLS
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        other = [name for name, value in TODAY.items() if self.constants[name] != value]
-        if other:
-            hint = "this binding runs replog by today's rules; choose a model of these"
-            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
         self.names: tuple[str, ...] = program.sorts[0].members
         self.epochs = range(self.constants["MaxEpoch"] + 1)
 

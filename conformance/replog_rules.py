@@ -1,12 +1,18 @@
-"""By which rules the binding runs replog, and on which models each tier holds it to the spec."""
+"""By which rules the binding runs replog, what each tier holds it to, and the gate's controls."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
 
+from replog.core import follower
 from replog.core.protocol import CURRENT
-from specchk.conform.binding import At
+from specchk.conform.binding import At, Binding, BindingError, Mistake
+from specchk.conform.known_bad import BadCode, BadSpec
+from specchk.ir.program import Program
+
+S = TypeVar("S")
 
 # The rules that this binding runs replog by.  A model that turns another one back is not for it.
 TODAY = MappingProxyType({
@@ -23,12 +29,14 @@ BROKER_RULES = replace(
 
 SMOKE = (At("two_brokers", {"MaxOffset": "1", "MaxCrashes": "0"}),)
 GATE = (
-    At("two_brokers", {"MaxOffset": "1"}),
     At("page_cache_lost"),
+    At("two_brokers", {"MaxOffset": "1"}),
+    At("one_record_at_a_time"),
+    At("three_epochs"),
+    At("three_brokers"),
     At("false_suspicion", {"MaxOffset": "1"}),
     At("slow_follower", {"MaxOffset": "1"}),
     At("two_must_have_it", {"MaxOffset": "1"}),
-    At("three_epochs", {"MaxOffset": "1"}),
     At("two_brokers", {"MaxCrashes": "0", "acks": "one"}),
     At("slow_follower", suite="walks"),
 )
@@ -38,3 +46,32 @@ EXHAUSTIVE = (
     At("slow_follower", {"MaxOffset": "1"}, "product"),
     At("two_must_have_it", {"MaxOffset": "1"}, "product"),
 )
+SMALLEST = MappingProxyType({"MaxOffset": "1", "MaxCrashes": "0"})
+CONTROLS = (
+    BadSpec(
+        "leaders take the LEO of a follower whose log diverges", "two_brokers",
+        {**SMALLEST, "update_on_diverge": "true"},
+    ),
+    BadCode(
+        "followers take the end of their log for the HW", follower.update_hw,
+        "assign_hw(reply.high_watermark)", "assign_hw(state.log.leo)", "two_brokers", SMALLEST,
+    ),
+)  # fmt: skip
+
+
+class Ruled(Binding[S]):
+    """A binding for models by today's rules only, a control's wrong spec aside."""
+
+    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        other = [name for name, value in self.rules.items() if self.constants[name] != value]
+        if other:
+            hint = "this binding runs replog by today's rules; choose a model of these"
+            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
+
+    @classmethod
+    def against(cls, program: Program) -> Binding[S]:
+        """Return the binding for a spec that has other rules, on purpose."""
+        return type(cls.__name__, (cls,), {"rules": MappingProxyType({})})(program)
