@@ -34,6 +34,8 @@ LIBRARIES = {
     "llvmlite": {"specchk.native"},
     "z3": {"specchk.symbolic"},
     "pyspark": {"specchk.spark"},
+    "py4j": {"specchk.spark"},
+    "pyarrow": {"specchk.spark"},
     "crc32c": {"replog.store"},
 }
 

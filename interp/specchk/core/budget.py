@@ -21,7 +21,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a search is; `frontier` are states found but not expanded."""
+    """Where a search is; `frontier` are states found but not expanded; `note`: what an engine adds."""
 
     states: int
     generated: int
@@ -29,6 +29,7 @@ class Progress:
     frontier: int
     seconds: float
     memory_bytes: int
+    note: str = ""
 
 
 class Meter:

@@ -21,6 +21,7 @@ from specchk.core.symmetry import Renaming
 from specchk.ir.program import Program
 from specchk.native.asm import I64, PTR, Asm
 from specchk.native.canonical import emit_canonical
+from specchk.native.exchange_kernel import ExchangeKernel
 from specchk.native.layout import Layout
 from specchk.native.predicates import emit_check, emit_check_step, emit_may_end, emit_note
 from specchk.native.search_kernel import Kernel
@@ -28,7 +29,9 @@ from specchk.native.steps import Steps
 from specchk.native.table_kernel import Parts
 from specchk.native.totality import Facts
 
-ENTRIES = ("work_alone", "work_shared", "add", "rehash", "precede")
+# What Python calls, with the number of arguments: of a search here, and of one that exchanges states.
+SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6))
+EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6))
 _SOURCES = tuple(sorted(Path(__file__).parent.glob("*.py")))
 
 
@@ -41,7 +44,22 @@ class Loaded:
     was_cached: bool
 
 
-def build_module(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> ir.Module:
+@dataclass(frozen=True, slots=True)
+class ObjectCode:
+    """A compiled kernel of an exchanging engine, and the machine it is for."""
+
+    code: bytes
+    machine: str
+
+
+def build_module(
+    program: Program,
+    layout: Layout,
+    renamings: list[Renaming],
+    *,
+    compact: bool,
+    kernel: type[Kernel] = Kernel,
+) -> ir.Module:
     """The kernel's LLVM module."""
     module = ir.Module(name=program.spec)
     facts = Facts()
@@ -60,21 +78,55 @@ def build_module(program: Program, layout: Layout, renamings: list[Renaming], *,
         emit_may_end(module, program, layout, facts),
         emit_canonical(module, layout, renamings) if len(renamings) > 1 else None,
     )
-    Kernel(module, layout.words, parts, compact=compact).emit()
+    kernel(module, layout.words, parts, compact=compact).emit()
     return module
 
 
 def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> Loaded:
     """The kernel of a program, from the cache or newly compiled."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    _initialize()
     path = cache_dir() / f"{kernel_key(program, renamings, compact=compact)}.o"
     code = _cached(path)
     if code is not None:
-        return _linked(code, was_cached=True)
+        return _linked(code, SEARCH, was_cached=True)
     code = compile_module(str(build_module(program, layout, renamings, compact=compact)))
     _remember(path, code)
-    return _linked(code, was_cached=False)
+    return _linked(code, SEARCH, was_cached=False)
+
+
+def exchange_code(program: Program, layout: Layout, renamings: list[Renaming]) -> ObjectCode:
+    """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
+    _initialize()
+    path = cache_dir() / f"{kernel_key(program, renamings, compact=False)}-exchange.o"
+    code = _cached(path)
+    if code is None:
+        code = _exchange_compiled(program, layout, renamings)
+        _remember(path, code)
+    return ObjectCode(code, machine_name())
+
+
+def load_exchange(program: Program, layout: Layout, renamings: list[Renaming], shipped: ObjectCode) -> Loaded:
+    """The kernel of shipped object code or, on a machine of another kind, compiled here."""
+    _initialize()
+    fits = shipped.machine == machine_name()
+    code = shipped.code if fits else _exchange_compiled(program, layout, renamings)
+    return _linked(code, EXCHANGE, was_cached=fits)
+
+
+def _exchange_compiled(program: Program, layout: Layout, renamings: list[Renaming]) -> bytes:
+    module = build_module(program, layout, renamings, compact=False, kernel=ExchangeKernel)
+    return compile_module(str(module))
+
+
+def machine_name() -> str:
+    """What object code depends on beside the program: LLVM, the CPU and its features."""
+    features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]
+    return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
+
+
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
 
 
 def _machine() -> llvm.TargetMachine:
@@ -105,14 +157,14 @@ def compile_module(text: str) -> bytes:
     return code
 
 
-def _linked(code: bytes, *, was_cached: bool) -> Loaded:
+def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bool) -> Loaded:
     jit = llvm.create_lljit_compiler(_machine())
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for name in ENTRIES:
+    for name, _ in entries:
         library.export_symbol(name)
     tracker = library.link(jit, "kernel")
     calls = {}
-    for name, count in (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6)):
+    for name, count in entries:
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
         calls[name] = shape(tracker[name])
     return Loaded(calls, (jit, tracker), was_cached)

@@ -50,7 +50,8 @@ class Options:
 
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
     `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every
-    `checkpoint_every_s` seconds and, with `resume`, read at the start.
+    `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: leave the search to
+    another engine before a level of so many states is expanded.
     """
 
     budget: Budget = Budget()
@@ -63,6 +64,7 @@ class Options:
     checkpoint: Path | None = None
     checkpoint_every_s: float = 60.0
     resume: bool = False
+    handover: int | None = None
 
 
 def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
@@ -96,6 +98,7 @@ class Search:
     sizes: list[int] = field(init=False, default_factory=list)
     initial_count: int = field(init=False, default=0)
     noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # with the number of levels then
+    is_handed_over: bool = field(init=False, default=False)
     last_report: float = field(init=False, default=0.0)
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
@@ -117,13 +120,17 @@ class Search:
 
     def run(self) -> Outcome:
         """Explore, and say what was found."""
+        self.explore()
+        return self.outcome()
+
+    def explore(self) -> None:
+        """Search until all is known, something stops it, or it is handed over."""
         try:
             self._levels(self._resume() if self.options.resume else self._start())
         except KeyboardInterrupt:
             self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
         except MemoryError:
             self.findings.stopped = NO_MEMORY
-        return self._outcome()
 
     def _start(self) -> list[Run]:
         try:
@@ -150,6 +157,9 @@ class Search:
             self.levels.append(frontier)
             self.sizes.append(sum(count for _, count in frontier))
             if self.findings.found and not self.options.keep_going:
+                return
+            if self.options.handover is not None and self.sizes[-1] >= self.options.handover:
+                self.is_handed_over = True
                 return
             frontier = self._finish_level(frontier, [])
 
@@ -263,7 +273,7 @@ class Search:
         saved = Saved(
             FORMAT, self.checkpoints.program, store.layout.words, store.used, list(store.taken()),
             self.levels, self.sizes, store.unexpanded(), following, self.initial_count,
-            [store.total(word) for word in TOTALS], list(self._coverage()), self.meter.seconds,
+            [store.total(word) for word in TOTALS], list(self.coverage), self.meter.seconds,
             [(f.record, list(f.state), list(f.after), depth) for f, depth in (*self.noted, *open_)],
         )  # fmt: skip
         try:
@@ -291,11 +301,14 @@ class Search:
 
     # ------------------------------------------------------------ outcome
 
-    def _coverage(self) -> tuple[int, ...]:
+    @property
+    def coverage(self) -> tuple[int, ...]:
+        """How often each of the program's points was reached."""
         return tuple(map(sum, zip(*(worker.counts for worker in self.store.workers), strict=True)))
 
-    def _outcome(self) -> Outcome:
-        store, counts = self.store, self._coverage()
+    def outcome(self) -> Outcome:
+        """Verdict, counts, coverage and warnings, once exploring has ended."""
+        store, counts = self.store, self.coverage
         complete = self.findings.is_complete(keep_going=self.options.keep_going)
         verdict = self.findings.conclude(
             counts, complete=complete, strict=self.options.strict, cut=store.total(Thread.CUTS) > 0,

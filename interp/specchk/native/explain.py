@@ -9,6 +9,7 @@ raises `ReplayFailed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import ReplayFailed, rebuild, step_to
@@ -19,15 +20,24 @@ from specchk.core.verdict import Blame, Trace, Violation
 from specchk.ir.program import Program
 from specchk.native.frames import Record
 from specchk.native.layout import Layout
-from specchk.native.store import Found, Run, Store
+from specchk.native.store import Found
 
-Levels = Sequence[Sequence[Run]]
+Levels = Sequence[Any]  # each as the engine names a level
+
+
+class Predecessors(Protocol):
+    """Who knows the states of the levels."""
+
+    def predecessor(self, target: Sequence[int], level: Any, /) -> tuple[int, ...] | None:
+        """The smallest state of a level that has the target as a successor."""
 
 
 class Explainer:
     """Explains what a search found."""
 
-    def __init__(self, program: Program, layout: Layout, store: Store, symmetry: Symmetry | None) -> None:
+    def __init__(
+        self, program: Program, layout: Layout, store: Predecessors, symmetry: Symmetry | None
+    ) -> None:
         self.program = program
         self.layout = layout
         self.store = store

@@ -57,6 +57,22 @@ class Thread(IntEnum):
     COUNTS = 16
 
 
+class Exchange(IntEnum):
+    """Words of the block of buckets that successors are put into (`exchange_kernel`).
+
+    From `BUCKETS` on there is a pair for each partition: where its bucket is, and how many states
+    are in it.
+    """
+
+    PARTITIONS = 0
+    CAPACITY = 1  # states in a bucket that make it full
+    FULL = 2
+    DONE = 3  # states that were expanded
+    CACHE = 4
+    CACHE_MASK = 5
+    BUCKETS = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """What a record is about; `kind` as in `core.verdict.Violation`, or `reached`."""

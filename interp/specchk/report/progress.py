@@ -8,11 +8,12 @@ from specchk.core.budget import Progress
 
 
 def line(progress: Progress) -> str:
-    """States, rate, depth, frontier, memory, time."""
+    """States, rate, depth, frontier, memory, time, and the engine's note."""
     rate = progress.states / progress.seconds if progress.seconds > 0 else 0
+    more = f"; {progress.note}" if progress.note else ""
     return (
         f"{progress.states} states ({rate:.0f}/s), depth {progress.depth}, frontier {progress.frontier}, "
-        f"{progress.memory_bytes / (1 << 20):.0f} MB, {progress.seconds:.0f} s"
+        f"{progress.memory_bytes / (1 << 20):.0f} MB, {progress.seconds:.0f} s{more}"
     )
 
 

@@ -1,0 +1,99 @@
+"""Expanding states into buckets, one for each partition, and back from packed states to words.
+
+Memory: the buckets, each of `CAPACITY` states and what one more state may add, whatever the number
+of states that are expanded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+
+from specchk.ir.program import Program
+from specchk.native.compiler import Loaded
+from specchk.native.frames import BATCH, Control, Exchange, most_successors
+from specchk.native.layout import Layout
+from specchk.native.memory import Region, Words
+from specchk.native.store import Worker
+
+CAPACITY = 1 << 15
+CACHE_SLOTS = 1 << 16
+
+
+def exchange_worker(program: Program, layout: Layout) -> Worker:
+    """A worker's block, with nothing counted yet."""
+    return Worker(program, layout, most_successors(program) + BATCH + 1)
+
+
+class Buckets:
+    """One bucket for each partition; `release` gives the memory back."""
+
+    def __init__(self, program: Program, layout: Layout, kernel: Loaded, partitions: int) -> None:
+        self.partitions = partitions
+        self.state_bytes = 8 * layout.words
+        self._call = kernel.call
+        share = (CAPACITY + most_successors(program) + BATCH) * self.state_bytes
+        self._room = Region(partitions * share)
+        self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))
+        self._block = Words(int(Exchange.BUCKETS) + 2 * partitions)
+        for word, value in (
+            (Exchange.PARTITIONS, partitions), (Exchange.CAPACITY, CAPACITY),
+            (Exchange.CACHE, self._cache.address), (Exchange.CACHE_MASK, CACHE_SLOTS - 1),
+        ):  # fmt: skip
+            self._block[word] = value
+        for partition in range(partitions):
+            self._block[Exchange.BUCKETS + 2 * partition] = self._room.address + partition * share
+
+    def expand(self, worker: Worker, address: int, count: int) -> Iterator[tuple[int, bytes]]:
+        """The successors of states at an address: (partition, packed states), full buckets first."""
+        return self._scatter("scatter", worker, address, count)
+
+    def deal(self, worker: Worker, address: int, count: int) -> Iterator[tuple[int, bytes]]:
+        """The states at an address themselves, dealt to their partitions."""
+        return self._scatter("deal", worker, address, count)
+
+    def _scatter(self, name: str, worker: Worker, address: int, count: int) -> Iterator[tuple[int, bytes]]:
+        done = 0
+        while done < count:
+            at = address + done * self.state_bytes
+            self._call[name](self._block.address, worker.block.address, at, count - done)
+            done += self._block[Exchange.DONE]
+            if self._block[Exchange.FULL]:
+                yield from self.drain(CAPACITY // 2)
+
+    def drain(self, least: int = 1) -> Iterator[tuple[int, bytes]]:
+        """Empty the buckets with at least so many states."""
+        for partition in range(self.partitions):
+            word = Exchange.BUCKETS + 2 * partition
+            count = self._block[word + 1]
+            if count >= least:
+                self._block[word + 1] = 0
+                yield partition, ctypes.string_at(self._block[word], count * self.state_bytes)
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._room.release()
+        self._cache.release()
+
+
+def smallest_predecessor(
+    kernel: Loaded, worker: Worker, address: int, count: int, target: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Of states at an address the smallest that has the target as a successor."""
+    words = len(target)
+    wanted, best, control = Words(words), Words(words + 1), Words(int(Control.SIZE))
+    wanted.fill(list(target))
+    control[Control.STATES] = address
+    call = kernel.call["precede"]
+    call(control.address, worker.block.address, 0, count, wanted.address, best.address)
+    return best.read(0, words) if best[words] else None
+
+
+def address_of(data: bytearray) -> int:
+    """Where the bytes are, as long as they are neither resized nor freed."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(data))
+
+
+def address_of_bytes(data: bytes) -> int:
+    """Where the bytes are, as long as they are kept; to be read only."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0

@@ -1,0 +1,158 @@
+"""One partition's visited set, in files of one machine that processes take over from one another.
+
+    head      levels, states, slots, whether somebody is at work
+    states    the states, in the order in which they came
+    slots-N   the table over them (`table_kernel`), N slots
+
+The set is a cache of what is kept elsewhere for good: it has the states of the first `levels`
+levels, and whoever needs more adds them.  A process that ends in the middle of a level leaves the
+head at the level before; the next one takes the states that count and makes the table anew.  Only
+one process at a time has it open: a lock that the system drops with the process says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from specchk.native.compiler import Loaded
+from specchk.native.frames import CHUNK, Control, Thread
+from specchk.native.mapped import MappedFile
+from specchk.native.memory import Words
+from specchk.native.store import LOAD, Run, Worker
+
+FIRST_SLOTS = 1 << 13
+PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
+_HEAD = struct.Struct("<4Q")
+
+
+class Busy(Exception):
+    """Another process has this set open."""
+
+
+class Source(Protocol):
+    """States to read, in order."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill some of the buffer; how many bytes."""
+
+
+class Visited:
+    """The set in a directory, open in this process until `close`."""
+
+    def __init__(self, directory: Path, words: int, kernel: Loaded) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.state_bytes = 8 * words
+        self._call = kernel.call
+        self._control = Words(int(Control.SIZE))
+        self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._head, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._head)
+            raise Busy(str(directory)) from None
+        head = os.pread(self._head, _HEAD.size, 0)
+        self.levels, self.used, slots, at_work = _HEAD.unpack(head) if head else (0, 0, FIRST_SLOTS, 1)
+        self._kept = self.used
+        self._map(slots, anew=bool(at_work))
+
+    # ------------------------------------------------------------ files
+
+    def _map(self, slots: int, *, anew: bool) -> None:
+        self.slots = slots
+        path = self.directory / f"slots-{slots}"
+        if anew:
+            path.unlink(missing_ok=True)
+        self._slots = MappedFile(path, 8 * slots)
+        self._states = MappedFile(
+            self.directory / "states", (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
+        )
+        for word, value in (
+            (Control.TABLE, self._slots.address), (Control.MASK, slots - 1),
+            (Control.STATES, self._states.address), (Control.LIMIT, slots),
+        ):  # fmt: skip
+            self._control[word] = value
+        if anew:
+            self._enter(0, self.used)
+
+    def _unmap(self) -> None:
+        self._slots.close()
+        self._states.close()
+
+    def _enter(self, first: int, end: int) -> None:
+        if first < end:
+            self._call["rehash"](self._control.address, first, end)
+
+    def _make_room(self, used: int, more: int) -> None:
+        """A table with room for some more states; `used` are in it."""
+        slots = self.slots
+        while used + more + CHUNK > slots * LOAD:
+            slots *= 2
+        if slots != self.slots:
+            old, self.used = self._slots.path, used
+            self._unmap()
+            self._map(slots, anew=True)
+            old.unlink(missing_ok=True)
+
+    def _write_head(self, *, at_work: bool) -> None:
+        os.pwrite(self._head, _HEAD.pack(self.levels, self._kept, self.slots, at_work), 0)
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._unmap()
+        os.close(self._head)
+
+    # ------------------------------------------------------------ states
+
+    def begin(self) -> None:
+        """Say that somebody is at work, until `commit`."""
+        self._kept = self.used
+        self._write_head(at_work=True)
+
+    def commit(self) -> None:
+        """All that was added counts: one level more."""
+        self.levels, self._kept = self.levels + 1, self.used
+        self._write_head(at_work=False)
+
+    def add_known(self, source: Source, count: int) -> None:
+        """Add states, all new, that were checked before; `EOFError` where there are fewer."""
+        self._make_room(self.used, count)
+        view = self._states.view(self.used * self.state_bytes, count * self.state_bytes)
+        try:
+            at = 0
+            while at < len(view):
+                got = source.readinto(view[at:])
+                if not got:
+                    raise EOFError("a slice is cut off")
+                at += got
+        finally:
+            view.release()
+        self._enter(self.used, self.used + count)
+        self.used += count
+
+    def absorb(self, worker: Worker, address: int, count: int) -> list[Run]:
+        """Keep and check what is new of states at an address; the runs of those inside the constraints."""
+        runs: list[Run] = []
+        block = worker.block
+        for first in range(0, count, PIECE):
+            many = min(PIECE, count - first)
+            self._make_room(self.used, many)
+            if self._control[Control.NEXT] < self.used:
+                self._control[Control.NEXT] = self.used
+            at = address + first * self.state_bytes
+            self._call["absorb"](self._control.address, block.address, at, many)
+            self.used = max(self.used, block[Thread.FREE])
+            runs += worker.drain()
+        return runs
+
+    def views(self, runs: list[Run]) -> Iterator[memoryview]:
+        """The states of runs."""
+        for first, count in runs:
+            view = self._states.view(first * self.state_bytes, count * self.state_bytes)
+            yield view
+            view.release()

@@ -1,0 +1,75 @@
+"""What an executor is given of a search, and what it makes of that once in each worker process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from specchk.core.symmetry import Renaming
+from specchk.ir.program import Program
+from specchk.native.compiler import Loaded, ObjectCode, load_exchange
+from specchk.native.layout import Layout, layout_of
+from specchk.spark.storage import Storage, storage_at
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own)."""
+
+    run: str
+    program: Program
+    renamings: list[Renaming]
+    code: ObjectCode
+    partitions: int
+    ledger: str
+    scratch: str | None
+
+    def packed(self) -> bytes:
+        """As bytes, for a broadcast."""
+        return pickle.dumps(self, protocol=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A parcel unpacked: the kernel is loaded, and the ledger at hand."""
+
+    parcel: Parcel
+    layout: Layout
+    kernel: Loaded
+    storage: Storage
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of a packed state."""
+        return 8 * self.layout.words
+
+    def cache(self, partition: int) -> Path:
+        """Where this machine keeps a partition's visited set."""
+        return scratch_of(self.parcel) / f"{partition:05d}"
+
+
+@lru_cache(maxsize=2)
+def host_of(packed: bytes) -> Host:
+    """The host of a parcel; once in a process, because linking the kernel takes a while."""
+    parcel: Parcel = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
+    layout = layout_of(parcel.program)
+    kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
+    return Host(parcel, layout, kernel, storage_at(parcel.ledger))
+
+
+def scratch_of(parcel: Parcel) -> Path:
+    """The directory of a run's tables on this machine: of this boot, as they may not outlive one."""
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    base = Path(parcel.scratch or local or tempfile.gettempdir())
+    return base / f"specchk-{os.getuid()}-{parcel.run}-{_boot()}"
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
+    except OSError:
+        return "boot"

@@ -1,0 +1,102 @@
+"""What a Spark worker has of this package, asked before it is given work.
+
+The question travels as code, not as a name: a worker without the package could not even look the
+name up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import socket
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+NEEDED = ("llvmlite", "pyarrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A worker's host, its Python, libraries that it lacks, and the digest of its package ("" if none)."""
+
+    host: str
+    python: str
+    lacking: tuple[str, ...]
+    digest: str
+
+
+def package_files() -> list[tuple[str, bytes]]:
+    """The package's modules and their sources, by their path below it."""
+    root = Path(__file__).resolve().parents[1]
+    files = [p for p in root.rglob("*") if p.suffix in (".py", ".lark", ".properties") and p.is_file()]
+    return sorted((f"specchk/{p.relative_to(root).as_posix()}", p.read_bytes()) for p in files)
+
+
+def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
+    """A digest of modules."""
+    digest = hashlib.sha256()
+    for name, data in files:
+        if name.endswith(".py"):
+            digest.update(f"{name} {len(data)} ".encode() + data)
+    return digest.hexdigest()[:16]
+
+
+def write_archive(path: Path) -> None:
+    """The package as a zip file that Python can import from."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in package_files():
+            archive.writestr(zipfile.ZipInfo(name), data)
+
+
+def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...], str]]]:
+    """What to run on a worker: gives the fields of an `Answer`; needs the standard library only."""
+    needed, find, host, python, sha, open_zip, path_of = (
+        NEEDED, find_spec, socket.gethostname, platform.python_version, hashlib.sha256, zipfile.ZipFile, Path
+    )  # fmt: skip
+
+    def sources() -> list[tuple[str, bytes]]:
+        found = find("specchk")
+        if found is None or not found.origin:
+            return []
+        origin = path_of(found.origin)
+        zipped = [part for part in origin.parents if part.suffix == ".zip" and part.is_file()]
+        if zipped:
+            with open_zip(zipped[0]) as archive:
+                return sorted((n, archive.read(n)) for n in archive.namelist() if n.endswith(".py"))
+        root = origin.parent
+        return sorted(
+            (f"specchk/{p.relative_to(root).as_posix()}", p.read_bytes()) for p in root.rglob("*.py")
+        )
+
+    def ask(_: Iterable[int]) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+        digest, files = sha(), sources()
+        for name, data in files:
+            digest.update(f"{name} {len(data)} ".encode() + data)
+        lacking = tuple(name for name in needed if find(name) is None)
+        yield host(), python(), lacking, digest.hexdigest()[:16] if files else ""
+
+    return ask
+
+
+def complaint(answers: Iterable[Answer], expected: str) -> str | None:
+    """What is wrong with the workers, in one sentence, or None."""
+    for answer in sorted(answers, key=lambda a: a.host):
+        if not answer.digest:
+            return (
+                f"the Spark worker on {answer.host} (Python {answer.python}) has no package specchk: "
+                "install the driver's version there, or let it be shipped"
+            )
+        if answer.digest != expected:
+            return (
+                f"the Spark worker on {answer.host} has another version of specchk than the driver: "
+                "install the same one there, or let it be shipped"
+            )
+        if answer.lacking:
+            return (
+                f"the Spark worker on {answer.host} (Python {answer.python}) lacks "
+                f"{' and '.join(answer.lacking)}: pip install 'specchk[spark]' in its environment"
+            )
+    return None

@@ -1,0 +1,363 @@
+"""The search on Spark: the driver's side.
+
+The native engine explores the small levels here.  Before it would expand a level of `handover`
+states it hands over: from then on each level is one Spark job (`tasks`), and the driver only counts,
+explains and decides.  Verdict, counts, coverage and counterexamples are the native engine's, on any
+number of partitions and executors: a level is a set of states, whoever found them first, and what is
+reported of it is the smallest.
+
+What is kept for good is in the ledger (`ledger`); the driver can be lost at any time.
+
+Not here: what a task does (`tasks`), how a session is had (`session`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Timer
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from specchk.core.budget import Budget, Meter, Progress, resident_bytes
+from specchk.core.coverage import complete_search_warnings
+from specchk.core.findings import Findings
+from specchk.core.symmetry import Symmetry, symmetry_of
+from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
+from specchk.ir.program import Program
+from specchk.native import engine as native
+from specchk.native.checkpoint import Unusable
+from specchk.native.compiler import exchange_code, kernel_key
+from specchk.native.explain import Explainer
+from specchk.native.frames import old_records, records_of
+from specchk.native.layout import layout_of
+from specchk.native.store import Found
+from specchk.spark.ledger import (
+    Handed,
+    hand_over,
+    handed_of,
+    is_there,
+    level_of,
+    read_handed,
+    write_handed,
+)
+from specchk.spark.parcel import Parcel, host_of
+from specchk.spark.session import is_local, session
+from specchk.spark.slices import Slice, Tally
+from specchk.spark.storage import Storage, storage_at
+from specchk.spark.tasks import Absorb, Expand, Forget, Precede, preceding
+
+HANDOVER = 100_000
+SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to search; the first four as in `core.search.Options`.
+
+    `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
+    the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
+    this run only.  `scratch`: where executors keep their tables.
+    """
+
+    budget: Budget = Budget()
+    symmetry: bool = True
+    keep_going: bool = False
+    strict: bool = False
+    master: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    partitions: int = 0
+    handover: int = HANDOVER
+    ledger: str | None = None
+    resume: bool = False
+    scratch: str | None = None
+
+
+def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
+    """Explore a program on Spark.
+
+    `layout.Unsupported` where only the reference engine can, `session.Unavailable` without Spark,
+    `checkpoint.Unusable` for a ledger that cannot be taken up.
+    """
+    layout_of(program)
+    with session(options.master, dict(options.settings)) as context:
+        if options.ledger is not None:
+            return Search(program, options, on_progress, context, options.ledger).run()
+        if not is_local(context):
+            raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
+        with tempfile.TemporaryDirectory(prefix="specchk-ledger-") as folder:
+            return Search(program, options, on_progress, context, folder).run()
+
+
+@dataclass(slots=True)
+class Search:
+    """One search, in one context."""
+
+    program: Program
+    options: Options
+    on_progress: OnProgress | None
+    context: SparkContext
+    place: str
+    storage: Storage = field(init=False)
+    symmetry: Symmetry | None = field(init=False)
+    symmetry_text: str = field(init=False)
+    findings: Findings = field(init=False)
+    explain: Explainer = field(init=False)
+    meter: Meter = field(init=False)
+    handed: Handed = field(init=False)
+    parcel: Any = field(init=False)  # a broadcast of the packed parcel
+    packed: bytes = field(init=False)
+    sizes: list[int] = field(init=False, default_factory=list)
+    tally: Tally = field(init=False)
+    outside: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.storage = storage_at(self.place)
+        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
+        self.findings = Findings(self.program)
+        layout = layout_of(self.program)
+        self.explain = Explainer(self.program, layout, self, self.symmetry)
+        self.meter = Meter(self.options.budget)
+
+    @property
+    def _renamings(self) -> list[Any]:
+        return self.symmetry.renamings if self.symmetry is not None else []
+
+    def run(self) -> Outcome:
+        """Explore, and say what was found."""
+        key = f"{kernel_key(self.program, self._renamings, compact=False)} {self.options.keep_going}"
+        if self.options.resume:
+            self._take_up(read_handed(self.storage, key))
+            self._catch_up()
+        else:
+            if is_there(self.storage):
+                raise Unusable(
+                    "the ledger has a search already: go on with --resume, or choose another place"
+                )
+            answer = self._small_levels(key)
+            if answer is not None:
+                return answer
+        try:
+            self._levels()
+        finally:
+            self._forget()
+        return self._outcome()
+
+    # ------------------------------------------------------------ taking over
+
+    def _small_levels(self, key: str) -> Outcome | None:
+        """The native engine's part; its answer, if that is all."""
+        options = self.options
+        taken = native.Options(
+            options.budget, options.symmetry, options.keep_going, options.strict, handover=options.handover
+        )
+        search = native.Search(self.program, taken, self.on_progress)
+        try:
+            search.explore()
+            if not search.is_handed_over:
+                return _native_alone(search.outcome(), options.handover)
+            partitions = options.partitions or max(2, self.context.defaultParallelism)
+            handed = handed_of(search, key, uuid.uuid4().hex[:12], partitions)
+            self._ship(handed)
+            hand_over(search, host_of(self.packed).kernel, self.storage, partitions)
+            write_handed(self.storage, handed)
+            self.findings = search.findings
+        finally:
+            search.store.release()
+        self._begin(handed)
+        return None
+
+    def _ship(self, handed: Handed) -> None:
+        layout, renamings = layout_of(self.program), self._renamings
+        code = exchange_code(self.program, layout, renamings)
+        parcel = Parcel(
+            handed.run, self.program, renamings, code, handed.partitions, self.place, self.options.scratch
+        )
+        self.packed = parcel.packed()
+        self.parcel = self.context.broadcast(self.packed)
+
+    def _begin(self, handed: Handed) -> None:
+        self.handed = handed
+        self.sizes, self.tally, self.outside = list(handed.sizes), handed.tally, handed.outside
+
+    def _take_up(self, handed: Handed) -> None:
+        """A search of a driver that was lost."""
+        if self.options.partitions not in (0, handed.partitions):
+            raise Unusable(f"the ledger has {handed.partitions} partitions, and they cannot be changed")
+        self._ship(handed)
+        self._begin(handed)
+        self.meter.started -= handed.seconds
+        for found, depth in handed.noted:
+            self._explain(found, depth)
+
+    def _catch_up(self) -> None:
+        """The levels that were done."""
+        size = host_of(self.packed).state_bytes
+        while self._goes_on:
+            slices = level_of(self.storage, len(self.sizes), self.handed.partitions, size)
+            if slices is None:
+                return
+            self._count(slices)
+
+    # ------------------------------------------------------------ levels
+
+    @property
+    def _goes_on(self) -> bool:
+        if self.findings.stopped or not self.sizes[-1]:
+            return False
+        return self.options.keep_going or not self.findings.found
+
+    def _levels(self) -> None:
+        while self._goes_on:
+            began = time.monotonic()
+            try:
+                slices = self._expanded()
+                self._count(slices)
+            except KeyboardInterrupt:
+                self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+                break
+            except (Py4JError, PySparkException) as error:
+                self.findings.stopped = self._given_up(error)
+                break
+            self._report(slices, time.monotonic() - began)
+            reason = self.meter.exceeded(sum(self.sizes))
+            if reason is not None and self.sizes[-1]:
+                self.findings.stopped = Inconclusive(reason, budget=True)
+        if not self.sizes[-1]:
+            self.sizes.pop()
+
+    def _given_up(self, error: Exception) -> Inconclusive:
+        reason = self.meter.exceeded(0)
+        if reason is not None:
+            return Inconclusive(reason, budget=True)
+        lines = [line.strip() for line in str(error).splitlines() if "Error" in line or "Exception" in line]
+        told = lines[-1] if lines else str(error)
+        return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({told})", budget=False)
+
+    def _expanded(self) -> list[Slice]:
+        """The next level, made by one job."""
+        level, many = len(self.sizes) - 1, self.handed.partitions
+        self._describe(f"specchk {self.program.spec}: expand level {level + 1}, {self.sizes[-1]} states")
+        numbers = self.context.parallelize(range(many), many)
+        rows: Any = numbers.mapPartitions(Expand(self.parcel, level))
+        sent = rows.partitionBy(many, int)
+        slices: list[Slice] = self._within_time(
+            sent.mapPartitionsWithIndex(Absorb(self.parcel, level + 1)).collect
+        )
+        if len(slices) != many:
+            raise PySparkException("RuntimeError: some partitions gave no answer")
+        return sorted(slices, key=lambda about: about.partition)
+
+    def _describe(self, text: str) -> None:
+        self.context.setJobGroup(self.handed.run, text)
+
+    def _within_time(self, job: Callable[[], list[Any]]) -> list[Any]:
+        """The job's result; it is cancelled when time is up."""
+        limit = self.options.budget.max_seconds
+        if limit is None:
+            return job()
+        timer = Timer(
+            max(0.0, limit - self.meter.seconds), self.context.cancelJobGroup, args=(self.handed.run,)
+        )
+        timer.start()
+        try:
+            return job()
+        finally:
+            timer.cancel()
+
+    def _count(self, slices: Sequence[Slice]) -> None:
+        """A level is done: its numbers, and what was found in it."""
+        tally = sum((about.tally for about in slices), Tally())
+        depth = len(self.sizes)
+        for found in tally.found:
+            self._explain(found, depth)
+        self.tally += Tally(tally.generated, tally.cuts, tally.counts)
+        self.outside += sum(about.outside for about in slices)
+        self.sizes.append(sum(about.inside for about in slices))
+
+    def _report(self, slices: Sequence[Slice], seconds: float) -> None:
+        if self.on_progress is None:
+            return
+        new = [about.inside for about in slices]
+        generated = sum(about.tally.generated for about in slices)
+        outside = sum(about.outside for about in slices)
+        sent = sum(about.received_bytes for about in slices)
+        skew = max(new) * len(new) / max(1, sum(new))
+        note = (
+            f"level {len(self.sizes)}: {sum(new)} new, {generated - sum(new) - outside} again, "
+            f"{sent / (1 << 20):.1f} MB shuffled, skew {skew:.2f}, {seconds:.2f} s"
+        )
+        self.on_progress(Progress(
+            sum(self.sizes), self.tally.generated, len(self.sizes), sum(new), self.meter.seconds,
+            resident_bytes(), note,
+        ))  # fmt: skip
+
+    # ------------------------------------------------------------ findings
+
+    def _explain(self, found: Found, depth: int) -> None:
+        record, levels = records_of(self.program)[found.record], range(depth)
+        if record.kind == "reached":
+            if record.name not in self.findings.reached:
+                self.findings.reached[record.name] = self.explain.trace(found.state, levels)
+        elif (record.kind, record.name) not in self.findings.found:
+            of_level = found.record < old_records(self.program)
+            violation = self.explain.violation(record, found, levels, of_level=of_level)
+            self.findings.found[record.kind, record.name] = violation
+
+    def predecessor(self, target: Sequence[int], level: int, /) -> tuple[int, ...] | None:
+        """The smallest state of a level that has the target as a successor."""
+        many, wanted = self.handed.partitions, tuple(target)
+        if self.sizes[level] <= SMALL_LEVEL:
+            host = host_of(self.packed)
+            own = [preceding(host, level, partition, wanted) for partition in range(many)]
+            return min((state for state in own if state is not None), default=None)
+        self._describe(f"specchk {self.program.spec}: a trace through level {level + 1}")
+        numbers = self.context.parallelize(range(many), many)
+        found: list[tuple[int, ...]] = numbers.mapPartitions(Precede(self.parcel, level, wanted)).collect()
+        return min(found, default=None)
+
+    # ------------------------------------------------------------ the end
+
+    def _forget(self) -> None:
+        """Remove the executors' tables; those of machines that no task reaches are left."""
+        many = self.handed.partitions
+        try:
+            self._describe("specchk: remove tables")
+            self.context.parallelize(range(many), many).mapPartitions(Forget(self.parcel)).collect()
+        except (Py4JError, PySparkException):
+            return
+
+    def _outcome(self) -> Outcome:
+        tally, options = self.tally, self.options
+        complete = self.findings.is_complete(keep_going=options.keep_going)
+        verdict = self.findings.conclude(
+            tally.counts,
+            complete=complete,
+            strict=options.strict,
+            cut=tally.cuts > 0,
+            outside=self.outside > 0,
+        )
+        statistics = Statistics(
+            distinct=sum(self.sizes), generated=tally.generated + self.handed.initial, depth=len(self.sizes),
+            levels=tuple(self.sizes), seconds=self.meter.seconds, horizon_cuts=tally.cuts,
+            symmetry=self.symmetry_text,
+        )  # fmt: skip
+        warnings = complete_search_warnings(self.program, tally.counts, complete=complete)
+        reached = tuple(self.findings.reached.items())
+        return Outcome(self.program, "spark", verdict, statistics, tally.counts, warnings, reached)
+
+
+def _native_alone(outcome: Outcome, handover: int) -> Outcome:
+    """The native engine's answer to a search that never was large."""
+    note = f"no level had {handover} states (--handover), so the native engine answered alone"
+    return Outcome(
+        outcome.program, outcome.engine, outcome.verdict, outcome.statistics, outcome.coverage,
+        (note, *outcome.warnings), outcome.witnesses, outcome.seed,
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""A Spark session for a search: found or made, with workers that have this very package.
+
+A session that is there already (a notebook's, `spark-submit`'s) is used and left running.  Else one
+is made for `master`.  Workers on other machines get the package as a zip file; its libraries have
+to be there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
+
+LOCAL = "local[2]"
+NO_JAVA = (
+    "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
+)
+_SETTINGS = (
+    ("spark.app.name", "specchk"),
+    ("spark.ui.showConsoleProgress", "false"),
+    ("spark.python.worker.reuse", "true"),
+    ("spark.python.unix.domain.socket.enabled", "true"),
+    ("spark.shuffle.compress", "false"),  # packed states hardly shrink, and the network is not the limit
+    ("spark.shuffle.spill.compress", "false"),
+    ("spark.rdd.compress", "false"),
+    ("spark.broadcast.compress", "false"),
+    ("spark.locality.wait", "100ms"),
+    ("spark.excludeOnFailure.enabled", "false"),
+)
+
+
+class Unavailable(Exception):
+    """Spark cannot be used; the text says what to do."""
+
+
+def has_java() -> bool:
+    """Whether a Java runtime is installed."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None or (home is not None and Path(home, "bin", "java").exists())
+
+
+@contextmanager
+def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
+    """A context whose workers were asked for this package; `Unavailable` where there is none."""
+    if not has_java():
+        raise Unavailable(NO_JAVA)
+    existing = SparkContext._active_spark_context is not None
+    found = _made(master, settings)
+    try:
+        with tempfile.TemporaryDirectory() as folder:  # executors that join later fetch the package, too
+            _prepare(found.sparkContext, Path(folder, "specchk.zip"))
+            yield found.sparkContext
+    finally:
+        if not existing:
+            found.stop()
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` or a session that is there decides about master and settings."""
+    return SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _made(master: str | None, settings: dict[str, str]) -> SparkSession:
+    builder: Any = SparkSession.builder
+    if not is_submitted():
+        chosen = master or LOCAL
+        builder = builder.master(chosen)
+        quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+        builder = builder.config("spark.driver.extraJavaOptions", quiet)
+        if chosen.startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            builder = builder.config("spark.driver.host", "127.0.0.1")
+        for name, value in (*_SETTINGS, *settings.items()):
+            builder = builder.config(name, value)
+    try:
+        made: SparkSession = builder.getOrCreate()
+    except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+        raise Unavailable(f"no Spark session: {_first_line(error)}") from error
+    return made
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether the executors are this very process."""
+    return (context.master or "").startswith("local")
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    lines = [line for line in text.splitlines() if line.strip()]
+    return next((line.strip() for line in lines if "Exception" in line or "Error" in line), lines[0])
+
+
+def _prepare(context: SparkContext, archive: Path) -> None:
+    """Ship the package where it has to go, and ask all workers for it; `Unavailable` if they lack it."""
+    if not is_local(context):
+        write_archive(archive)
+        context.addPyFile(str(archive))
+    _ask(context)
+
+
+def _ask(context: SparkContext) -> None:
+    many = max(2, context.defaultParallelism)
+    context.setJobDescription("specchk: ask the workers for their version")
+    answers = context.parallelize(range(many), many).mapPartitions(question()).collect()
+    wrong = complaint([Answer(*answer) for answer in answers], digest_of(package_files()))
+    if wrong is not None:
+        raise Unavailable(wrong)

@@ -1,0 +1,260 @@
+"""What executors do: expand a slice, absorb what others sent, look for a predecessor.
+
+    expand: slice of level L, one partition -> (partition, block), ..., (partition, trailer)
+    absorb: all blocks for one partition    -> its slice of level L + 1
+
+A level is one job of these two, with Spark's shuffle between them.  Spark ends a broken stream to a
+Python worker as if it were at its end, so a task cannot tell few blocks from lost ones: every expand
+task therefore ends with a trailer for each partition, and absorb makes no slice before it has all
+trailers and all that they promise.
+
+Memory of a task: its buckets, one block, and the pages of its partition's table that it touches.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import TaskContext
+
+from specchk.native.exchange import (
+    Buckets,
+    address_of,
+    address_of_bytes,
+    exchange_worker,
+    smallest_predecessor,
+)
+from specchk.native.frames import Thread
+from specchk.native.store import Run, Worker
+from specchk.native.visited import Busy, Visited
+from specchk.spark.ledger import gaps
+from specchk.spark.parcel import Host, host_of, scratch_of
+from specchk.spark.slices import (
+    Broken,
+    Slice,
+    Tally,
+    blocks_of,
+    done,
+    path_of,
+    read_slice,
+    write_slice,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """The last thing a partition gets from a source: what came before, and to one the tally."""
+
+    source: int
+    blocks: int
+    size: int
+    tally: Tally
+
+
+Block = tuple[int, bytes]
+Row = tuple[int, Block | Trailer]
+
+
+def tally_from(worker: Worker) -> Tally:
+    """What a worker counted and noted."""
+    return Tally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
+
+
+# ------------------------------------------------------------ expand
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Expands slices of a level; `parcel` is a broadcast of the packed parcel."""
+
+    parcel: Any
+    level: int
+
+    def __call__(self, partitions: Iterable[int]) -> Iterator[Row]:
+        """Blocks and trailers of some partitions' slices."""
+        host = host_of(self.parcel.value)
+        for partition in partitions:
+            yield from expanded(host, self.level, partition)
+
+
+def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
+    """The successors of a slice, to the partitions that own them."""
+    worker = exchange_worker(host.parcel.program, host.layout)
+    buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
+    sent = [[0, 0] for _ in range(host.parcel.partitions)]
+    try:
+        for target, block in _successors(host, buckets, worker, level, partition):
+            sent[target][0] += 1
+            sent[target][1] += len(block)
+            yield target, (partition, block)
+        for target, (blocks, size) in enumerate(sent):
+            yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
+    finally:
+        buckets.release()
+        worker.release()
+
+
+def _successors(
+    host: Host, buckets: Buckets, worker: Worker, level: int, partition: int
+) -> Iterator[tuple[int, bytes]]:
+    with host.storage.open(path_of(level, partition)) as file:
+        about = read_slice(file, host.state_bytes)
+        for data, count in blocks_of(file, about, host.state_bytes):
+            yield from buckets.expand(worker, address_of(data), count)
+    yield from buckets.drain()
+
+
+# ------------------------------------------------------------ absorb
+
+
+@dataclass(frozen=True, slots=True)
+class Absorb:
+    """Makes the slices of a level from what was sent."""
+
+    parcel: Any
+    level: int
+
+    def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Slice]:
+        """The slice of one partition, kept for good."""
+        host = host_of(self.parcel.value)
+        about = done(host.storage, self.level, partition, host.state_bytes)
+        if about is None:
+            about = absorbed(host, self.level, partition, rows)
+        yield about
+
+
+def absorbed(host: Host, level: int, partition: int, rows: Iterator[Row]) -> Slice:
+    """Keep what is new of the rows as a slice; `Broken` where some are missing."""
+    visited = _opened(host, level, partition)
+    worker = exchange_worker(host.parcel.program, host.layout)
+    try:
+        visited.begin()
+        first = visited.used
+        received = Received(host.parcel.partitions)
+        runs: list[Run] = []
+        for block in received.blocks(rows):
+            runs += visited.absorb(worker, address_of_bytes(block), len(block) // host.state_bytes)
+        runs += worker.end_run()
+        received.check()
+        inside = sum(count for _, count in runs)
+        about = Slice(
+            level, partition, inside, visited.used - first - inside, received.size, _attempt(),
+            received.tally + tally_from(worker),
+        )  # fmt: skip
+        write_slice(host.storage, about, visited.views([*runs, *gaps(runs, first, visited.used)]))
+        visited.commit()
+    finally:
+        visited.close()
+        worker.release()
+    return about
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    return int(context.taskAttemptId()) if context is not None else 0
+
+
+class Received:
+    """Rows on their way in, and whether all came that were sent."""
+
+    def __init__(self, sources: int) -> None:
+        self._got = [[0, 0] for _ in range(sources)]
+        self._trailers: dict[int, Trailer] = {}
+        self.size = 0
+        self.tally = Tally()
+
+    def blocks(self, rows: Iterable[Row]) -> Iterator[bytes]:
+        """The blocks of the rows."""
+        for _, row in rows:
+            if isinstance(row, Trailer):
+                self._trailers[row.source] = row
+                self.tally += row.tally
+            else:
+                source, block = row
+                self._got[source][0] += 1
+                self._got[source][1] += len(block)
+                self.size += len(block)
+                yield block
+
+    def check(self) -> None:
+        """`Broken` where anything is missing."""
+        for source, (blocks, size) in enumerate(self._got):
+            trailer = self._trailers.get(source)
+            if trailer is None or (trailer.blocks, trailer.size) != (blocks, size):
+                raise Broken(f"not all that was sent from partition {source} came")
+
+
+def _opened(host: Host, level: int, partition: int) -> Visited:
+    """The visited set of a partition with all levels before this one, from the ledger where needed."""
+    place = host.cache(partition)
+    try:
+        visited = Visited(place, host.layout.words, host.kernel)
+        if visited.levels > level:  # of a level that was undone
+            visited.close()
+            shutil.rmtree(place)
+            visited = Visited(place, host.layout.words, host.kernel)
+    except Busy:  # a lost executor's worker, which may never end, still has it
+        visited = Visited(place.with_name(f"{place.name}-{uuid.uuid4().hex}"), host.layout.words, host.kernel)
+    try:
+        for missing in range(visited.levels, level):
+            visited.begin()
+            with host.storage.open(path_of(missing, partition)) as file:
+                about = read_slice(file, host.state_bytes)
+                visited.add_known(file, about.inside + about.outside)  # type: ignore[arg-type]
+            visited.commit()
+    except BaseException:
+        visited.close()
+        raise
+    return visited
+
+
+# ------------------------------------------------------------ traces, and the end
+
+
+@dataclass(frozen=True, slots=True)
+class Precede:
+    """Looks for the smallest state of a level that has the target as a successor."""
+
+    parcel: Any
+    level: int
+    target: tuple[int, ...]
+
+    def __call__(self, partitions: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """The smallest of each partition, where there is one."""
+        host = host_of(self.parcel.value)
+        for partition in partitions:
+            best = preceding(host, self.level, partition, self.target)
+            if best is not None:
+                yield best
+
+
+def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The smallest state of a slice that has the target as a successor."""
+    worker = exchange_worker(host.parcel.program, host.layout)
+    found = []
+    try:
+        with host.storage.open(path_of(level, partition)) as file:
+            about = read_slice(file, host.state_bytes)
+            for data, count in blocks_of(file, about, host.state_bytes):
+                best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
+                if best is not None:
+                    found.append(best)
+    finally:
+        worker.release()
+    return min(found, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Removes a run's tables from the machine."""
+
+    parcel: Any
+
+    def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
+        """How many partitions were asked."""
+        shutil.rmtree(scratch_of(host_of(self.parcel.value).parcel), ignore_errors=True)
+        yield len(list(partitions))
