@@ -44,7 +44,20 @@ from specchk.ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, show
+from specchk.ir.types import (
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    show,
+    without_horizons,
+)  # fmt: skip
 from specchk.lang.source import Span
 
 Env = list[Value]
@@ -53,11 +66,15 @@ Check = Callable[[Value], None]
 
 
 class Evaluator:
-    """Compiles expressions over `variables` state variables; `counts` collects coverage."""
+    """Compiles expressions over `variables` state variables; `counts` collects coverage.
 
-    def __init__(self, variables: int, counts: list[int] | None = None) -> None:
+    Without `horizons` a `nat upto` has no upper end: for engines that do not enumerate.
+    """
+
+    def __init__(self, variables: int, counts: list[int] | None = None, *, horizons: bool = True) -> None:
         self.variables = variables
         self.counts = counts
+        self.horizons = horizons
         self.first_local = 2 * variables
 
     def compile(self, expr: Expr) -> Callable[[Env], Value]:
@@ -219,7 +236,8 @@ class Evaluator:
         return case
 
     def _narrow(self, expr: Narrow) -> Callable[[Env], Value]:
-        body, check = self.compile(expr.body), checker(expr.type, expr.span)
+        kind = expr.type if self.horizons else without_horizons(expr.type)
+        body, check = self.compile(expr.body), checker(kind, expr.span)
 
         def narrow(e: Env) -> Value:
             value = body(e)

@@ -107,6 +107,23 @@ Verdict = Holds | HoldsWithin | Violated | Inconclusive
 
 
 @dataclass(frozen=True, slots=True)
+class Symbolic:
+    """What a search over zones of states did; its `states_distinct` are zones.
+
+    `questions` are comparisons of open numbers, `answered` those that what was known decided, so that
+    a branch was pruned; the others were `forks`.  `covered` zones lay within one seen before.
+    `refinements` are searches begun again because differences of more than `reach` matter after all.
+    """
+
+    forks: int
+    questions: int
+    answered: int
+    covered: int
+    refinements: int
+    reach: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Counts of a search.
 
@@ -122,6 +139,7 @@ class Statistics:
     seconds: float
     horizon_cuts: int = 0
     symmetry: str = "off"
+    symbolic: Symbolic | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ engine ignores it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -107,6 +107,7 @@ class Bag:
 Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag
 
 BOOL = Bool()
+UNBOUNDED = 1 << 62  # the upper end of a range that has none
 
 
 def cardinality(kind: Type) -> int:
@@ -169,29 +170,40 @@ def fits(found: Type, wanted: Type) -> bool:
     return found == wanted
 
 
+def without_horizons(kind: Type) -> Type:
+    """The type with no upper end where it had a horizon."""
+    return _mapped(kind, lambda one: Int(one.low, UNBOUNDED, one.horizon) if one.horizon else one)
+
+
 def narrowest(kind: Type) -> Type:
     """The narrowest type of the same shape: what comes out of an empty collection."""
+    return _mapped(kind, lambda _: Int(0, -1), empty=True)
+
+
+def _mapped(kind: Type, change: Callable[[Int], Int], *, empty: bool = False) -> Type:
+    """The type with each range of its numbers changed, map keys aside, and its collections `empty`."""
     match kind:
         case Int():
-            return Int(0, -1)
+            return change(kind)
         case Option():
-            return Option(narrowest(kind.item))
+            return Option(_mapped(kind.item, change, empty=empty))
         case Set():
-            return Set(narrowest(kind.item))
+            return Set(_mapped(kind.item, change, empty=empty))
         case Seq() | Bag():
-            return replace(kind, item=narrowest(kind.item), limit=0)
+            limit = 0 if empty else kind.limit
+            return replace(kind, item=_mapped(kind.item, change, empty=empty), limit=limit)
         case Map():
-            return Map(kind.key, narrowest(kind.value))
+            return Map(kind.key, _mapped(kind.value, change, empty=empty))
         case Record():
-            return _narrowest_fields(kind)
+            return _mapped_fields(kind, change, empty=empty)
         case Union():
-            parts = ((name, _narrowest_fields(fields)) for name, fields in kind.variants)
+            parts = ((name, _mapped_fields(fields, change, empty=empty)) for name, fields in kind.variants)
             return Union(kind.name, tuple(parts))
     return kind
 
 
-def _narrowest_fields(kind: Record) -> Record:
-    return Record(tuple((name, narrowest(part)) for name, part in kind.fields))
+def _mapped_fields(kind: Record, change: Callable[[Int], Int], *, empty: bool) -> Record:
+    return Record(tuple((name, _mapped(part, change, empty=empty)) for name, part in kind.fields))
 
 
 def hull(a: Type, b: Type) -> Type:

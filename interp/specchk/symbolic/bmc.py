@@ -22,7 +22,7 @@ from specchk.ir.program import Program
 from specchk.symbolic.encode_bools import Truth, conj, disj, negation
 from specchk.symbolic.encode_program import State as Open
 from specchk.symbolic.encode_program import System, step
-from specchk.symbolic.encode_replay import Replay
+from specchk.symbolic.encode_replay import Replay, raised
 from specchk.symbolic.encode_states import Reading
 from specchk.symbolic.encode_steps import Instance
 
@@ -166,7 +166,7 @@ class _Run:
         return self._witnesses()
 
     def _violations(self, path: tuple[State, ...], kind: str) -> tuple[Violation, ...]:
-        replay = Replay(self.program, path)
+        replay = Replay(raised(self.program, path))
         trace = replay.trace(path)
         if kind:
             return (Violation(kind, kind, trace),)
@@ -182,7 +182,7 @@ class _Run:
             parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
             found = self.unrolling.ask(conj(parts))
             if isinstance(found, tuple):
-                replay = Replay(self.program, found)
+                replay = Replay(raised(self.program, found))
                 trace = replay.trace(found)
                 env = replay.properties.environment(trace.last)
                 test = next(test for p, test in replay.properties.witnesses if p.name == prop.name)

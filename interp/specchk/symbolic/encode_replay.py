@@ -16,16 +16,26 @@ from specchk.core.replay import ReplayFailed, quiet_steps_to
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State
 from specchk.core.verdict import Blame, Step, Trace
+from specchk.ir.nodes import Const
 from specchk.ir.program import Program
-from specchk.ir.types import Int
+from specchk.ir.types import Int, Set
 
 T = TypeVar("T")
 
 
 def raised(program: Program, states: Sequence[State]) -> Program:
     """The program with horizons high enough for the numbers in some states and one step more."""
-    most = max((number for state in states for number in _numbers(state)), default=0)
-    return _with_horizon(program, most + 1)
+    return raised_to(program, most_in(states) + 1)
+
+
+def most_in(states: Sequence[State]) -> int:
+    """The largest number in some states."""
+    return max((number for state in states for number in _numbers(state)), default=0)
+
+
+def raised_to(program: Program, high: int) -> Program:
+    """The program with horizons of at least `high`."""
+    return _with_horizon(program, high)
 
 
 def _numbers(value: Any) -> Iterator[int]:
@@ -41,6 +51,8 @@ def _with_horizon(found: T, high: int) -> T:
     changed: Any = found
     if isinstance(found, Int):
         changed = replace(found, high=max(found.high, high)) if found.horizon else found
+    elif isinstance(found, Const) and _is_all_offsets(found):
+        changed = replace(found, type=_with_horizon(found.type, high), value=tuple(range(high + 1)))
     elif isinstance(found, tuple):
         parts = tuple([_with_horizon(part, high) for part in found])
         if any(a is not b for a, b in zip(parts, found, strict=True)):
@@ -57,11 +69,19 @@ def _with_horizon(found: T, high: int) -> T:
     return result
 
 
-class Replay:
-    """Takes paths in a program."""
+def _is_all_offsets(found: Const) -> bool:
+    """Whether a constant is the universe of a type with a horizon, as in `any n in Offset`."""
+    kind = found.type
+    if not (isinstance(kind, Set) and isinstance(kind.item, Int) and kind.item.horizon):
+        return False
+    return found.value == tuple(range(kind.item.low, kind.item.high + 1))
 
-    def __init__(self, program: Program, states: Sequence[State]) -> None:
-        self.program = raised(program, states)
+
+class Replay:
+    """Takes paths in a program whose horizons are high enough (`raised`)."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
         self.stepper = Stepper(self.program)
         self.properties = Properties(self.program, self.stepper)
 

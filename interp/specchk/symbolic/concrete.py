@@ -1,0 +1,150 @@
+"""Real states for what was found in zones: the smallest offsets along a path.
+
+A path of zones says which actions were taken, with which shapes between them.  The same steps are
+taken once more from the initial state, forgetting nothing: offsets are numbers there, or open where
+the spec lets one be any (`any n in Offset`).  At the end what is known of the open ones is a closed
+matrix, whose least solution gives the smallest offsets (each x is its own lower bound); the states
+along the path become numbers, and the reference takes the steps between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.core.initial import initial_states
+from specchk.core.replay import ReplayFailed
+from specchk.core.undefined import Undefined
+from specchk.core.values import State
+from specchk.core.verdict import Blame, Trace
+from specchk.ir.program import Program
+from specchk.symbolic.encode_replay import Replay, most_in, raised_to
+from specchk.symbolic.moves import Moves
+from specchk.symbolic.paths import Matrix, Path, Term
+from specchk.symbolic.zones import Shape, Shapes
+
+START: Matrix = ((0,),)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A step of a path of zones: the action, its arguments (None where open) and the shape after it.
+
+    Of an initial zone: which initial state.  Without a shape the step has no meaning.
+    """
+
+    action: int
+    args: tuple[Any, ...]
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is to be so at the end of a path, or in one more step after it."""
+
+    kind: str
+    name: str
+    step: Taken | None
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A behaviour of real states, and why the property fails at its end."""
+
+    trace: Trace
+    blame: Blame | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    states: tuple[State, ...]
+    rows: Matrix
+
+
+class Concretiser:
+    """Finds real states along paths of zones of a program."""
+
+    def __init__(self, program: Program, *, horizons: bool) -> None:
+        self.program = program
+        self.path = Path()
+        self.moves = Moves(program, self.path, horizons=horizons)
+        self.shapes = Shapes(program)
+        self._programs: dict[int, Program] = {}
+
+    def find(self, chain: Sequence[Taken], goal: Goal) -> Real | None:
+        """A behaviour along the chain that has the goal at its end; None if there is none."""
+        start = initial_states(self.program)[chain[0].action]
+        steps = list(chain[1:])
+        if goal.step is not None and goal.step.shape is not None:
+            steps.append(goal.step)
+        for point in self._along(_Point((start,), START), steps):
+            for rows in self._goal(point, goal):
+                return self._real(point, rows, goal)
+        return None
+
+    def _along(self, point: _Point, steps: Sequence[Taken]) -> Iterator[_Point]:
+        """All ways along the steps, depth first."""
+        if not steps:
+            yield point
+            return
+        wanted = steps[0]
+        instance = [(wanted.action, tuple(None if isinstance(arg, Term) else arg for arg in wanted.args))]
+        for move in list(self.moves.moves(point.states[-1], point.rows, instance)):
+            if move.after is not None and self.shapes.split(move.after)[0] == wanted.shape:
+                yield from self._along(_Point((*point.states, move.after), move.rows), steps[1:])
+
+    def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
+        """What is known where the goal is met."""
+        properties, moves, state = self.moves.properties, self.moves, point.states[-1]
+        if goal.kind == "deadlock":
+            for rests in moves.rests(state, point.rows):
+                if rests:
+                    yield self.path.rows
+            return
+        if goal.step is not None and goal.step.shape is None:
+            for move in moves.moves(state, point.rows, [(goal.step.action, goal.step.args)]):
+                if move.after is None:
+                    yield move.rows
+            return
+        before = point.states[-2] if len(point.states) > 1 else state
+        for props, env in (
+            ([*properties.invariants, *properties.witnesses], properties.environment(state)),
+            (properties.steps, properties.environment(before, state)),
+        ):
+            for prop in props:
+                if prop[0].name == goal.name:
+                    for answer in moves.ways(prop, env, point.rows):
+                        if _is_met(answer, goal.kind):
+                            yield self.path.rows
+
+    def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
+        """The least solution, its states, and the reference's word on them."""
+        values = [-bound for bound in rows[0]]
+        states = [self._numbers(state, values) for state in point.states]
+        replay = Replay(self._raised(most_in(states) + 1))
+        trace = replay.trace(states)
+        if goal.kind in ("reached", "deadlock"):
+            return Real(trace, None)
+        for kind, name, blame in replay.failed(trace):
+            if (kind, name) == (goal.kind, goal.name):
+                return Real(trace, blame)
+        raise ReplayFailed(f"`{goal.name}` does not fail where the zones say so")
+
+    def _raised(self, high: int) -> Program:
+        """The program with a horizon of `high` or somewhat more, so that few programs are made."""
+        high = 1 << high.bit_length()
+        if high not in self._programs:
+            self._programs[high] = raised_to(self.program, high)
+        return self._programs[high]
+
+    def _numbers(self, state: State, values: Sequence[int]) -> State:
+        shape, offsets = self.shapes.split(state)
+        numbers = [values[o.symbol] + o.plus if isinstance(o, Term) else o for o in offsets]
+        return self.shapes.join(shape, numbers)
+
+
+def _is_met(answer: bool | Undefined, kind: str) -> bool:
+    if kind == "undefined":
+        return isinstance(answer, Undefined)
+    return answer is (kind == "reached")

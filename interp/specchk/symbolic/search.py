@@ -1,0 +1,269 @@
+"""Exhaustive search over zones: the answer for every length of the logs.
+
+Breadth first over zones of states (`zones`), by the spec's own meaning run on open numbers (`moves`).
+A zone that lies within one seen before is dropped.  Zones forget differences beyond a reach, so that
+there are finitely many; what they then say too much is never believed: a violation, a witness or a
+deadlock counts only once `concrete` has found real states along its path.  If it finds none, the
+search begins again with a further reach, and after `MAX_REFINEMENTS` of these it is inconclusive.
+
+So `Holds` is for all offsets, and counterexamples are shortest: every behaviour of n steps lies in
+zones of at most n steps.  As in the other engines a level is always completed.
+
+Levels are expanded by forked processes, each with a part of the frontier; the parts are put together in
+order, so the answer is the same for any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from specchk.core.budget import Budget, Meter, Progress, resident_bytes
+from specchk.core.coverage import complete_search_warnings
+from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
+from specchk.core.initial import initial_states
+from specchk.core.undefined import Undefined
+from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
+from specchk.ir.program import Program
+from specchk.symbolic.concrete import Concretiser, Goal, Taken
+from specchk.symbolic.expand import Candidate, Counts, Expander, Part
+from specchk.symbolic.paths import NotSymbolic
+from specchk.symbolic.workers import Workers
+from specchk.symbolic.zones import Covered, Reach, Zone
+
+REPORT_EVERY_S = 0.25
+MAX_REFINEMENTS = 5
+TRIES = 40  # candidates for one property in one level that are looked at
+FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to search; the first four as in `core.search.Options`.
+
+    `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
+    the zones have exactly the states that the other engines find.  Without `covering` only equal
+    zones are dropped; without `pruning` infeasible branches are followed until Z3 is asked.
+    """
+
+    budget: Budget = Budget()
+    keep_going: bool = False
+    strict: bool = False
+    workers: int = 0
+    horizons: bool = False
+    covering: bool = True
+    reach: Reach | None = FIRST_REACH
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    zone: Zone
+    parent: int  # position of the node before; -1 for an initial zone
+    taken: Taken | None
+
+
+class _Spurious(Exception):
+    """Something found in zones that no concrete states along its path show: the reach was too short."""
+
+
+def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
+    """Explore a program for all values of its offsets, and answer for all of its properties."""
+    return Search(program, options, on_progress).run()
+
+
+@dataclass(slots=True)
+class Search:
+    """One search; `nodes` are the zones found."""
+
+    program: Program
+    options: Options
+    on_progress: OnProgress | None = None
+    nodes: list[_Node] = field(init=False, default_factory=list)
+    levels: list[int] = field(init=False, default_factory=list)
+    findings: Findings = field(init=False)
+    meter: Meter = field(init=False)
+    counts: Counts = field(init=False)
+    covered: Covered = field(init=False)
+    expander: Expander = field(init=False)
+    concretiser: Concretiser = field(init=False)
+    reach: Reach | None = field(init=False)
+    refinements: int = field(init=False, default=0)
+    doubtful: set[str] = field(init=False, default_factory=set)
+    outside: bool = field(init=False, default=False)
+    last_report: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.meter = Meter(self.options.budget)
+        self.findings = Findings(self.program)
+        self.reach = None if self.options.horizons else self.options.reach
+
+    def run(self) -> Outcome:
+        """Search, further each time that the reach was too short."""
+        try:
+            self._begin()
+            while self._is_too_short():
+                if self.refinements == MAX_REFINEMENTS or self.reach is None:
+                    self.findings.stopped = Inconclusive(
+                        f"what was found in zones with the differences up to {self.reach} is not real, and "
+                        "larger ones were not tried",
+                        budget=False,
+                    )
+                    break
+                self.refinements += 1
+                self.reach = self.reach.further()
+        except KeyboardInterrupt:
+            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except MemoryError:
+            self.findings.stopped = NO_MEMORY
+        except NotSymbolic as reason:
+            self.findings.stopped = Inconclusive(
+                f"{reason}; the other engines can run this model", budget=False
+            )
+        return self._outcome()
+
+    def _begin(self) -> None:
+        self.counts = Counts(len(self.program.points))
+        self.expander = Expander(self.program, self.reach, horizons=self.options.horizons)
+        self.concretiser = Concretiser(self.program, horizons=self.options.horizons)
+
+    def _is_too_short(self) -> bool:
+        """Search once, with the present reach; whether something that was found was not real."""
+        self.expander.reach = self.reach
+        self.nodes.clear()
+        self.levels.clear()
+        self.findings = Findings(self.program, stopped=self.findings.stopped)
+        self.doubtful.clear()
+        self.covered = Covered(within=self.options.covering)
+        try:
+            with Workers(self.options.workers) as workers:
+                self._levels(self._start(), workers)
+        except _Spurious:
+            return True
+        return self.findings.stopped is None and not self.doubtful.isdisjoint(self._unreached())
+
+    def _unreached(self) -> list[str]:
+        return [prop.name for prop in self.program.witnesses if prop.name not in self.findings.reached]
+
+    def _start(self) -> range:
+        try:
+            states = initial_states(self.program)
+        except Undefined as undefined:
+            self.findings.note_bad_init(undefined)
+            return range(0)
+        if not states:
+            self.findings.stopped = NOTHING_TO_CHECK
+        for number, state in enumerate(states):
+            self.counts.generated += 1
+            for zone in self.expander.initial(state):
+                if self.covered.add(zone):
+                    self.nodes.append(_Node(zone, -1, Taken(number, (), zone.shape)))
+        return range(len(self.nodes))
+
+    # ------------------------------------------------------------ levels
+
+    def _levels(self, frontier: range, workers: Workers) -> None:
+        while frontier and not self.findings.stopped:
+            self.levels.append(len(frontier))
+            candidates: list[tuple[int, Candidate]] = []
+            new: list[tuple[int, Zone, Taken]] = []
+            expand = partial(self._expand, asked=self._unanswered())
+            slices = workers.slices(frontier)
+            while slices and not self._out_of_budget(len(new)):
+                now, slices = slices[: workers.count], slices[workers.count :]
+                for part in workers.map(expand, now):
+                    self.counts.add(part.counts)
+                    self.outside = self.outside or part.outside
+                    candidates += part.candidates
+                    new += part.successors
+            self._confirm(candidates)
+            if self.findings.found and not self.options.keep_going:
+                return
+            first = len(self.nodes)
+            for parent, zone, taken in new:
+                if self.covered.add(zone):
+                    self.nodes.append(_Node(zone, parent, taken))
+                else:
+                    self.counts.covered += 1
+            frontier = range(first, len(self.nodes))
+
+    def _expand(self, some: Sequence[int], asked: frozenset[str]) -> Part:
+        """Check and expand some zones of the frontier; in a worker process."""
+        zones = [(index, self.nodes[index].zone) for index in some]
+        return self.expander.expand(zones, self.covered, asked)
+
+    def _unanswered(self) -> frozenset[str]:
+        """What is still to be asked: `kind name` of all that was not found yet."""
+        return frozenset(f"{kind} {name}" for kind, name in self.findings.found) | frozenset(
+            f"reached {name}" for name in self.findings.reached
+        )
+
+    def _out_of_budget(self, frontier: int) -> bool:
+        reason = self.meter.exceeded(len(self.nodes))
+        if reason is not None:
+            self.findings.stopped = Inconclusive(reason, budget=True)
+        seconds = self.meter.seconds
+        if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
+            self.last_report = seconds
+            memory, generated = resident_bytes(), self.counts.generated
+            self.on_progress(
+                Progress(len(self.nodes), generated, len(self.levels), frontier, seconds, memory)
+            )
+        return self.findings.stopped is not None
+
+    # ------------------------------------------------------------ findings
+
+    def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
+        """Find real states for what was found in zones; raises `_Spurious` where there are none."""
+        by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
+        for index, candidate in candidates:
+            by_what.setdefault((candidate.kind, candidate.name), []).append((index, candidate))
+        for (kind, name), found in sorted(by_what.items()):
+            if (kind, name) in self.findings.found or (kind == "reached" and name in self.findings.reached):
+                continue
+            real = next((one for one in map(self._real, found[:TRIES]) if one is not None), None)
+            if real is None and kind == "reached":
+                self.doubtful.add(name)  # perhaps it is reached by another path
+            elif real is None:
+                raise _Spurious
+            elif kind == "reached":
+                self.findings.reached[name] = real.trace
+            else:
+                self.findings.note(Violation(kind, name, real.trace, real.blame))
+
+    def _real(self, found: tuple[int, Candidate]) -> Any:
+        index, candidate = found
+        chain: list[Taken] = []
+        while index >= 0:
+            node = self.nodes[index]
+            assert node.taken is not None
+            chain.append(node.taken)
+            index = node.parent
+        return self.concretiser.find(chain[::-1], Goal(candidate.kind, candidate.name, candidate.step))
+
+    # ------------------------------------------------------------ outcome
+
+    def _outcome(self) -> Outcome:
+        counts = self.counts
+        complete = self.findings.is_complete(keep_going=self.options.keep_going)
+        verdict = self.findings.conclude(
+            counts.coverage, complete=complete, strict=self.options.strict, cut=counts.cuts > 0,
+            outside=self.outside,
+        )  # fmt: skip
+        symbolic = Symbolic(
+            forks=counts.forks, questions=counts.forks + counts.known, answered=counts.known,
+            covered=counts.covered, refinements=self.refinements,
+            reach=None if self.reach is None else self.reach.lower,
+        )  # fmt: skip
+        statistics = Statistics(
+            distinct=len(self.nodes), generated=counts.generated, depth=len(self.levels),
+            levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=counts.cuts,
+            symbolic=symbolic,
+        )  # fmt: skip
+        warnings = complete_search_warnings(self.program, counts.coverage, complete=complete)
+        reached: tuple[tuple[str, Trace], ...] = tuple(self.findings.reached.items())
+        return Outcome(
+            self.program, "symbolic", verdict, statistics, tuple(counts.coverage), warnings, reached
+        )
