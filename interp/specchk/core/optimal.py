@@ -22,9 +22,10 @@ from specchk.core.properties import NoAnswer, Properties
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State, show
 from specchk.core.verdict import Step, Trace, Violation
+from specchk.core.view import Lanes
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
-from specchk.ir.types import Map, Record, Sort, Type
+from specchk.ir.types import Map, Record, Type
 
 MAX_STATES = 100_000
 MAX_TRIES = 20_000
@@ -41,7 +42,7 @@ class Optimal:
 
 
 def optimal(
-    program: Program, violation: Violation, sort: Sort | None, wanted: int = 1, max_states: int = MAX_STATES
+    program: Program, violation: Violation, sort: Lanes | None, wanted: int = 1, max_states: int = MAX_STATES
 ) -> Optimal:
     """The `wanted` best shortest traces to a violation; lanes are the members of `sort`."""
     assert violation.trace is not None
@@ -61,7 +62,7 @@ def optimal(
     return Optimal(tuple(traces), note)
 
 
-def acting_lane(program: Program, sort: Sort | None, before: State, step: Step) -> Lane:
+def acting_lane(program: Program, sort: Lanes | None, before: State, step: Step) -> Lane:
     """The lane that takes a step: its first argument of the sort, else the only one that changes."""
     if sort is None:
         return None
@@ -79,7 +80,7 @@ def acting_lane(program: Program, sort: Sort | None, before: State, step: Step) 
     return changed.pop() if len(changed) == 1 else None
 
 
-def switches(program: Program, sort: Sort | None, trace: Trace) -> int:
+def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
     """How often another lane acts than in the step before."""
     lanes = [acting_lane(program, sort, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
     return sum(a != b for a, b in pairwise(lanes))
@@ -115,7 +116,7 @@ class _TooLarge(Exception):
 class _Paths:
     """The graph of all shortest traces to a violation, with the cost to go from each state."""
 
-    def __init__(self, program: Program, violation: Violation, sort: Sort | None, max_states: int) -> None:
+    def __init__(self, program: Program, violation: Violation, sort: Lanes | None, max_states: int) -> None:
         assert violation.trace is not None
         self.program = program
         self.sort = sort

@@ -19,9 +19,10 @@ from specchk.core.values import State, show, universe
 from specchk.core.verdict import Step
 from specchk.ir.nodes import Const, Expr
 from specchk.ir.scope import Scope
-from specchk.ir.types import Int, Map, Record, Seq, Sort, Type
+from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type
 from specchk.lang import decls, tree
 
+Lanes = Sort | Enum  # the type whose values are the lanes
 _EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
 
 
@@ -47,7 +48,7 @@ class Viewer:
 
     All views of one spec, those that `extends` brings first, are one: arrows, hidden variables,
     labels and marks add up, and the last to say how something is shown is right.  A part that is
-    undefined in a state is not drawn there.
+    undefined in a state, or `none`, is not drawn there.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -70,13 +71,23 @@ class Viewer:
         """The lanes' names; none for a spec whose state is not per element of a sort."""
         return self.sort.members if self.sort is not None else ()
 
-    def _sort(self, views: Sequence[decls.View]) -> Sort | None:
+    def _sort(self, views: Sequence[decls.View]) -> Lanes | None:
         sorts = {sort.name: sort for sort in self.program.sorts}
         if views:
-            return sorts.get(views[-1].sort.full)
+            name = views[-1].sort.full
+            return sorts[name] if name in sorts else self._enum(name)
         keys = [v.type.key for v in self.program.variables if isinstance(v.type, Map)]
         counts = Counter(key.name for key in keys if isinstance(key, Sort))
         return sorts[counts.most_common(1)[0][0]] if counts else None
+
+    def _enum(self, name: str) -> Enum | None:
+        """The declared enum of this name."""
+        lowering = self.instance.lowering
+        declared = lowering.spec.types.get(name)
+        if declared is None:
+            return None
+        found = lowering.ground.type(lowering.facts.declared[id(declared)], lowering.spec)
+        return found if isinstance(found, Enum) else None
 
     def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
         """What a view hides; a log that was guessed is in its cells already."""
@@ -100,7 +111,7 @@ class Viewer:
     def log(self, state: State, lane: int) -> tuple[Cell, ...] | None:
         """The records of a lane's log, or None where the spec has no logs."""
         if self._logs:
-            value, kind = self._value(self._logs[-1], state, lane)
+            value, kind = self._shown(self._logs[-1], state, lane)
             return cells(value, kind) if value is not None else None
         if self._guessed_log is None:
             return None
@@ -111,13 +122,20 @@ class Viewer:
 
     def marks(self, state: State, lane: int) -> dict[str, int]:
         """Offsets to mark at a lane's log."""
-        found = {mark.name: self._value(mark, state, lane)[0] for mark in self._marks}
+        found = {mark.name: self._shown(mark, state, lane)[0] for mark in self._marks}
         return {name: value for name, value in found.items() if isinstance(value, int)}
 
     def labels(self, state: State, lane: int) -> dict[str, str]:
         """Values to show in a lane."""
-        found = {label.name: self._value(label, state, lane) for label in self._labels}
+        found = {label.name: self._shown(label, state, lane) for label in self._labels}
         return {name: show(value, kind) for name, (value, kind) in found.items() if value is not None}
+
+    def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
+        """The value, or what is in it if it is an option; None where there is nothing to show."""
+        value, kind = self._value(item, state, lane)
+        if not isinstance(kind, Option):
+            return value, kind
+        return (value[0] if value else None), kind.item
 
     def _value(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
         key = (id(item.value), lane)
@@ -165,7 +183,7 @@ class Viewer:
 
     def _lane(self, node: tree.Expr, state: State, names: dict[str, Expr]) -> Any:
         value, kind = self._run(self._compiled(node, names), state)
-        if value is None or isinstance(kind, Sort):
+        if value is None or not isinstance(kind, Option):
             return value
         return value[0] if value else None
 

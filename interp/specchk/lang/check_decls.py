@@ -9,7 +9,7 @@ from specchk.lang.diagnostics import nearest
 from specchk.lang.levels import Level, Levels, children
 from specchk.lang.source import Span
 from specchk.lang.spec import Spec
-from specchk.lang.types import BOOL, UNKNOWN, Option, Set, Sort, Type, show, unbounded_part
+from specchk.lang.types import BOOL, UNKNOWN, Enum, Option, Set, Sort, Type, show, unbounded_part
 
 Place = tuple[str, tuple[tree.Accessor, ...], Span]
 
@@ -140,10 +140,10 @@ class Declarations:
         Statements(self.checker, self.levels).block(decl.body, context, [])
 
     def _view(self, view: decls.View, spec: Spec) -> None:
-        if view.sort.full not in spec.sorts:
+        lane = self._lane(view, spec)
+        if lane is None:
             self.checker.unknown(view.sort, spec.sorts, "sort", spec)
             return
-        lane = Sort(view.sort.full)
         context = Context(spec).bind(view.lane, lane)
         parts = [item.value for item in (*view.marks, *view.labels)]
         for node in parts + ([view.log] if view.log is not None else []):
@@ -155,7 +155,16 @@ class Declarations:
         for arrow in view.arrows:
             self._arrow(arrow, lane, spec)
 
-    def _arrow(self, arrow: decls.Arrow, lane: Sort, spec: Spec) -> None:
+    def _lane(self, view: decls.View, spec: Spec) -> Sort | Enum | None:
+        """The type whose values are the lanes: a sort, or a declared enum."""
+        if view.sort.full in spec.sorts:
+            return Sort(view.sort.full)
+        if view.sort.full in spec.types:
+            found = self.checker.resolver.declared(view.sort.full, spec, view.sort)
+            return found if isinstance(found, Enum) else None
+        return None
+
+    def _arrow(self, arrow: decls.Arrow, lane: Sort | Enum, spec: Spec) -> None:
         action = spec.actions.get(arrow.action)
         if action is None or len(action.params) != len(arrow.params):
             what = "there is no action" if action is None else "these are not the parameters of"

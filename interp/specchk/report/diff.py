@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from specchk.core.values import State, show, universe
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
-from specchk.ir.types import Map, Record, Type
+from specchk.ir.types import Map, Option, Record, Type
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One place of the state: `replica_state[r1].hw`, with its text before and after."""
+    """One place of the state: `replica_state[r1].hw`, with its text before and after.
+
+    What is there both before and after (`some`) is looked into, under the path of its option.
+    """
 
     variable: str
     path: str
@@ -40,6 +43,10 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
         case Record() if isinstance(old, tuple) and isinstance(new, tuple):
             for (name, item), was, now in zip(kind.fields, old, new, strict=True):
                 yield from _inside(item, was, now, f"{path}.{name}")
+        case Option(item=Record() | Map()) if (
+            old and new and isinstance(old, tuple) and isinstance(new, tuple)
+        ):
+            yield from _inside(kind.item, old[0], new[0], path)
         case _:
             yield path, show(old, kind), show(new, kind)
 

@@ -91,6 +91,7 @@ class Picture:
 
 
 SHARED = -1
+SHORT = 34  # characters that a box of any picture has room for
 
 
 def picture(
@@ -186,16 +187,31 @@ def _box(viewer: Viewer, before: State | None, after: State, lane: int, found: I
     marks = tuple(Mark(name, offset, was.get(name) != offset) for name, offset in at)
     own = f"[{viewer.lanes[lane]}]"  # `hw[r1]: 0 → 1` is `hw: 0 → 1` in the lane of r1
     lines = [_line(change, change.path.replace(own, "", 1)) for change in found]
-    labels, now = viewer.labels(old, lane), viewer.labels(after, lane)
-    lines += [
-        _label(name, labels.get(name, "undefined"), now.get(name, "undefined"))
-        for name in dict.fromkeys((*now, *labels))
-    ]
+    lines += _labels(viewer.labels(old, lane), viewer.labels(after, lane))
     return Box(_log(viewer.log(old, lane), viewer.log(after, lane)), marks, tuple(lines))
 
 
-def _label(name: str, was: str, now: str) -> Line:
-    return Line(f"{name}: {was} → {now}", changed=True) if was != now else Line(f"{name}: {now}")
+def _labels(was: dict[str, str], now: dict[str, str]) -> Iterable[Line]:
+    """A line for each label that changed, the others side by side; of those that are true just the name."""
+    for name in dict.fromkeys((*now, *was)):
+        before, after = was.get(name, "nothing"), now.get(name, "nothing")
+        if before != after:
+            yield Line(f"{name}: {before} → {after}", changed=True)
+    same = [(name, value) for name, value in now.items() if was.get(name) == value and value != "false"]
+    yield from map(Line, _packed(name if value == "true" else f"{name}: {value}" for name, value in same))
+
+
+def _packed(texts: Iterable[str]) -> Iterable[str]:
+    """The texts side by side, as many on a line as are short together."""
+    line = ""
+    for text in texts:
+        joined = f"{line}, {text}" if line else text
+        if line and len(joined) > SHORT:
+            yield line
+            joined = text
+        line = joined
+    if line:
+        yield line
 
 
 def _log(old: tuple[Cell, ...] | None, new: tuple[Cell, ...] | None) -> tuple[LogCell, ...] | None:

@@ -1,0 +1,64 @@
+"""What a view says is what pictures get: lanes of a sort or an enum, logs, marks, labels, arrows."""
+
+from __future__ import annotations
+
+import pytest
+
+from specchk.core.initial import initial_states
+from specchk.core.instantiate import instantiate
+from specchk.core.step import Stepper
+from specchk.core.verdict import Step
+from specchk.core.view import Viewer
+from specchk.lang.diagnostics import SpecError
+from specchk.lang.frontend import check
+
+SPEC = """spec post
+type Letters = seq[0..1] upto 2
+var box : Letters = []
+var read : 0..2 = 0
+var hurry : bool = true
+action drop(x: 0..1):
+    require len(box) < 2
+    box' = append(box, x)
+type Party = enum { sender, postman, reader }
+view p in Party:
+    log: if p == postman then some(box) else none
+    mark read: if p == postman then some(read) else none
+    label hurry: if p == sender then some(hurry) else none
+    label never: if false then some(read) else none
+    hide box
+    arrow drop(x): sender -> postman
+model small:
+    expect holds
+"""
+SMALL = instantiate(check("post.spec", SPEC))
+
+
+def test_the_members_of_an_enum_are_lanes():
+    """In their order; a variable is no lane's unless it is mapped over them."""
+    viewer = Viewer(SMALL)
+    assert viewer.lanes == ("sender", "postman", "reader")
+    assert not any(viewer.is_lane_variable(slot) for slot in range(3))
+
+
+def test_what_is_none_is_not_shown():
+    """Of an option what is in it, in the lanes that have something in it."""
+    viewer, (state,) = Viewer(SMALL), initial_states(SMALL.program)
+    assert [viewer.log(state, lane) for lane in range(3)] == [None, (), None]
+    assert [viewer.marks(state, lane) for lane in range(3)] == [{}, {"read": 0}, {}]
+    assert [viewer.labels(state, lane) for lane in range(3)] == [{"hurry": "true"}, {}, {}]
+
+
+def test_arrows_go_between_members_of_an_enum():
+    """As between elements of a sort."""
+    (state,) = initial_states(SMALL.program)
+    (first, *_) = Stepper(SMALL.program).successors(state)
+    assert Viewer(SMALL).arrow(state, Step.of(SMALL.program, *first)) == (0, 1)
+
+
+@pytest.mark.parametrize("lanes", ["Letters", "Nobody", "box"])
+def test_a_view_is_over_a_sort_or_an_enum(lanes):
+    """Anything else is told with the names that would do."""
+    with pytest.raises(SpecError) as caught:
+        check("post.spec", SPEC.replace("view p in Party", f"view p in {lanes}"))
+    assert any(lanes in one.message for one in caught.value.diagnostics)
