@@ -1,8 +1,9 @@
 """Covers: a few paths that have every class, or every edge, of a model's state graph.
 
-`classes`: for each class of steps one of its edges nearest to the start, and for each class of
-refusals one of the states nearest to the start that have it.  Paths are shortest ways, so they form a
-tree: the deepest classes choose first, and each later one what adds least to the tree.
+`classes`: for each class of steps two of its edges, of those nearest to the start, and for each class
+of refusals a state of those nearest to the start that have it.  Paths are shortest ways, so they form
+a tree: the deepest classes choose first, and each later one what adds least to the tree.  Two edges,
+so that what one of them hides (a value that is right by chance) the other may show.
 
 `edges`: every edge, in as few restarts as a greedy tour needs: go on by an edge that was not taken
 yet, else to the nearest state that has one, else start again.
@@ -13,7 +14,7 @@ Not here: taking the steps (`runner`).
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from specchk.conform.graph import ClassGraph, Edge, Refusal, explore
 from specchk.core.values import show
 from specchk.ir.program import Program
 
+EDGES_PER_CLASS = 2
 PROBES_PER_CLASS = 3
 LONGEST_TOUR = 200  # steps of a case of the edge cover, so that a failure has a path that can be read
 
@@ -99,12 +101,12 @@ def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
 
 @dataclass(slots=True)
 class _Tree:
-    """Shortest ways to some states, and edges at their ends; `covered` classes are on it."""
+    """Shortest ways to some states, and edges at their ends; `covered` counts the edges of each class."""
 
     graph: ClassGraph
     states: set[int] = field(default_factory=set)
     ends: dict[Edge, None] = field(default_factory=dict)
-    covered: set[int] = field(default_factory=set)
+    covered: Counter[int] = field(default_factory=Counter)
     refused: set[int] = field(default_factory=set)
 
     def cost(self, state: int) -> int:
@@ -131,6 +133,10 @@ class _Tree:
         self.states.add(state)
         self.refused.update(self.graph.refused_in(state))
 
+    def has(self, edge: Edge) -> bool:
+        """Whether an edge is on the tree."""
+        return edge in self.ends or (edge.target in self.states and self.graph.first[edge.target] == edge)
+
     def grow_by(self, edge: Edge) -> None:
         """Add an edge, with the way to where it starts."""
         self.grow_to(edge.source)
@@ -156,10 +162,13 @@ def _class_paths(graph: ClassGraph) -> list[Path]:
         range(len(graph.classes.keys)), key=lambda one: (-depths[graph.classes.examples[one][0].source], one)
     )
     for number in deepest:
-        if number not in tree.covered:
-            edges: list[Edge] = graph.classes.examples[number]
-            near = [edge for edge in edges if depths[edge.source] == depths[edges[0].source]]
-            tree.grow_by(min(near, key=lambda edge: tree.cost(edge.source)))
+        edges: list[Edge] = graph.classes.examples[number]
+        near = [edge for edge in edges if depths[edge.source] == depths[edges[0].source]]
+        for among in (near, edges):
+            left = [edge for edge in among if not tree.has(edge)]
+            while left and tree.covered[number] < EDGES_PER_CLASS:
+                tree.grow_by(min(left, key=lambda edge: tree.cost(edge.source)))
+                left = [edge for edge in left if not tree.has(edge)]
     for number, refusals in enumerate(graph.refusals.examples):
         if number not in tree.refused:
             states = [one.state for one in refusals if depths[one.state] == depths[refusals[0].state]]
