@@ -37,6 +37,7 @@ LIBRARIES = {
     "py4j": {"specchk.spark"},
     "pyarrow": {"specchk.spark"},
     "crc32c": {"replog.store"},
+    "pytest": {"specchk.conform"},
 }
 
 # Imports inside a function, each with its reason.

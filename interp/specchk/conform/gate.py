@@ -52,11 +52,10 @@ class Held:
 def numbers_of(part: Part, budget: Budget, result: Result) -> Numbers:
     """The numbers of one suite."""
     if part.at.suite not in MADE_OF_CASES or result.coverage is None:
-        return Numbers(part.at.suite, result.states, steps=result.steps)
+        return Numbers(part.at.suite, result.states)
     suite, coverage = part.suite(budget), result.coverage
     return Numbers(
-        part.at.suite, suite.states, suite.edges, len(suite.cases),
-        sum(len(case.steps) for case in suite.cases), len(suite.classes), len(coverage.covered),
+        part.at.suite, suite.states, suite.edges, len(suite.classes), len(coverage.covered),
         len(suite.probe_classes), len(coverage.refused),
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The lock of a gate: what its last reviewed run rested on, as a TOML file beside the binding.
 
     [spec]                  its fingerprint, and one for each action
-    [suites."MODEL BOUNDS"] of each suite: states, edges, cases, steps, classes, refusals, and how many
-                            of them were covered
+    [suites."MODEL BOUNDS"] of each suite: states and edges of the spec's graph, classes of steps and of
+                            refusals, and how many of them were covered; of walks and products states
     unobserved, controls    the variables that nobody looks at, the controls that were caught
     [mutants]               killed and all, for each kind, where they are known
     [implementation]        its fingerprint
@@ -37,13 +37,14 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """One suite: the spec's graph, the cases made of it, and what of its classes was covered."""
+    """One suite: the spec's graph, its classes, and what of them was covered.
+
+    Not how many cases there are: fewer that cover as much are better.
+    """
 
     suite: str
     states: int
     edges: int = 0
-    cases: int = 0
-    steps: int = 0
     classes: int = 0
     covered: int = 0
     refusals: int = 0

@@ -1,0 +1,183 @@
+"""Cases as pytest items: `conformance/binding.py::two_brokers MaxOffset=1::5c04bb6c35`.
+
+Files called `binding.py` or `*_binding.py` are collected.  The ids are the cases' own, so they are the
+same in every run, on every machine and in every worker of pytest-xdist; a case that diverges fails with
+the report that `specchk conform` would print.  Suites that are not made of cases are one item each,
+and so is each control, which passes when the gate finds it wrong.
+
+Properties for JUnit: the spec, the steps taken and the classes of a case.  What needs all cases
+together (coverage, the lock) is for `specchk conform --lock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specchk.conform.binding import BindingError
+from specchk.conform.cases import Case, Suite
+from specchk.conform.controls import try_control
+from specchk.conform.gate import Bound
+from specchk.conform.known_bad import Control
+from specchk.conform.load import NoBinding, load_binding
+from specchk.conform.replay import Divergence, Replayer
+from specchk.conform.report import About, render
+from specchk.conform.runner import Runner, run_suite
+from specchk.conform.shrink import shrunk
+from specchk.conform.suites import Result
+from specchk.conform.tiers import BUDGETS, MADE_OF_CASES, Budget, Part, parts_of, run_part
+from specchk.lang.diagnostics import SpecError
+from specchk.lang.diagnostics import render as told
+from specchk.lang.frontend import check
+
+
+class Diverges(Exception):
+    """A case's outcome; the report is its text."""
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Take the files that are called like bindings."""
+    if file_path.name == "binding.py" or file_path.name.endswith("_binding.py"):
+        file: BindingFile = BindingFile.from_parent(parent, path=file_path)
+        return file
+    return None
+
+
+class BindingFile(pytest.File):
+    """A binding: a collector for each suite of the tier, and the controls."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """All suites of the tier, and the controls with those of the gate."""
+        tier = self.config.getoption("--specchk-tier")
+        budget = BUDGETS[tier]
+        try:
+            cls = load_binding(self.path)
+            checked = check(str(self.path.parent / cls.spec))
+            listed = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}[tier]
+            parts = parts_of(cls, checked, listed)
+        except (NoBinding, BindingError) as error:
+            raise self.CollectError(str(error)) from None
+        except SpecError as error:
+            raise self.CollectError("\n".join(told(one) for one in error.diagnostics)) from None
+        for part in parts:
+            name = part.label if part.at.suite == "classes" else f"{part.label} ({part.at.suite})"
+            yield PartCollector.from_parent(self, name=name, run=Run(part, budget))
+        for control in cls.controls:
+            bound = Bound(self.path, cls, checked)
+            yield ControlItem.from_parent(self, name=f"control: {control.name}", bound=bound, control=control)
+
+
+@dataclass
+class Run:
+    """One suite in this process: its cases share what they have in common."""
+
+    part: Part
+    budget: Budget
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The cases."""
+        return self.part.suite(self.budget)
+
+    @cached_property
+    def runner(self) -> Runner[Any]:
+        """Takes the cases that are run in this process."""
+        return Runner(Replayer(self.part.binding), self.suite)
+
+    def report(self, case: Case, found: Divergence) -> str:
+        """The report of a case that diverges, on as short a path as can be found."""
+        alone = run_suite(Replayer(self.part.binding), self.suite, cases=[case])
+        result = replace(alone, suite=f"case {case.id}", divergence=alone.divergence or found, coverage=None)
+        return self.render(result)
+
+    def render(self, result: Result) -> str:
+        """The report of a result."""
+        if result.divergence is not None:
+            short = shrunk(Replayer(self.part.binding), result.divergence)
+            result = replace(result, divergence=short)
+        return render(About(self.part.instance, self.part.binding), result)
+
+
+class PartCollector(pytest.Collector):
+    """A suite: an item for each case, or one for all of it."""
+
+    def __init__(self, *, run: Run, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.run = run
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """The cases in the suite's order."""
+        if self.run.part.at.suite not in MADE_OF_CASES:
+            yield WholeItem.from_parent(self, name=self.run.part.at.suite, run=self.run)
+            return
+        for case in self.run.suite.cases:
+            yield CaseItem.from_parent(self, name=case.id, run=self.run, case=case)
+
+
+class ReportItem(pytest.Item):
+    """An item whose failure is a report."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The report alone; another exception with its traceback."""
+        if isinstance(excinfo.value, Diverges):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it is from, for the heading of a failure."""
+        return self.path, None, self.nodeid
+
+
+class CaseItem(ReportItem):
+    """One case."""
+
+    def __init__(self, *, run: Run, case: Case, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.run, self.case = run, case
+
+    def runtest(self) -> None:
+        """Take the case; a comparison that does not notice a wrong value fails too."""
+        runner, case = self.run.runner, self.case
+        found = runner.run(case)
+        spec = self.run.part.instance.program.path
+        self.user_properties += [("spec", spec), ("steps", found.taken), ("classes", len({
+            number for classes in case.classes for number in classes}))]  # fmt: skip
+        if found.divergence is not None:
+            raise Diverges(self.run.report(case, found.divergence))
+        if runner.done.blind_to:
+            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not noticed")
+
+
+class WholeItem(ReportItem):
+    """A suite that is not made of cases."""
+
+    def __init__(self, *, run: Run, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.run = run
+
+    def runtest(self) -> None:
+        """Run the suite; one that is vacuous, or that a budget has cut, fails too."""
+        result = run_part(self.run.part, self.run.budget)
+        self.user_properties += [("states", result.states), ("steps", result.steps)]
+        if result.divergence is not None or result.vacuous or not result.complete:
+            raise Diverges(self.run.render(result))
+
+
+class ControlItem(ReportItem):
+    """A control of the gate."""
+
+    def __init__(self, *, bound: Bound, control: Control, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.bound, self.control = bound, control
+
+    def runtest(self) -> None:
+        """Something must be found wrong."""
+        tried = try_control(self.bound.cls, self.bound.checked, self.control, BUDGETS["gate"].max_states)
+        self.user_properties.append(("found", tried.told))
+        if not tried.told:
+            raise Diverges("vacuous: nothing was found wrong with this control, so the gate is blind")

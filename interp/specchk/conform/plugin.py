@@ -1,0 +1,24 @@
+"""The pytest plugin's door: `pytest --specchk conformance/` makes a test of each case of a binding.
+
+Loaded by every pytest where specchk is installed, so it imports nothing until it is asked for; what
+it does then is in `items`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+TIERS = ("smoke", "gate", "exhaustive")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("specchk", "conformance to a spec")
+    group.addoption("--specchk", action="store_true", help="Make a test of each case of binding.py files.")
+    group.addoption("--specchk-tier", choices=TIERS, default="gate", help="Which of the binding's tiers.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Bring in what collects cases, where it is wanted."""
+    if config.getoption("--specchk"):
+        config.pluginmanager.import_plugin("specchk.conform.items")
