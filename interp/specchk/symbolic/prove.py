@@ -29,7 +29,7 @@ from specchk.ir.types import BOOL
 from specchk.ir.verify import properties
 from specchk.ir.walk import inside, roots
 from specchk.symbolic.bmc import bounded
-from specchk.symbolic.encode_replay import Replay
+from specchk.symbolic.encode_replay import Replay, raised
 from specchk.symbolic.encode_steps import arguments
 from specchk.symbolic.encode_trees import plain
 from specchk.symbolic.induct import Answer, Induction, Work
@@ -216,7 +216,7 @@ def _failures(program: Program, answers: list[Answer]) -> tuple[Failure, ...]:
 
 
 def _failure(program: Program, answer: Answer, path: tuple[State, ...]) -> Failure:
-    replay = Replay(program, path)
+    replay = Replay(raised(program, path))
     trace = replay.trace(path)
     for _, name, blame in replay.failed(trace):
         if name == answer.name:
