@@ -126,3 +126,39 @@ def test_what_changed_names_each_place_and_nothing_else(checked: CheckedSpec) ->
             differ = {v.name for v, x, y in zip(program.variables, before, after, strict=True) if x != y}
             assert named == differ
         assert changes(program, states[0], states[0]) == [] if states else True
+
+
+FOLDING = """spec fold
+var stock : 0..3 = 0
+var watched : 0..3 = 1
+var forgotten : 0..3 = 2
+var spare : bool = false
+action add():
+    require stock < 3
+    stock' = stock + 1
+deadlock ok
+invariant few: stock < 2 and watched < 3
+model small:
+    expect holds
+"""
+
+
+def folded(spec: str) -> list[str]:
+    """The lines of the first state of a counterexample."""
+    outcome = search(instantiate(check("fold.spec", spec)).program)
+    text = render(outcome)
+    return [line.strip() for line in text.split("0  initial state\n")[1].split("\n  1  ")[0].splitlines()]
+
+
+def test_what_never_changes_and_does_not_fail_is_folded():
+    """In one paragraph with its values; what the property reads stays in its place."""
+    assert folded(FOLDING) == [
+        "stock = 0", "watched = 1", "never changed, and not what fails: forgotten = 2, spare = false",
+    ]  # fmt: skip
+
+
+def test_a_single_variable_is_not_worth_folding():
+    """It would take as many lines."""
+    assert folded(FOLDING.replace("watched < 3", "watched < 3 and not spare")) == [
+        "stock = 0", "watched = 1", "forgotten = 2", "spare = false",
+    ]  # fmt: skip

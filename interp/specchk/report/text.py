@@ -1,12 +1,13 @@
 """Reports for people: the verdict first, then why, then what to do next.
 
 The same run gives the same text, but for the seconds.  A trace shows the first state whole and
-then, for each step, its action and only the places it changed.
+then, for each step, its action and only the places it changed.  In a counterexample, variables that
+never change and that the property does not read are folded into one paragraph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from textwrap import wrap
 
 from specchk.core.scenario import ScenarioResult
@@ -24,8 +25,10 @@ from specchk.core.verdict import (
 from specchk.ir.footprint import switched_off
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
+from specchk.report.fold import irrelevant
 
 BRANCHES_SHOWN = 3
+WORTH_FOLDING = 2
 
 
 def headline(outcome: Outcome) -> str:
@@ -140,7 +143,9 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     """One violation: its trace, then the part of the property that decided it."""
     lines = [f"{what(violation)}:"]
     if violation.trace is not None:
-        lines += trace_lines(program, violation.trace, width)
+        lines += trace_lines(
+            program, violation.trace, width, irrelevant(program, violation.trace, violation.name)
+        )
     if violation.kind == "deadlock":
         lines.append("  no action is enabled here; if this end is fine, say so: `deadlock ok when ...`")
     if violation.kind == "unreachable":
@@ -150,11 +155,19 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     return lines
 
 
-def trace_lines(program: Program, trace: Trace, width: int) -> list[str]:
-    """The first state whole, then each step with what it changed."""
+def trace_lines(
+    program: Program, trace: Trace, width: int, aside: Collection[str] = frozenset()
+) -> list[str]:  # fmt: skip
+    """The first state whole, those variables last that are put `aside`; then what each step changed."""
     lines = ["  0  initial state"]
+    aside = aside if len(aside) >= WORTH_FOLDING else frozenset()
     for name, value in parts(program, trace.initial):
-        lines += wrapped(f"{name} = {value}", width, 7)
+        lines += wrapped(f"{name} = {value}", width, 7) if name not in aside else []
+    if aside:
+        same = ", ".join(
+            f"{name} = {value}" for name, value in parts(program, trace.initial) if name in aside
+        )
+        lines += wrapped(f"never changed, and not what fails: {same}", width, 7)
     before = trace.initial
     digits = len(str(len(trace.steps)))
     for number, step in enumerate(trace.steps, 1):
