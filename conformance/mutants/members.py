@@ -11,7 +11,9 @@ import pytest
 from replog.sim.profiles import profile
 from replog.sim.run import Simulation
 from specchk.conform.binding import At
-from specchk.conform.members import Outside, Replay, Reporter
+from specchk.conform.faults import run_faults
+from specchk.conform.members import Bench, Outside, Replay, Reporter
+from specchk.conform.replay import Replayer
 from specchk.conform.suites import Walks
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
@@ -83,6 +85,35 @@ def classes(model: str, bounds: dict[str, str]) -> Replay:
     return Replay(f"classes {label}", At(model, bounds), limit=200_000)
 
 
+def faults_strike(bench: Bench) -> str:
+    """Say whether crashes inside steps reach the files."""
+    program = bench.instance(At("two_brokers", {"MaxOffset": "1"})).program
+    result = run_faults(Replayer(bench.binding("on_files.py")(program)), 8)
+    return result.divergence.reason if result.divergence else result.vacuous
+
+
+def simulations_have_faults(bench: Bench) -> str:
+    """Say whether brokers crash and messages are lost in simulations."""
+    del bench
+    report = Simulation(1, profile("all")).run()
+    return "" if report.crashes and report.faults["message-loss"] else "nothing went wrong in a simulation"
+
+
+SELF_CHECKS = (("crashes inside steps", faults_strike), ("faults of simulations", simulations_have_faults))
+TARGETS = tuple(
+    f"replog.core.{name}"
+    for name in (
+        "controller",
+        "election",
+        "epochs",
+        "follower",
+        "isr",
+        "leader",
+        "logview",
+        "replica",
+        "state",
+    )
+)
 ONE = {"MaxOffset": "1"}
 MEMBERS = (
     classes("slow_follower", ONE),

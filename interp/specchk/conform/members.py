@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from specchk.conform.binding import At, Binding, BindingError
 from specchk.conform.cache import cached_suite
 from specchk.conform.cases import Suite
 from specchk.conform.faults import run_faults
-from specchk.conform.patches import Patch, patched
+from specchk.conform.patches import patched, patches_of
 from specchk.conform.replay import FAILURES, Divergence, Replayer
 from specchk.conform.runner import Runner
 from specchk.conform.suites import Result, Walks, run_product, run_walks
@@ -117,7 +117,6 @@ class Bench:
     main: str  # the binding's file
     spec: Path
     checked: CheckedSpec
-    patches: tuple[Patch, ...] = ()
     programs: dict[str, Instance] = field(default_factory=dict)
     suites: dict[str, Suite] = field(default_factory=dict)
 
@@ -139,7 +138,7 @@ class Bench:
 
     def binding(self, file: str) -> type[Binding[Any]]:
         """The binding class of a file of the folder, loaded with the patches."""
-        return binding_in(load(self.folder / (file or self.main), self.patches))
+        return binding_in(load(self.folder / (file or self.main)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +222,7 @@ def _why(result: Result) -> str:
     return _told(result.divergence) or result.vacuous
 
 
-def load(path: Path, patches: Iterable[Patch] = ()) -> ModuleType:
+def load(path: Path) -> ModuleType:
     """Run a file as the module that is named like it, with its neighbours importable, and patched."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
@@ -231,8 +230,8 @@ def load(path: Path, patches: Iterable[Patch] = ()) -> ModuleType:
     name = path.stem
     if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
         return sys.modules[name]
-    mine = [patch for patch in patches if patch.module == name]
-    code = compile(patched(path.read_text(encoding="utf-8"), mine), str(path), "exec", dont_inherit=True)
+    source = patched(path.read_text(encoding="utf-8"), patches_of(name))
+    code = compile(source, str(path), "exec", dont_inherit=True)
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module
@@ -257,11 +256,23 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
     """The members that a folder of mutants lists, or those that every binding has."""
     path = folder / "members.py"
     if path.exists():
-        listed: tuple[Member, ...] = load(path, bench.patches).MEMBERS
+        listed: tuple[Member, ...] = load(path).MEMBERS
         return listed
     cls = bench.binding("")
     gate = [Replay(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
     return (*gate, Replay(f"walks {_label(At(), cls)}", At(suite="walks")))
+
+
+def self_checks_of(folder: Path) -> tuple[tuple[str, Callable[[Bench], str]], ...]:
+    """What else is to be checked of the harness: `SELF_CHECKS`, names and what says what is wrong."""
+    path = folder / "members.py"
+    return tuple(getattr(load(path), "SELF_CHECKS", ())) if path.exists() else ()
+
+
+def targets_of(folder: Path) -> tuple[str, ...]:
+    """The modules of which mutants are generated: `TARGETS` of a folder's `members.py`."""
+    path = folder / "members.py"
+    return tuple(getattr(load(path), "TARGETS", ())) if path.exists() else ()
 
 
 def watched(folder: Path) -> tuple[Path, ...]:

@@ -34,28 +34,30 @@ from pathlib import Path
 from specchk.conform.forks import cores
 from specchk.conform.members import BROKEN, Bench, Kill, Member, Reporter, members_of, watched
 from specchk.conform.mutants import Mutant
-from specchk.conform.patches import Patch, as_json, forget, install, source_of
+from specchk.conform.patches import Patch, as_json, forget, install
 from specchk.conform.pool import Ended, Say, Task, run_all
-from specchk.conform.reach import Lines, reaches, recording, touched
+from specchk.conform.reach import Lines, modules_of, reaches, recording, touched
 from specchk.lang.tables import cache_directory
 
 KILLED, WEAK, TIMEOUT = "killed", "weak", "timeout"
 SURVIVED, EQUIVALENT, WRONGLY = "survived", "equivalent", "wrongly"
 UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
 SURVEY_SECONDS = 1200.0
-_HARNESS = ("core", "ir", "lang", "conform")
+_HERE = Path(__file__).parent
+_SEARCHES = ("core", "ir")
+_REPLAYS = ("binding", "replay", "runner", "suites", "cover", "classes", "faults", "values", "members")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How a campaign is run: failing tests that are enough, limits in seconds, which members."""
 
-    enough: int = 2
     seconds: float = 300.0
     test_seconds: float = 30.0
     workers: int = 0
     members: str = "*"
     is_cached: bool = True
+    enough: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,6 @@ class Campaign:
         """
         forget(self.packages, [self.bench.folder, self.folder])
         install(patches)
-        self.bench.patches = patches
         try:
             return self._listed()
         except BROKEN as error:
@@ -211,10 +212,10 @@ class Campaign:
 
     def _world(self) -> str:
         """A digest of all sources that play a part, the patches aside."""
-        folders = [source_of(package).parent for package in self.packages]
-        folders += [self.bench.folder, *(Path(__file__).parents[1] / name for name in _HARNESS)]
-        files = {path for folder in folders for path in folder.rglob("*.py")} | {self.bench.spec}
-        files.update(watched(self.folder))
+        files = {path for package in self.packages for path, _ in modules_of(package)} | {self.bench.spec}
+        files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), watched(self.folder))
+        files.update(path for folder in _SEARCHES for path in (_HERE.parent / folder).glob("*.py"))
+        files.update(_HERE / f"{name}.py" for name in _REPLAYS)
         digest = hashlib.sha256()
         for path in sorted(files):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())

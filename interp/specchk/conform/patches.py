@@ -83,6 +83,10 @@ class Patcher(MetaPathFinder):
             self._patches.setdefault(patch.module, []).append(patch)
         self.used: set[str] = set()
 
+    def wanted(self, module: str) -> tuple[Patch, ...]:
+        """The patches of a module."""
+        return tuple(self._patches.get(module, ()))
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -107,6 +111,13 @@ def install(patches: Iterable[Patch]) -> Patcher:
 def uninstall(patcher: Patcher) -> None:
     """Let modules be imported as they are again; those that are loaded stay as they were."""
     sys.meta_path.remove(patcher)
+
+
+def patches_of(module: str) -> tuple[Patch, ...]:
+    """The patches that are installed for a module: for who loads it in another way than by import."""
+    return tuple(
+        one for finder in sys.meta_path if isinstance(finder, Patcher) for one in finder.wanted(module)
+    )
 
 
 def forget(tops: Iterable[str], folders: Iterable[Path] = ()) -> None:

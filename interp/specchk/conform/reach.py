@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -77,13 +78,18 @@ def recording(packages: Iterable[str]) -> Iterator[Tracer]:
 
 
 def _files(packages: Iterable[str]) -> dict[str, str]:
-    found = {}
-    for package in packages:
-        top = source_of(package).parent
-        for path in top.rglob("*.py"):
-            parts = [package, *path.relative_to(top).with_suffix("").parts]
-            found[str(path)] = ".".join(part for part in parts if part != "__init__")
-    return found
+    return {str(path): module for package in packages for path, module in modules_of(package)}
+
+
+def modules_of(package: str) -> Iterator[tuple[Path, str]]:
+    """The files of a package, or of a module that is none, with their modules' names."""
+    top = source_of(package)
+    if top.name != "__init__.py":
+        yield top, package
+        return
+    for path in sorted(top.parent.rglob("*.py")):
+        parts = [package, *path.relative_to(top.parent).with_suffix("").parts]
+        yield path, ".".join(part for part in parts if part != "__init__")
 
 
 def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] | None:

@@ -1,0 +1,80 @@
+"""Mutants of the harness itself: whether a gate that looks away notices that it does.
+
+Each is a patch of `specchk.conform`, or of the binding, in a new interpreter that then runs the
+self-check (`selfcheck`, and the checks that a folder of mutants adds).  It is caught if that says
+anything but that all is well: a vacuity, a lie that was not noticed or has the wrong name, a rejected
+binding.
+
+A patch is installed before specchk is imported, so no module here can be in the way.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from specchk.conform.forks import cores
+from specchk.conform.members import Kill
+from specchk.conform.mutants import Mutant
+from specchk.conform.mutate import Outcome
+from specchk.conform.patches import as_json
+from specchk.conform.pool import Ended, Say, Task, run_all
+
+LIMIT_SECONDS = 300.0
+PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
+_START = (
+    "import json, sys\n"
+    "from specchk.conform import patches\n"
+    "patches.install(patches.from_json(json.loads(sys.argv.pop(1))))\n"
+    "from specchk.cli.main import main\n"
+    "main()\n"
+)
+
+
+def run_harness(
+    mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[Outcome], None]
+) -> list[Outcome]:
+    """Run the self-check under each mutant, and first without any: `done` hears of each."""
+
+    def task(mutant: Mutant) -> Task:
+        def check(say: Say) -> None:
+            say(_run(mutant, binding, options))
+
+        return check
+
+    def ended(number: int, result: Ended) -> None:
+        done(_outcome(mutants[number], result))
+
+    every = run_all([task(one) for one in mutants], cores(), LIMIT_SECONDS, ended)
+    return [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
+
+
+def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
+    """The exit code of a self-check, and its first line."""
+    patches = json.dumps(as_json(mutant.patches))
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        _START,
+        patches,
+        "mutate",
+        str(binding),
+        "--self-check",
+        *options,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
+    lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    return done.returncode, lines[0] if lines else ""
+
+
+def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
+    """A self-check that ends in any other way than well has caught its mutant; a crash is not a catch."""
+    code, line = ended.said[0] if ended.said else (PASSED, "")
+    kills = (Kill("self-check", f"exit {code}", line, ended.seconds),) if code in CAUGHT else ()
+    how = ended.how if code in (PASSED, *CAUGHT) else f"the self-check ended with {code}: {line}"
+    return Outcome(mutant, kills, ("self-check",), 1, how, ended.seconds)

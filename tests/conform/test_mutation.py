@@ -1,0 +1,348 @@
+"""Mutants are applied as they are written, run alone, and told truly; what does not fit is refused."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from bank import SPEC
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laws.sources import ROOT
+from specchk.conform.mutants import MutantError, chosen, diff, load
+from specchk.conform.operators import argued, generated, sampled
+from specchk.conform.patches import Patch, StalePatch, as_json, forget, from_json, install, patched, uninstall
+from specchk.conform.pool import run_all
+from specchk.conform.reach import reaches, recording, touched
+
+MUTANTS = ROOT / "conformance" / "mutants"
+TARGETS = ["replog.core.epochs", "replog.core.isr", "replog.core.leader", "replog.core.logview"]
+
+# -- patches
+
+
+def test_a_text_that_is_not_there_exactly_once_is_refused():
+    """A mutant cannot rot: neither a missing text nor an ambiguous one is patched."""
+    for old in ("z", "a"):
+        with pytest.raises(StalePatch, match="is found"):
+            patched("a = a\n", [Patch("m", old, "b")])
+    with pytest.raises(StalePatch, match="no longer"):
+        patched("a = a\n", [Patch("m", "b", "c", at=0)])
+
+
+@given(parts=st.lists(st.sampled_from("abc"), min_size=1, max_size=6), data=st.data())
+def test_patches_with_places_do_not_disturb_each_other(parts, data):
+    """Each place gets its own text, whatever the lengths of the others."""
+    news = data.draw(st.lists(st.sampled_from(["", "x", "xyz"]), min_size=len(parts), max_size=len(parts)))
+    patches = [Patch("m", old, new, at) for at, (old, new) in enumerate(zip(parts, news, strict=True))]
+    assert patched("".join(parts), patches) == "".join(news)
+    assert from_json(json.loads(json.dumps(as_json(patches)))) == tuple(patches)
+
+
+@pytest.fixture
+def till(tmp_path, monkeypatch):
+    """A package `till` with one module, importable."""
+    (tmp_path / "till").mkdir()
+    (tmp_path / "till" / "__init__.py").write_text("")
+    (tmp_path / "till" / "drawer.py").write_text(
+        "def most():\n    return 4\n\n\ndef least():\n    return 0\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    forget(["till"])
+
+
+def test_a_patch_is_in_force_from_the_import_on_and_leaves_the_file_alone(till):
+    """The module is compiled from the patched text; without the patch it is what it was."""
+    from till import drawer
+
+    assert drawer.most() == 4
+    forget(["till"])
+    patcher = install([Patch("till.drawer", "return 4", "return 3")])
+    from till import drawer as wrong
+
+    assert (wrong.most(), patcher.used) == (3, {"till.drawer"})
+    uninstall(patcher)
+    forget(["till"])
+    from till import drawer as again
+
+    assert again.most() == 4
+    assert "return 4" in (till / "till" / "drawer.py").read_text()
+
+
+def test_only_lines_that_are_run_are_recorded(till):
+    """The functions that were called, not the module's own lines; a patch elsewhere is not reached."""
+    from till.drawer import most
+
+    with recording(["till"]) as tracer:
+        most()
+    assert tracer.lines() == {"till.drawer": {1, 2}}
+    assert reaches(tracer.lines(), touched([Patch("till.drawer", "return 4", "pass")]))
+    assert not reaches(tracer.lines(), touched([Patch("till.drawer", "return 0", "pass")]))
+    assert touched([Patch("till.drawer", "def most", "def moist")]) is None
+
+
+# -- processes
+
+
+def test_what_a_task_said_before_it_was_killed_counts():
+    """A task that ends, one that dies and one that is late; none is left behind, the order is kept."""
+
+    def late(say):
+        say("begun")
+        while True:
+            pass
+
+    def lost(say):
+        say("begun")
+        raise SystemExit(3)
+
+    ended = run_all([late, lambda say: say("all"), lost], workers=2, seconds=1.0)
+    assert [(one.said, one.how) for one in ended] == [
+        (["begun"], "late"),
+        (["all"], "done"),
+        (["begun"], "lost"),
+    ]
+
+
+# -- curated mutants
+
+
+def test_every_curated_mutant_fits_the_source_and_compiles():
+    """At least 50; each has a flaw, a story and a change, and is Python."""
+    every = load(MUTANTS)
+    assert len([one for one in every if not one.equivalent]) >= 50
+    for one in (*every, *load(MUTANTS / "harness")):
+        sys.path.append(str(ROOT / "conformance"))
+        assert diff(one).count("\n") > 3, one.id
+        sys.path.remove(str(ROOT / "conformance"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[mutant]]\nid = "a"\nflaw = "b"\nstory = "c"\nmodule = "m"\nold = "x"', "does not say `new`"),
+        ('[[mutant]]\nid = "a"\nmodule = "m"\nold = "x"\nnew = "y"', "needs an id, a flaw and a story"),
+        ('[[mutant]]\nid = "a"\nwhy = "?"\nmodule = "m"\nold = "x"\nnew = "y"', "says `why`"),
+        ("[[mutant]\n", "Expected"),
+    ],
+)
+def test_a_file_that_says_too_little_or_too_much_is_refused(tmp_path, text, words):
+    """With the file, the mutant and what is wrong."""
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(MutantError, match=words):
+        load(tmp_path)
+
+
+def test_an_unknown_id_is_refused():
+    """A misspelled mutant is not silently left out."""
+    with pytest.raises(MutantError, match="there is no mutant nobody"):
+        chosen(load(MUTANTS), ["nobody"])
+
+
+# -- generated mutants
+
+
+@pytest.mark.parametrize("module", TARGETS)
+def test_every_generated_mutant_is_another_program(module):
+    """Each id once, each text a program with another syntax tree than the original and the others."""
+    source = (ROOT / "impl" / Path(*module.split("."))).with_suffix(".py").read_text()
+    every = generated(module)
+    assert len({one.id for one in every}) == len(every) > 50
+    original = ast.dump(ast.parse(source))
+    for one in every:
+        assert ast.dump(ast.parse(patched(source, one.patches))) != original, one.id
+
+
+def test_a_sample_is_decided_by_its_seed_alone():
+    """The same seed, the same sample; a smaller one is part of it."""
+    every = generated(TARGETS[0])
+    assert sampled(every, 20, 1) == sampled(every, 20, 1) != sampled(every, 20, 2)
+    assert set(sampled(every, 7, 1)) <= set(sampled(every, 20, 1))
+
+
+def test_an_argument_for_another_code_is_refused(tmp_path):
+    """An argument holds for the text it was made for."""
+    every = generated(TARGETS[0])
+    path = tmp_path / "generated.toml"
+    path.write_text(f'[[equivalent]]\nid = "{every[0].id}"\nwas = "nothing"\nreason = "r"\n')
+    with pytest.raises(MutantError, match="is not about `nothing`"):
+        argued(every, path)
+    was = " ".join(every[0].patches[0].old.split())
+    path.write_text(f"[[equivalent]]\nid = '{every[0].id}'\nwas = '''{was}'''\nreason = 'r'\n")
+    assert [one.equivalent for one in argued(every, path)][:2] == ["r", ""]
+
+
+# -- a campaign
+
+BINDING = """
+from till.drawer import Till
+
+from specchk.conform.binding import Accepted, At, Binding, Impossible, Refused, action, project
+
+
+class TillBinding(Binding):
+    spec, model = "bank.spec", "small"
+    gate = (At(suite="walks"),)
+
+    def start(self):
+        return Till()
+
+    @action("transfer")
+    def transfer(self, till, source, target):
+        if source == target:
+            return Impossible("no such form")
+        return Accepted() if till.move(source, target) else Refused("too poor")
+
+    @action("toss", ways=("heads", "tails"))
+    def toss(self, till, way):
+        return Accepted() if till.toss(way) else Refused("tossed already")
+
+    @action("sleep")
+    def sleep(self, till):
+        till.sleep()
+        return Accepted()
+
+    @project
+    def state(self, till):
+        return {"balance": dict(till.balance), "coin": till.coin, "days": till.days}
+"""
+TILL = """
+class Till:
+    def __init__(self):
+        self.balance, self.coin, self.days, self.note = {"a1": 2, "a2": 2}, "unseen", 0, ""
+
+    def move(self, source, target):
+        if self.balance[source] == 0:
+            return False
+        self.balance[source] -= 1
+        self.balance[target] += 1
+        return True
+
+    def toss(self, way):
+        if self.coin != "unseen":
+            return False
+        self.coin = way
+        return True
+
+    def sleep(self):
+        self.days += 1
+        self.note = "slept"
+        return self.days
+
+    def never(self):
+        return 1
+"""
+CASES = {
+    "lends": ('if self.balance[source] == 0:', "if False:", "killed", ""),
+    "sleepless": ("self.days += 1", "self.days += 0", "killed", ""),
+    "loops": ("self.coin = way", "\n        while True: pass", "timeout", ""),
+    "no-note": ('self.note = "slept"', "pass", "survived", ""),
+    "argued": ('self.note = "slept"', "self.note = 1", "equivalent", "nobody reads notes"),
+    "wrongly-argued": ("self.balance[target] += 1", "pass", "wrongly", "money is nothing"),
+    "never": ("return 1", "return 2", "survived", ""),
+    "unloadable": ("class Till:", "class Bill:", "killed", ""),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    """A binding of the toy bank, its implementation in a package, and mutants of every fate."""
+    folder = tmp_path_factory.mktemp("toy")
+    (folder / "till").mkdir()
+    (folder / "mutants").mkdir()
+    (folder / "till" / "__init__.py").write_text("")
+    (folder / "till" / "drawer.py").write_text(TILL)
+    (folder / "bank.spec").write_text(SPEC)
+    (folder / "till_binding.py").write_text(BINDING)
+    (folder / "mutants" / "members.py").write_text(
+        dedent("""
+            from specchk.conform.binding import At
+            from specchk.conform.members import Replay
+            from specchk.conform.suites import Walks
+            WALKS = Replay("walks small", At(suite="walks"), walks=Walks(0, 15, 20))
+            MEMBERS = (WALKS, Replay("product small", At(suite="product")))
+        """)
+    )
+    tables = []
+    for name, (old, new, _, reason) in CASES.items():
+        table = {
+            "id": name,
+            "flaw": "none",
+            "story": "A story.",
+            "module": "till.drawer",
+            "old": old,
+            "new": new,
+        }
+        table |= {"equivalent": reason} if reason else {}
+        tables.append(
+            "[[mutant]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        )
+    (folder / "mutants" / "all.toml").write_text("\n".join(tables))
+    return folder
+
+
+def mutate(*arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "specchk", "mutate", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout or done.stderr
+
+
+@pytest.fixture(scope="module")
+def told(toy) -> dict[str, object]:
+    """The whole campaign on the toy."""
+    code, text = mutate(str(toy / "till_binding.py"), "--json", "--no-cache", "--test-seconds", "0.5")
+    assert code == 14, text
+    found: dict[str, object] = json.loads(text)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_mutant_is_called_what_it_is(told, name):
+    """Killed, killed by time, survived, equivalent by argument, or wrongly argued."""
+    (found,) = [one for one in told["mutants"] if one["id"] == name]
+    assert found["verdict"] == CASES[name][2]
+    assert found["verdict"] != "killed" or len(found["kills"]) >= 2
+
+
+def test_a_mutant_that_no_member_runs_is_not_asked_for(told):
+    """Code that is never run cannot make a difference, so no time is spent on it."""
+    asked = {one["id"]: one["asked"] for one in told["mutants"]}
+    assert asked["never"] == []
+    assert asked["no-note"] == ["walks small", "product small"]
+
+
+def test_the_score_says_what_is_wrong(told):
+    """A wrong argument is worse than a survivor."""
+    assert told["shortfall"] == "1 killed that are argued to be equivalent"
+    assert told["control_tests"] > 0
+
+
+def test_one_mutant_is_run_shown_and_kept(toy, monkeypatch, tmp_path):
+    """`--only` and `--show`; the second run is the first one's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = str(toy / "till_binding.py")
+    assert mutate(path, "--show", "lends")[1].startswith("lends (none)\n  A story.\n\n--- till.drawer")
+    first = mutate(path, "--only", "lends")
+    again = mutate(path, "--only", "lends")
+    assert (first[0], again[0]) == (0, 0)
+    assert first[1].startswith("curated mutants: 1 of 1 killed")
+    assert "kept  walks small seed" in again[1]
+    assert mutate(path, "--only", "nobody") == (30, "error: there is no mutant nobody\n")
+
+
+def test_an_implementation_that_fails_as_it_is_has_no_score(toy, tmp_path, monkeypatch):
+    """The control of a campaign: without any mutant all tests pass, or nothing means anything."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    broken = tmp_path / "broken"
+    subprocess.run(["cp", "-r", str(toy), str(broken)], check=True)
+    (broken / "till" / "drawer.py").write_text(TILL.replace("self.days += 1", "self.days += 2"))
+    code, text = mutate(str(broken / "till_binding.py"), "--only", "lends")
+    assert code == 14
+    assert text.startswith("below the mark: the implementation as it is fails walks small seed 0")
