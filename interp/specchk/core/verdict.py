@@ -67,13 +67,15 @@ class Violation:
     """A property that does not hold, with a shortest trace to it.
 
     `kind`: `invariant`, `step invariant`, `deadlock`, `undefined` or `unreachable` (a witness that
-    no state satisfies; it has no trace).
+    no state satisfies; it has no trace).  `condition`: what of the offsets at its end matters, where
+    the engine knows.
     """
 
     kind: str
     name: str
     trace: Trace | None
     blame: Blame | None = None
+    condition: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ pairs), sets, sequences and bags as lists.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from specchk.core.scenario import ScenarioResult
@@ -108,6 +109,7 @@ def violation_json(program: Program, violation: Violation) -> dict[str, Any]:
         "steps": len(trace.steps) if trace is not None else None,
         "trace": trace_json(program, trace) if trace is not None else None,
         "because": _place(violation.blame) if violation.blame is not None else None,
+        "condition": list(violation.condition),
     }
 
 
@@ -164,6 +166,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "depth": numbers.depth,
         "levels": list(numbers.levels),
         "horizon_cuts": numbers.horizon_cuts,
+        "symbolic": asdict(numbers.symbolic) if numbers.symbolic is not None else None,
         "seconds": round(numbers.seconds, 6),
         "seed": outcome.seed,
         "coverage": _coverage(outcome),

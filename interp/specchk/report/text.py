@@ -18,6 +18,7 @@ from specchk.core.verdict import (
     HoldsWithin,
     Inconclusive,
     Outcome,
+    Symbolic,
     Trace,
     Violated,
     Violation,
@@ -36,7 +37,8 @@ def headline(outcome: Outcome) -> str:
     name = f"{outcome.program.spec}, model {outcome.program.model}"
     match outcome.verdict:
         case Holds():
-            return f"holds: {name}"
+            unbounded = outcome.statistics.symbolic is not None and outcome.program.horizons
+            return f"holds{' for offsets without an end' if unbounded else ''}: {name}"
         case HoldsWithin():
             return f"holds within {', '.join(outcome.verdict.bound)}: {name}"
         case Inconclusive():
@@ -72,13 +74,16 @@ def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and what limited it."""
     numbers = outcome.statistics
     rate = numbers.distinct / numbers.seconds if numbers.seconds > 0 else 0
-    states = f"{numbers.distinct} state{_s(numbers.distinct)}"
+    kind = "symbolic state" if numbers.symbolic is not None else "state"
+    states = f"{numbers.distinct} {kind}{_s(numbers.distinct)}"
     counts = f"{states}, {numbers.generated} transition{_s(numbers.generated)}, depth {numbers.depth}"
     seed = f", seed {outcome.seed}" if outcome.seed is not None else ""
     lines = [
         f"{counts}, {numbers.seconds:.2f} s ({rate:.0f} states/s)",
         f"engine {outcome.engine}, symmetry {numbers.symmetry}{seed}",
     ]
+    if numbers.symbolic is not None:
+        lines.append(_symbolic(numbers.symbolic))
     if numbers.horizon_cuts:
         horizons = ", ".join(outcome.program.horizons)
         cuts = numbers.horizon_cuts
@@ -86,6 +91,17 @@ def statistics(outcome: Outcome) -> list[str]:
             f"bounded: {cuts} step{_s(cuts)} past {horizons} {'was' if cuts == 1 else 'were'} not taken"
         )
     return lines
+
+
+def _symbolic(numbers: Symbolic) -> str:
+    """What the search did with offsets that it did not know."""
+    share = 100 * numbers.answered / numbers.questions if numbers.questions else 100
+    begun = f", begun again {numbers.refinements} times" if numbers.refinements else ""
+    reach = "" if numbers.reach is None else f", differences beyond {numbers.reach} forgotten"
+    return (
+        f"offsets without an end: {numbers.questions} comparisons, {share:.1f} % decided by what was known, "
+        f"{numbers.forks} forks, {numbers.covered} states covered by others{reach}{begun}"
+    )
 
 
 def _s(count: int) -> str:
@@ -152,6 +168,9 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         lines.append("  every state was searched and none satisfies it")
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
+    if violation.condition:
+        lines.append("  so is every state like the last one, with these offsets:")
+        lines += [line for part in violation.condition for line in wrapped(part, width, 7)]
     return lines
 
 

@@ -72,9 +72,13 @@ class Unrolling:
         return disj([negation(conj(parts)) for parts in goals])
 
     def undefined(self) -> Truth:
-        """That some action has no meaning in the last state."""
-        inside = conj(self.system.constrained(self.states[-1]))
-        return conj([inside, disj([fault.when for found in self.found for fault in found.faults])])
+        """That an action, a witness or a constraint has no meaning in the last state."""
+        last = self.states[-1]
+        inside = conj(self.system.constrained(last))
+        faults = [fault.when for found in self.found for fault in found.faults]
+        faults += [self.system.unclear(prop, last) for prop in self.program.witnesses]
+        unclear = [self.system.unclear(prop, last) for prop in self.program.constraints]
+        return disj([conj([inside, disj(faults)]), *unclear])
 
     def stuck(self) -> Truth:
         """That no action is enabled and `deadlock ok` does not allow it."""

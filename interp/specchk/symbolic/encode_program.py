@@ -51,6 +51,12 @@ class System:
         parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
         return [*parts, *conjuncts(found)]
 
+    def unclear(self, prop: Property, state: State) -> Truth:
+        """That a property is undefined in a state."""
+        scope = of_state(state)
+        encode(prop.body, scope)
+        return disj([fault.when for fault in scope.faults])
+
     def constrained(self, state: State) -> list[Truth]:
         """The conjuncts of the state constraints: other states are not expanded."""
         return [part for prop in self.program.constraints for part in self.holds(prop, state)]

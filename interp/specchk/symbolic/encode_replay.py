@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from specchk.core.properties import Properties
+from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import ReplayFailed, quiet_steps_to
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State
@@ -104,7 +104,18 @@ class Replay:
             env = self.properties.environment(before, trace.last)
             rows = self.properties.failed(env, self.properties.steps)
             found += [(kind, prop.name, blame) for prop, kind, blame in rows]
-        return [*found, *self._undefined(trace.last)]
+        return [*found, *self._undefined(trace.last), *self._unclear(trace.last)]
+
+    def _unclear(self, state: State) -> list[tuple[str, str, Blame | None]]:
+        """The witnesses and constraints that are undefined in a state."""
+        env = self.properties.environment(state)
+        found: list[tuple[str, str, Blame | None]] = []
+        for prop in (*self.program.witnesses, *self.program.constraints):
+            try:
+                answer(prop, self.properties.evaluator.compile(prop.body), env)
+            except NoAnswer as reason:
+                found.append(("undefined", reason.name, reason.blame))
+        return found
 
     def _undefined(self, state: State) -> list[tuple[str, str, Blame | None]]:
         try:

@@ -217,7 +217,7 @@ class _Run:
         scope = self.scoped(frame)
         path = tuple([self._step(step, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
-        kind = self._stored_type(stmt)
+        kind = stored_type(self.program, stmt)
         with placed(stmt.span):
             if has_horizon(stmt.value.type):  # what intervals have shown of it ends at the horizon
                 for when, reason in outside(value, kind):
@@ -227,20 +227,6 @@ class _Run:
             new = _replaced(old, stmt, path, 0, value, scope)
         claims = (*frame.claims, (stmt.slot, True, path))
         return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
-
-    def _stored_type(self, stmt: Assign) -> Type:
-        if not stmt.path:
-            return self.program.variables[stmt.slot].type
-        last = stmt.path[-1]
-        match last.container:
-            case Map():
-                return last.container.value
-            case Seq():
-                return last.container.item
-            case Record():
-                assert last.field is not None
-                return last.container.fields[last.field][1]
-        raise Unencodable(stmt.span, "a place of this type")
 
     def _step(self, step: Step, scope: Scope) -> Tree:
         if step.field is not None:
@@ -254,6 +240,22 @@ class _Run:
             if slot == stmt.slot:
                 again = conj([equal(a, b) for a, b in zip(path, other, strict=False)])
                 scope.fail(both(when, again), stmt.span, "this place is assigned twice in one step")
+
+
+def stored_type(program: Program, stmt: Assign) -> Type:
+    """The type of the place that an assignment writes."""
+    if not stmt.path:
+        return program.variables[stmt.slot].type
+    last = stmt.path[-1]
+    match last.container:
+        case Map():
+            return last.container.value
+        case Seq():
+            return last.container.item
+        case Record():
+            assert last.field is not None
+            return last.container.fields[last.field][1]
+    raise Unencodable(stmt.span, "a place of this type")
 
 
 def _replaced(old: Tree, stmt: Assign, path: Place, depth: int, new: Tree, scope: Scope) -> Tree:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings
@@ -27,9 +26,10 @@ from specchk.core.initial import initial_states
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
 from specchk.ir.program import Program
-from specchk.symbolic.concrete import Concretiser, Goal, Taken
+from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
 from specchk.symbolic.paths import NotSymbolic
+from specchk.symbolic.words import condition
 from specchk.symbolic.workers import Workers
 from specchk.symbolic.zones import Covered, Reach, Zone
 
@@ -223,7 +223,7 @@ class Search:
         for (kind, name), found in sorted(by_what.items()):
             if (kind, name) in self.findings.found or (kind == "reached" and name in self.findings.reached):
                 continue
-            real = next((one for one in map(self._real, found[:TRIES]) if one is not None), None)
+            first, real = self._first_real(found[:TRIES])
             if real is None and kind == "reached":
                 self.doubtful.add(name)  # perhaps it is reached by another path
             elif real is None:
@@ -231,9 +231,17 @@ class Search:
             elif kind == "reached":
                 self.findings.reached[name] = real.trace
             else:
-                self.findings.note(Violation(kind, name, real.trace, real.blame))
+                said = condition(self.program, self.nodes[first].zone)
+                self.findings.note(Violation(kind, name, real.trace, real.blame, said))
 
-    def _real(self, found: tuple[int, Candidate]) -> Any:
+    def _first_real(self, found: list[tuple[int, Candidate]]) -> tuple[int, Real | None]:
+        for one in found:
+            real = self._real(one)
+            if real is not None:
+                return one[0], real
+        return -1, None
+
+    def _real(self, found: tuple[int, Candidate]) -> Real | None:
         index, candidate = found
         chain: list[Taken] = []
         while index >= 0:
