@@ -24,7 +24,8 @@ from specchk.report.progress import TerminalProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ENGINES = ("native", "reference")
+ENGINES = ("native", "reference", "symbolic")
+SPARK = "spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,19 @@ class Engine:
 
 def engine_options(function: F) -> F:
     """`--engine`, `--workers`, `--compact`."""
+    return _options_for(ENGINES, function)
+
+
+def engine_options_with_spark(function: F) -> F:
+    """As `engine_options`, for commands that search on a cluster, too."""
+    return _options_for((*ENGINES, SPARK), function)
+
+
+def _options_for(engines: tuple[str, ...], function: F) -> F:
     decorators = [
-        click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True),
+        click.option("--engine", type=click.Choice(engines), default=engines[0], show_default=True),
         click.option("--workers", type=click.IntRange(min=1), default=None, metavar="N",
-                     help="Threads of the native engine; one for each core by default."),
+                     help="Threads of the native engine, processes of the symbolic one; one for each core."),
         click.option("--compact", is_flag=True,
                      help="Native: keep 64-bit fingerprints, not states; the verdict has a probability."),
     ]  # fmt: skip
@@ -94,8 +104,10 @@ def kept(engine: Engine, checkpoint: str | None, every: float, spill: str | None
 
 def chosen_engine(engine: str, workers: int | None, *, compact: bool) -> Engine:
     """The engine of the options above; options that it does not take are a usage error."""
-    if engine != "native" and (workers is not None or compact):
-        raise click.UsageError("--workers and --compact are for the native engine")
+    if compact and engine != "native":
+        raise click.UsageError("--compact is for the native engine")
+    if workers is not None and engine not in ("native", "symbolic"):
+        raise click.UsageError("--workers is for the native and the symbolic engine")
     return Engine(engine, workers or 0, compact)
 
 
@@ -110,10 +122,23 @@ def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) 
     try:
         if engine.name == "native":
             return _native(program, options, engine, progress)
+        if engine.name == "symbolic":
+            return _symbolic(program, options, engine, progress)
         return search(program, options, progress)
     finally:
         if progress is not None:
             progress.clear()
+
+
+def _symbolic(
+    program: Program, options: Options, engine: Engine, progress: Callable[[Progress], None] | None
+) -> Outcome:
+    symbolic = import_module("specchk.symbolic.search")
+    taken = symbolic.Options(
+        budget=options.budget, keep_going=options.keep_going, strict=options.strict, workers=engine.workers
+    )
+    outcome: Outcome = symbolic.search(program, taken, progress)
+    return outcome
 
 
 def _native(

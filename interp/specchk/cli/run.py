@@ -10,17 +10,26 @@ import click
 
 from specchk.cli.clear import Clarity, clarity_options, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options
-from specchk.cli.engines import chosen_engine, engine_options, explore, keeping_options, kept
+from specchk.cli.engines import (
+    SPARK,
+    chosen_engine,
+    engine_options_with_spark,
+    explore,
+    keeping_options,
+    kept,
+)
 from specchk.cli.forms import Outputs, finish, output_options
 from specchk.cli.prove import Proving, proving_options, run_symbolic
+from specchk.cli.spark import Cluster, explore_on_spark, spark_options
 from specchk.core.search import Options
 from specchk.core.verdict import Outcome, Violated
 
 
 @click.command("run")
 @model_options
-@engine_options
+@engine_options_with_spark
 @keeping_options
+@spark_options
 @click.option("--no-symmetry", is_flag=True, help="Count states that differ by names apart.")
 @click.option(
     "--keep-going", is_flag=True, help="Search on after a violation; report each property's shortest."
@@ -37,6 +46,8 @@ def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str],
     engine: str, workers: int | None, compact: bool,
     checkpoint: str | None, every: float, resume: bool, spill: str | None,
+    master: str | None, partitions: int | None, handover: int | None, ledger: str | None,
+    scratch: str | None, settings: Sequence[str],
     no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None, optimal: bool, several: int | None,
     prove: bool, k: int | None, depth: int | None, query_seconds: float,
     as_json: bool, itf: str | None, draw: str | None, html: str | None,
@@ -52,12 +63,21 @@ def command(
     outputs.check()
     proving = Proving(prove, k, depth, query_seconds)
     proving.check(outputs)
-    chosen = kept(chosen_engine(engine, workers, compact=compact), checkpoint, every, spill, resume=resume)
+    cluster = Cluster(master, partitions, handover, ledger, scratch, tuple(settings), resume)
+    cluster.check(engine)
+    chosen = kept(
+        chosen_engine(engine, workers, compact=compact), checkpoint, every, spill,
+        resume=resume and engine != SPARK,
+    )  # fmt: skip
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     if proving.asked:
         run_symbolic(instance, proving, budget(max_states, max_seconds, max_memory), outputs, workers)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
-    outcome = replace(explore(instance.program, options, engine=chosen, quiet=as_json), seed=seed)
+    if engine == SPARK:
+        outcome = explore_on_spark(instance.program, options, cluster, quiet=as_json)
+    else:
+        outcome = explore(instance.program, options, engine=chosen, quiet=as_json)
+    outcome = replace(outcome, seed=seed)
     if optimal or several is not None:
         outcome = clearer(instance, outcome, Clarity(several or 1))
     again = _next(file, model, overrides, properties, outcome)

@@ -51,10 +51,11 @@ from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.session import is_local, session
 from specchk.spark.slices import Slice, Tally
 from specchk.spark.storage import Storage, storage_at
-from specchk.spark.tasks import Absorb, Expand, Forget, Precede, preceding
+from specchk.spark.tasks import Absorb, Expand, Forget, Onward, Precede, preceding
 
 HANDOVER = 100_000
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
+FUSED = 4  # levels in one job, while they are small
 OnProgress = Callable[[Progress], None]
 
 
@@ -218,15 +219,17 @@ class Search:
         while self._goes_on:
             began = time.monotonic()
             try:
-                slices = self._expanded()
-                self._count(slices)
+                levels = self._expanded()
             except KeyboardInterrupt:
                 self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
                 break
             except (Py4JError, PySparkException) as error:
                 self.findings.stopped = self._given_up(error)
                 break
-            self._report(slices, time.monotonic() - began)
+            for slices in levels:
+                if self._goes_on:
+                    self._count(slices)
+                    self._report(slices, (time.monotonic() - began) / len(levels))
             reason = self.meter.exceeded(sum(self.sizes))
             if reason is not None and self.sizes[-1]:
                 self.findings.stopped = Inconclusive(reason, budget=True)
@@ -241,19 +244,22 @@ class Search:
         told = lines[-1] if lines else str(error)
         return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({told})", budget=False)
 
-    def _expanded(self) -> list[Slice]:
-        """The next level, made by one job."""
+    def _expanded(self) -> list[list[Slice]]:
+        """The next levels, made by one job."""
         level, many = len(self.sizes) - 1, self.handed.partitions
+        end = level + (FUSED if self.sizes[-1] <= SMALL_LEVEL else 1)
         self._describe(f"specchk {self.program.spec}: expand level {level + 1}, {self.sizes[-1]} states")
-        numbers = self.context.parallelize(range(many), many)
-        rows: Any = numbers.mapPartitions(Expand(self.parcel, level))
-        sent = rows.partitionBy(many, int)
-        slices: list[Slice] = self._within_time(
-            sent.mapPartitionsWithIndex(Absorb(self.parcel, level + 1)).collect
-        )
-        if len(slices) != many:
-            raise PySparkException("RuntimeError: some partitions gave no answer")
-        return sorted(slices, key=lambda about: about.partition)
+        rows: Any = self.context.parallelize(range(many), many).mapPartitions(Expand(self.parcel, level))
+        for between in range(level + 1, end):
+            rows = rows.partitionBy(many, int).mapPartitionsWithIndex(Onward(self.parcel, between))
+        last = rows.partitionBy(many, int).mapPartitionsWithIndex(Absorb(self.parcel, end))
+        self._within_time(last.collect)
+        size = host_of(self.packed).state_bytes
+        levels = [level_of(self.storage, made, many, size) for made in range(level + 1, end + 1)]
+        found = [slices for slices in levels if slices is not None]
+        if len(found) != len(levels):
+            raise PySparkException("RuntimeError: a slice that was made is not in the ledger")
+        return found
 
     def _describe(self, text: str) -> None:
         self.context.setJobGroup(self.handed.run, text)

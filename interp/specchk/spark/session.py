@@ -14,12 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
 
@@ -27,6 +25,7 @@ LOCAL = "local[2]"
 NO_JAVA = (
     "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
 )
+_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # cores are for the search; Spark only moves bytes
 _SETTINGS = (
     ("spark.app.name", "specchk"),
     ("spark.ui.showConsoleProgress", "false"),
@@ -57,14 +56,14 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     if not has_java():
         raise Unavailable(NO_JAVA)
     existing = SparkContext._active_spark_context is not None
-    found = _made(master, settings)
+    context = _made(master, settings)
     try:
         with tempfile.TemporaryDirectory() as folder:  # executors that join later fetch the package, too
-            _prepare(found.sparkContext, Path(folder, "specchk.zip"))
-            yield found.sparkContext
+            _prepare(context, Path(folder, "specchk.zip"))
+            yield context
     finally:
         if not existing:
-            found.stop()
+            context.stop()
 
 
 def is_submitted() -> bool:
@@ -72,24 +71,23 @@ def is_submitted() -> bool:
     return SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _made(master: str | None, settings: dict[str, str]) -> SparkSession:
-    builder: Any = SparkSession.builder
+def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
+    conf = SparkConf()
     if not is_submitted():
         chosen = master or LOCAL
-        builder = builder.master(chosen)
-        quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-        builder = builder.config("spark.driver.extraJavaOptions", quiet)
+        log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+        conf.setMaster(chosen)
         if chosen.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            builder = builder.config("spark.driver.host", "127.0.0.1")
-        for name, value in (*_SETTINGS, *settings.items()):
-            builder = builder.config(name, value)
+            conf.set("spark.driver.host", "127.0.0.1")
+            log = f"{log} {_SMALL_JVM}"
+        conf.set("spark.driver.extraJavaOptions", log)
+        conf.setAll([*_SETTINGS, *settings.items()])
     try:
-        made: SparkSession = builder.getOrCreate()
+        return SparkContext.getOrCreate(conf)
     except (Py4JError, PySparkException, OSError, RuntimeError) as error:
         raise Unavailable(f"no Spark session: {_first_line(error)}") from error
-    return made
 
 
 def is_local(context: SparkContext) -> bool:

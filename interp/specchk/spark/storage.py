@@ -18,6 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from specchk.native.checkpoint import Unusable
+
 Data = bytes | memoryview
 
 
@@ -109,7 +111,7 @@ class ArrowStorage:
 
 
 def storage_at(place: str) -> Storage:
-    """The storage of a path or URI; `ValueError` for a scheme that nothing here knows."""
+    """The storage of a path or URI; `Unusable` for a scheme that nothing here knows."""
     parts = urlsplit(place)
     if len(parts.scheme) <= 1:  # a path, or a drive letter
         return LocalStorage(Path(place))
@@ -118,5 +120,5 @@ def storage_at(place: str) -> Storage:
     try:
         system, root = fs.FileSystem.from_uri(place)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{place}: {error}") from error
+        raise Unusable(f"{place}: {error}") from error
     return ArrowStorage(system, root)

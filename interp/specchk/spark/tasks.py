@@ -3,10 +3,10 @@
     expand: slice of level L, one partition -> (partition, block), ..., (partition, trailer)
     absorb: all blocks for one partition    -> its slice of level L + 1
 
-A level is one job of these two, with Spark's shuffle between them.  Spark ends a broken stream to a
-Python worker as if it were at its end, so a task cannot tell few blocks from lost ones: every expand
-task therefore ends with a trailer for each partition, and absorb makes no slice before it has all
-trailers and all that they promise.
+A level is one job of these two, with Spark's shuffle between them; several small levels are one job.
+Spark ends a broken stream to a Python worker as if it were at its end, so a task cannot tell few
+blocks from lost ones: every expand task therefore ends with a trailer for each partition, and absorb
+makes no slice before it has all trailers and all that they promise.
 
 Memory of a task: its buckets, one block, and the pages of its partition's table that it touches.
 """
@@ -109,6 +109,19 @@ def _successors(
 
 
 # ------------------------------------------------------------ absorb
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Makes the slices of a level and expands them at once: an inner level of a job of several."""
+
+    parcel: Any
+    level: int
+
+    def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Row]:
+        """Blocks and trailers of the slice that was made."""
+        for about in Absorb(self.parcel, self.level)(partition, rows):
+            yield from expanded(host_of(self.parcel.value), about.level, about.partition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""`specchk run --engine spark`: the options of a search on a cluster, and running one.
+
+Spark's libraries are loaded only here, when they are asked for; what is missing (pyspark, Java, a
+worker's package) is one sentence and exit code 2, before anything is searched.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import click
+
+from specchk.cli.engines import SPARK, loaded
+from specchk.cli.output import echo, is_terminal
+from specchk.core.search import Options, search
+from specchk.core.verdict import Outcome
+from specchk.ir.program import Program
+from specchk.report.progress import TerminalProgress
+
+F = TypeVar("F", bound=Callable[..., Any])
+NO_PYSPARK = "the engine `spark` needs pyspark: pip install 'specchk[spark]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The options of `spark_options`; None where they were not given."""
+
+    master: str | None
+    partitions: int | None
+    handover: int | None
+    ledger: str | None
+    scratch: str | None
+    settings: tuple[str, ...]
+    resume: bool
+
+    def check(self, engine: str) -> None:
+        """Refuse options that do not go together."""
+        given = [f.name for f in fields(self) if f.name != "resume" and getattr(self, f.name)]
+        if engine != SPARK and given:
+            name = {"settings": "conf"}.get(given[0], given[0])
+            raise click.UsageError(f"--{name} is for --engine spark")
+        if engine == SPARK and self.resume and not self.ledger:
+            raise click.UsageError("--resume needs --ledger DIR: the search to go on with")
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Spark's settings, apart."""
+        found = []
+        for text in self.settings:
+            name, equals, value = text.partition("=")
+            if not equals or not name:
+                raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--conf")
+            found.append((name, value))
+        return tuple(found)
+
+
+def spark_options(function: F) -> F:
+    """`--master`, `--partitions`, `--handover`, `--ledger`, `--scratch`, `--conf`."""
+    decorators = [
+        click.option("--master", metavar="M", help="Spark: the cluster's master; local[2] by default."),
+        click.option("--partitions", type=click.IntRange(min=1), metavar="N",
+                     help="Spark: parts of the visited set; one for each core of the executors by default."),
+        click.option("--handover", type=click.IntRange(min=1), metavar="N",
+                     help="Spark: take over from the native engine at a level of N states."),
+        click.option("--ledger", metavar="DIR",
+                     help="Spark: keep the search in DIR, a path or URI that all machines reach."),
+        click.option("--scratch", metavar="DIR", help="Spark: where executors keep their tables."),
+        click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="Spark: a setting of the session; repeatable."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def explore_on_spark(program: Program, options: Options, cluster: Cluster, *, quiet: bool) -> Outcome:
+    """Search a program on Spark, with progress on standard error when that is a terminal."""
+    engine, session = _library("specchk.spark.search"), _library("specchk.spark.session")
+    wanted = engine.Options(
+        options.budget, options.symmetry, options.keep_going, options.strict, cluster.master,
+        cluster.pairs(), cluster.partitions or 0, cluster.handover or engine.HANDOVER, cluster.ledger,
+        cluster.resume, cluster.scratch,
+    )  # fmt: skip
+    progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
+    try:
+        outcome: Outcome = engine.run(program, wanted, progress)
+    except session.Unavailable as reason:
+        raise click.UsageError(str(reason)) from None
+    except loaded("specchk.native.checkpoint").Unusable as reason:
+        raise click.UsageError(f"--ledger: {reason}") from None
+    except loaded("specchk.native.layout").Unsupported as reason:
+        note = f"the engine for Spark cannot run this model ({reason}); the reference engine did"
+        echo(f"note: {note}", err=True)
+        outcome = search(program, options, progress)
+        return replace(outcome, warnings=(note, *outcome.warnings))
+    finally:
+        if progress is not None:
+            progress.clear()
+    return outcome
+
+
+def _library(module: str) -> Any:
+    try:
+        return loaded(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("specchk"):
+            raise
+        raise click.UsageError(f"{NO_PYSPARK} (there is no {error.name})") from None

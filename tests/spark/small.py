@@ -1,0 +1,46 @@
+"""Models for the tests of the search on Spark, and comparing what engines say of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from specchk.core.instantiate import instantiate
+from specchk.core.verdict import Outcome
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.native import engine as native
+from specchk.spark.search import Options
+
+SPEC = Path(__file__).resolve().parents[2] / "spec"
+
+
+def program(file: str, model: str | None = None, **constants: str) -> Program:
+    return instantiate(check(str(SPEC / file)), model, constants).program
+
+
+def of_text(text: str, folder: Path) -> Program:
+    file = folder / "small.spec"
+    file.write_text(text, encoding="utf-8")
+    return instantiate(check(str(file)), None).program
+
+
+def natively(program: Program, options: Options) -> Outcome:
+    """What the native engine says with the same options."""
+    return native.run(
+        program,
+        native.Options(options.budget, options.symmetry, options.keep_going, options.strict, workers=2),
+    )
+
+
+def said(outcome: Outcome) -> dict[str, Any]:
+    """All that an outcome says, time and engine aside; witnesses in any order."""
+    quiet = replace(outcome.statistics, seconds=0.0)
+    return {
+        "verdict": outcome.verdict,
+        "statistics": quiet,
+        "coverage": outcome.coverage,
+        "warnings": outcome.warnings,
+        "witnesses": sorted(outcome.witnesses, key=lambda pair: pair[0]),
+    }

@@ -1,0 +1,149 @@
+"""The search on Spark, in one process: equal to the native engine's in all it says."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from spark.small import natively, of_text, program, said
+from specchk.core.budget import Budget, Progress
+from specchk.core.verdict import Inconclusive, Violated
+from specchk.native.checkpoint import Unusable
+from specchk.native.layout import layout_of
+from specchk.spark.search import Options, run
+from specchk.spark.slices import path_of, read_slice, write_slice
+from specchk.spark.storage import LocalStorage
+
+AT_ONCE = Options(handover=1, partitions=2)  # everything on Spark
+
+OUTSIDE = """\
+spec outside
+var x : 0..40 = 0
+var y : 0..3 = 0
+
+action up(k: 1..3):
+    require x < 37
+    x' = x + k
+action side():
+    require y < 3
+    y' = y + 1
+
+constraint near: x <= 9
+reachable far: x == 9
+invariant low: x < 12
+deadlock ok
+
+model all:
+    properties near, far, low
+"""
+
+
+@pytest.fixture(autouse=True)
+def _context(context: SparkContext) -> None:
+    """`run` uses the context that is there."""
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 4, 8])
+def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitions: int) -> None:
+    """Verdict, counts of each level, coverage and every step of the counterexample are equal."""
+    checked = program("kafka/kip101.spec", "fast_failover")
+    options = replace(AT_ONCE, partitions=partitions, symmetry=partitions != 2)
+    found = run(checked, options)
+    assert isinstance(found.verdict, Violated)
+    assert found.engine == "spark"
+    assert said(found) == said(natively(checked, options))
+
+
+@pytest.mark.parametrize("handover", [1, 100, 700])
+def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
+    """A complete search says the same, whatever part of it the native engine did."""
+    checked = program("kafka/kip320.spec", "small")
+    options = replace(AT_ONCE, handover=handover, partitions=3, symmetry=False)
+    assert said(run(checked, options)) == said(natively(checked, options))
+
+
+def test_a_search_that_stays_small_is_the_native_engine_s() -> None:
+    """Below the handover Spark is not asked, and the output says who answered."""
+    found = run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, handover=1 << 40))
+    assert found.engine == "native"
+    assert any("native engine answered alone" in warning for warning in found.warnings)
+
+
+def test_shuffled_slices_change_nothing(tmp_path: Path) -> None:
+    """The order of the states of a level has no influence on what is said."""
+    checked = program("kafka/kip101.spec", "fast_failover")
+    options = replace(AT_ONCE, ledger=str(tmp_path / "ledger"))
+    expected = said(run(checked, options))
+    levels = sorted((tmp_path / "ledger" / "levels").iterdir())
+    for late in levels[6:]:
+        for file in late.iterdir():
+            file.unlink()
+    storage, size = LocalStorage(tmp_path / "ledger"), 8 * layout_of(checked).words
+    chance = random.Random(1)
+    for level in range(6):
+        for partition in range(2):
+            with storage.open(path_of(level, partition)) as file:
+                about = read_slice(file, size)
+                states = [file.read(size) for _ in range(about.inside)]
+                rest = file.read(about.outside * size)
+            chance.shuffle(states)
+            write_slice(storage, about, [*states, rest])
+    assert said(run(checked, replace(options, resume=True))) == expected
+
+
+def test_a_finished_ledger_gives_its_answer_again(tmp_path: Path) -> None:
+    """Resuming what is done repeats the answer, without a level of work."""
+    checked = program("kafka/kip101.spec", "fast_failover")
+    options = replace(AT_ONCE, ledger=str(tmp_path))
+    first = run(checked, options)
+    seen: list[Progress] = []
+    assert said(run(checked, replace(options, resume=True), seen.append)) == said(first)
+    assert not seen
+
+
+def test_a_ledger_of_something_else_is_refused(tmp_path: Path) -> None:
+    """A used ledger is not overwritten, an empty one not resumed, another model's not taken up."""
+    options = replace(AT_ONCE, ledger=str(tmp_path))
+    with pytest.raises(Unusable, match="no search"):
+        run(program("kafka/kip320.spec", "small"), replace(options, resume=True))
+    run(program("kafka/kip101.spec", "fast_failover"), options)
+    with pytest.raises(Unusable, match="already"):
+        run(program("kafka/kip101.spec", "fast_failover"), options)
+    with pytest.raises(Unusable, match="another spec"):
+        run(program("kafka/kip320.spec", "small"), replace(options, resume=True))
+    again = replace(options, resume=True, partitions=5)
+    with pytest.raises(Unusable, match="partitions"):
+        run(program("kafka/kip101.spec", "fast_failover"), again)
+
+
+@pytest.mark.parametrize("handover", [1, 7])
+def test_states_outside_a_constraint_are_checked_and_not_counted(handover: int, tmp_path: Path) -> None:
+    """Invariants see them once; they are neither counted nor expanded, before and after the handover."""
+    checked = of_text(OUTSIDE, tmp_path)
+    options = replace(AT_ONCE, handover=handover, keep_going=True)
+    found = run(checked, options)
+    assert found.engine == "spark"
+    assert said(found) == said(natively(checked, options))
+
+
+def test_a_budget_ends_in_no_answer_and_can_be_resumed(tmp_path: Path) -> None:
+    """Running out is inconclusive; with the ledger the search is finished later."""
+    checked = program("kafka/kip320.spec", "small")
+    options = replace(AT_ONCE, symmetry=False, ledger=str(tmp_path))
+    cut = run(checked, replace(options, budget=Budget(max_states=500))).verdict
+    assert isinstance(cut, Inconclusive)
+    assert "500 states" in cut.reason
+    assert said(run(checked, replace(options, resume=True))) == said(natively(checked, options))
+
+
+def test_progress_tells_of_each_level() -> None:
+    """One report a level: new states, states again, bytes shuffled, skew."""
+    seen: list[Progress] = []
+    found = run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, symmetry=False), seen.append)
+    notes = [progress.note for progress in seen if progress.note]
+    assert len(notes) == found.statistics.depth  # the last one finds nothing new
+    assert all("again" in note and "shuffled" in note and "skew" in note for note in notes)
