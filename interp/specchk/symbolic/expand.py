@@ -6,18 +6,20 @@ property may fail here) and successor zones, and how often it did what.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Property
 from specchk.symbolic.concrete import Taken
-from specchk.symbolic.moves import Move, Moves
+from specchk.symbolic.moves import Move, Moves, Test
 from specchk.symbolic.paths import Matrix, Path
-from specchk.symbolic.zones import Covered, Reach, Shapes, Zone
+from specchk.symbolic.zones import Covered, Parts, Reach, Shapes, Zone
 
 START: Matrix = ((0,),)
+Question = tuple[tuple[Property, Test], str, bool]  # a property, the kind of finding, the answer that is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,14 @@ class Expander:
         self.path = Path()
         self.moves = Moves(program, self.path, horizons=horizons)
         self.shapes = Shapes(program)
+        properties = self.moves.properties
+        self._questions: list[Question] = [(prop, prop[0].kind, False) for prop in properties.invariants]
+        self._questions += [(prop, "reached", True) for prop in properties.witnesses]
+        self._from: Parts = []  # the state that is being expanded, taken apart
 
     def initial(self, state: State) -> Iterator[Zone]:
         """The zones of an initial state."""
-        yield self.shapes.zone(state, START, self.reach)
+        yield self.shapes.zone(self.shapes.split(state), START, self.reach)
 
     def expand(self, zones: Iterable[tuple[int, Zone]], covered: Covered, asked: frozenset[str]) -> Part:
         """Ask and expand; successors that lie within zones of `covered` are left out."""
@@ -91,6 +97,7 @@ class Expander:
         here = covered.here()
         for index, zone in zones:
             state = self.shapes.state(zone, path)
+            self._from = self.shapes.parts(state)
             part.candidates += [(index, one) for one in self._asked(state, zone, asked)]
             self._successors(index, zone, state, here, part)
         part.counts.coverage = list(moves.counts)
@@ -100,19 +107,30 @@ class Expander:
 
     def _asked(self, state: State, zone: Zone, asked: frozenset[str]) -> Iterator[Candidate]:
         """The properties of states that may fail here, and the witnesses that may be here."""
-        properties = self.moves.properties
-        env = properties.environment(state)
-        for wanted, props in ((False, properties.invariants), (True, properties.witnesses)):
-            for prop in props:
-                kind = "reached" if wanted else prop[0].kind
-                if f"{kind} {prop[0].name}" in asked:
-                    continue
-                for answer in self.moves.ways(prop, env, zone.bounds):
-                    if isinstance(answer, Undefined):
-                        yield Candidate("undefined", prop[0].name)
-                    elif answer is wanted:
-                        yield Candidate(kind, prop[0].name)
-                        break
+        env = self.moves.properties.environment(state)
+        open_ = [one for one in self._questions if f"{one[1]} {one[0][0].name}" not in asked]
+        for (prop, kind, wanted), plain in zip(open_, self._at_once(open_, env, zone.bounds), strict=True):
+            answers = self.moves.ways(prop, env, zone.bounds) if plain is None else (plain,)
+            for answer in answers:
+                if isinstance(answer, Undefined):
+                    yield Candidate("undefined", prop[0].name)
+                elif answer is wanted:
+                    yield Candidate(kind, prop[0].name)
+                    break
+
+    def _at_once(
+        self, questions: Sequence[Question], env: list[Any], rows: Matrix
+    ) -> Iterator[bool | Undefined | None]:
+        """The answers that need no fork, None where one does: so it is with nearly all."""
+        path = self.path
+        for (_, test), _, _ in questions:
+            path.begin(rows, [])
+            forks = path.forks
+            try:
+                answer: bool | Undefined = bool(test(env))
+            except Undefined as undefined:
+                answer = undefined
+            yield answer if path.forks == forks else None
 
     def _successors(self, index: int, zone: Zone, state: State, here: Covered, part: Part) -> None:
         moves, is_busy, cuts = self.moves, False, self.moves.horizon_cuts
@@ -132,7 +150,8 @@ class Expander:
         """A state after a step: its step invariants, the constraints, and its zone."""
         after = move.after
         assert after is not None
-        zone = self.shapes.zone(after, move.rows, self.reach)
+        split = self.shapes.split_after(after, state, self._from)
+        zone = self.shapes.zone(split, move.rows, self.reach)
         taken = Taken(move.action, move.args, zone.shape)
         properties = self.moves.properties
         if properties.steps:
@@ -145,7 +164,7 @@ class Expander:
                         break
         for inside, rows in self._inside(after, move.rows):
             if inside:
-                own = zone if rows is None else self.shapes.zone(after, rows, self.reach)
+                own = zone if rows is None else self.shapes.zone(split, rows, self.reach)
                 if here.add(own):
                     part.successors.append((index, own, taken))
                 else:

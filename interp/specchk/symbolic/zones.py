@@ -28,6 +28,7 @@ from specchk.symbolic.paths import FREE, Matrix, NotSymbolic, Path, Rows, Term
 Shape = tuple[Any, ...]
 OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small
 Split = Callable[[Any, list[Any]], Any]  # a value and the offsets found so far -> its shape
+Parts = list[tuple[Any, list[Any]]]  # of each variable, its shape and its offsets
 Join = Callable[[Any, Any], Any]  # a shape and an iterator of offsets -> the value
 
 
@@ -74,9 +75,29 @@ class Shapes:
         """The zone as a state whose offsets are terms of a path over its bounds."""
         return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
 
-    def zone(self, state: State, rows: Matrix, reach: Reach | None) -> Zone:
-        """The zone of a state of terms over a matrix; None for `reach` forgets nothing."""
-        shape, offsets = self.split(state)
+    def split_after(self, state: State, before: State, parts: Parts) -> tuple[Shape, list[Any]]:
+        """As `split`; of variables that are what they were before, as they were split there."""
+        found: list[Any] = []
+        shape = []
+        for split, value, old, part in zip(self._splits, state, before, parts, strict=True):
+            if value is old:
+                shape.append(part[0])
+                found += part[1]
+            else:
+                shape.append(split(value, found))
+        return tuple(shape), found
+
+    def parts(self, state: State) -> Parts:
+        """The shape and the offsets of each variable."""
+        out = []
+        for split, value in zip(self._splits, state, strict=True):
+            found: list[Any] = []
+            out.append((split(value, found), found))
+        return out
+
+    def zone(self, split: tuple[Shape, list[Any]], rows: Matrix, reach: Reach | None) -> Zone:
+        """The zone of a state of terms, taken apart, over a matrix; None for `reach` forgets nothing."""
+        shape, offsets = split
         at = [(term.symbol, term.plus) if isinstance(term, Term) else (0, term) for term in offsets]
         distinct = list(dict.fromkeys([(0, 0), *at]))
         matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
@@ -135,6 +156,7 @@ class Covered:
 
     def __init__(self, *, within: bool = True, base: Covered | None = None) -> None:
         self._seen: dict[Shape, list[Constraints]] = {}
+        self._exactly: set[Zone] = set()  # answers most questions at once
         self._within = within
         self._base = base
 
@@ -148,14 +170,15 @@ class Covered:
             return False
         if self.has(zone):
             return False
+        self._exactly.add(zone)
         self._seen.setdefault(zone.shape, []).append(_constraints(zone))
         return True
 
     def has(self, zone: Zone) -> bool:
         """Whether a zone lies within one that is remembered here."""
-        known = self._seen.get(zone.shape, ())
-        if not self._within:
-            return bool(known) and _constraints(zone) in known
+        if zone in self._exactly:
+            return True
+        known = self._seen.get(zone.shape, ()) if self._within else ()
         classes, bounds = ((0, 0), *zone.classes), zone.bounds
         for constraints in known:
             for p, q, limit in constraints:
