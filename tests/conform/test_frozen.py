@@ -172,6 +172,18 @@ def test_replogs_binding_can_be_frozen(monkeypatch, tmp_path):
     run(text, target)
 
 
+def test_the_example_of_the_documents_is_frozen(tmp_path):
+    """A participant that forgets to force its log: red on it, green on the one that does not."""
+    folder, target = ROOT / "docs" / "two_phase", tmp_path / "test_frozen.py"
+    asked = [str(folder / "forgetful.py"), "--suite", "product", "--freeze", str(target)]
+    done = subprocess.run([sys.executable, "-m", "specchk", "conform", *asked], check=False)
+    assert done.returncode == 13
+    with pytest.raises(AssertionError, match=r"after crash\(p1\): state is"):
+        run(target.read_text(), target)
+    right = target.read_text().replace("forgetful.py", "binding.py").replace("Forgetful", "TwoPhase")
+    run(right, target)
+
+
 SIDE, BROKER = types.Enum("Side", ("heads", "tails")), types.Sort("Broker", ("b1", "b2"))
 SMALL = st.sampled_from([types.BOOL, types.Int(0, 2), SIDE, BROKER])
 

@@ -25,13 +25,23 @@ class Answer:
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.reason == getattr(other, "reason", None)
+
+    def __hash__(self) -> int:
+        return hash(self.reason)
+
 
 class Accepted(Answer):
     """The implementation took the step."""
 
 
 class Refused(Answer):
-    """The implementation did not take the step, or could not be asked."""
+    """The implementation did not take the step."""
+
+
+class Impossible(Answer):
+    """There was nothing to ask the implementation with."""
 
 
 class Bag(list[Any]):
@@ -95,7 +105,7 @@ def ignored(*args: Any, **_: Any) -> Any:
 
 
 STAND_INS: Mapping[str, Any] = MappingProxyType({
-    "Answer": Answer, "Accepted": Accepted, "Refused": Refused, "Impossible": Refused, "Some": Some,
+    "Answer": Answer, "Accepted": Accepted, "Refused": Refused, "Impossible": Impossible, "Some": Some,
     "Binding": Binding, "OutsideSpec": Mismatch, "BindingError": Mismatch, "Mistake": Anything,
     "action": lambda name, ways=(): marker(("action", name)), "project": marker("project"),
     "snapshot": marker("snapshot"), "restore": marker("restore"),
