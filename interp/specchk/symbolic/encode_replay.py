@@ -16,9 +16,11 @@ from specchk.core.replay import ReplayFailed, quiet_steps_to
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State
 from specchk.core.verdict import Blame, Step, Trace
-from specchk.ir.nodes import Const
+from specchk.ir.nodes import Assign, Choice, Const, Either, Narrow, When
 from specchk.ir.program import Program
 from specchk.ir.types import Int, Set
+from specchk.symbolic.encode_states import has_horizon
+from specchk.symbolic.encode_steps import stored_type
 
 T = TypeVar("T")
 
@@ -34,8 +36,32 @@ def most_in(states: Sequence[State]) -> int:
 
 
 def raised_to(program: Program, high: int) -> Program:
-    """The program with horizons of at least `high`."""
-    return _with_horizon(program, high)
+    """The program with horizons of at least `high`.
+
+    Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.
+    """
+    actions = [replace(action, body=_checked(program, action.body)) for action in program.actions]
+    return _with_horizon(replace(program, actions=tuple(actions)), high)
+
+
+def _checked(program: Program, found: T) -> T:
+    """Statements (or parts of them) whose assignments of offsets ask for the range of their place."""
+    changed: Any = found
+    if isinstance(found, tuple):
+        changed = tuple([_checked(program, part) for part in found])
+    elif isinstance(found, Assign):
+        if has_horizon(found.value.type) and not isinstance(found.value, Narrow):
+            kind = stored_type(program, found)
+            changed = replace(found, value=Narrow(kind, found.value.span, found.value))
+    elif isinstance(found, Choice):
+        changed = replace(found, body=_checked(program, found.body))
+    elif isinstance(found, Either):
+        changed = replace(found, branches=_checked(program, found.branches))
+    elif isinstance(found, When):
+        then, orelse = _checked(program, found.then), _checked(program, found.orelse)
+        changed = replace(found, then=then, orelse=orelse)
+    result: T = changed
+    return result
 
 
 def _numbers(value: Any) -> Iterator[int]:

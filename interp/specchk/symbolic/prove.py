@@ -35,7 +35,7 @@ from specchk.symbolic.encode_trees import plain
 from specchk.symbolic.induct import Answer, Induction, Work
 
 LOOK_SECONDS = 5.0  # for whether a counterexample to induction is reached by the enumerated states
-EACH = 4  # instances a task: an encoding of the hypothesis is made once a task
+EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
 NO_INVARIANTS = "the model has no invariant to prove"
 
 
@@ -146,12 +146,17 @@ def _asked(
 
 
 def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -> Iterator[Work]:
-    """The work of each task, in their order."""
+    """The work of each task, in their order.
+
+    Which counterexample the solver finds depends on what it was asked before, so each task is asked in
+    a process of its own, whatever their number: the same answers on any number of processors.
+    """
     tasks = [instances[first : first + EACH] for first in range(0, len(instances), EACH)]
-    if asked.workers == 1 or len(tasks) < 2:
+    if len(tasks) < 2:
         yield from (instance_work(program, asked, task) for task in tasks)
         return
-    pool = ProcessPoolExecutor(asked.workers, mp_context=multiprocessing.get_context("spawn"))
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(asked.workers, mp_context=spawn, max_tasks_per_child=1)
     try:
         futures = [pool.submit(instance_work, program, asked, task) for task in tasks]
         for future in futures:

@@ -1,0 +1,201 @@
+"""Proofs by induction: what holds is proved, what does not is never, and what is shown is a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agreement.both import of_seed, program_of
+from specchk.core.budget import Budget
+from specchk.core.instantiate import instantiate
+from specchk.core.proof import Proof
+from specchk.core.search import Options, search
+from specchk.core.step import Stepper
+from specchk.core.verdict import Holds, Inconclusive, Violated
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.report.proof import proof_json, render_proof
+from specchk.symbolic.encode_replay import raised
+from specchk.symbolic.encode_scope import Unencodable
+from specchk.symbolic.prove import EACH, Asked, prove, representatives
+
+SPEC = Path(__file__).parents[2] / "spec"
+COUNTER = """spec counter
+type Offset = nat upto 4
+var low : Offset = 0
+var high : Offset = 0
+action up():
+    high' = high + {step}
+action follow():
+    require low < high
+    low' = low + {pace}
+invariant ordered: low <= high
+{more}
+model m:
+    expect holds
+"""
+
+
+def program(name: str, model: str | None = None) -> Program:
+    return instantiate(check(str(SPEC / name)), model).program
+
+
+def proof_of(folder: Path, *, step: int = 1, pace: int = 1, more: str = "", k: int = 1) -> Proof:
+    found = program_of(COUNTER.format(step=step, pace=pace, more=more), folder)
+    assert found is not None
+    return prove(found, Asked(k=k))
+
+
+@pytest.mark.parametrize("model", ["two_replicas", "three_replicas"])
+def test_two_rounds_are_proved_for_any_length(model: str) -> None:
+    """All invariants of two_round_fetch.spec hold with two and three replicas, whatever MaxOffset is."""
+    proof = prove(program("two_round_fetch_proof.spec", model), Asked())
+    assert isinstance(proof.verdict, Holds)
+    assert set(proof.proved) >= {"hw_within_leo", "committed_everywhere", "hw_monotonic"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["two_brokers_two_epochs", "three_brokers_two_epochs"])
+def test_replication_is_proved_for_any_length(model: str) -> None:
+    """All invariants of replication.spec, without faults, with two and three brokers, for any MaxOffset."""
+    found = program("replication_proof.spec", model)
+    proof = prove(found, Asked())
+    assert isinstance(proof.verdict, Holds)
+    assert len(proof.proved) == len(found.invariants) + len(found.step_invariants)
+
+
+def test_an_inductive_invariant_is_proved(tmp_path: Path) -> None:
+    """`low <= high` follows from itself."""
+    assert isinstance(proof_of(tmp_path).verdict, Holds)
+
+
+def test_a_violation_beyond_any_horizon_is_never_proved_away(tmp_path: Path) -> None:
+    """A follower that takes two at a time passes the leader, and the first state of that step is reached."""
+    proof = proof_of(tmp_path, pace=2)
+    assert isinstance(proof.verdict, Violated)
+    trace = proof.verdict.violations[0].trace
+    assert trace is not None
+    assert [step.action for step in trace.steps] == ["up", "follow"]
+
+
+def test_an_invariant_that_is_true_but_not_inductive_is_not_proved(tmp_path: Path) -> None:
+    """`high` is never 7, as steps are of two; one state before it induction does not know."""
+    proof = proof_of(tmp_path, step=2, more="invariant never_seven: high != 7")
+    assert isinstance(proof.verdict, Inconclusive)
+    assert not proof.verdict.budget
+    assert proof.proved == ("ordered",)
+    (failure,) = proof.failures
+    assert failure.reached is False
+    assert failure.trace.initial[1] == 5  # low, high
+
+
+def test_company_makes_an_invariant_inductive(tmp_path: Path) -> None:
+    """With what is known of `high` the same invariant is proved."""
+    more = "invariant never_seven: high != 7\ninvariant even: high % 2 == 0"
+    assert isinstance(proof_of(tmp_path, step=2, more=more).verdict, Holds)
+
+
+def test_longer_induction_proves_more(tmp_path: Path) -> None:
+    """No state before 5 is 5 less 2 less 2 less 2 without being negative: four states in a row are enough."""
+    more = "invariant never_seven: high != 7\naction rest():\n    require false"
+    still = COUNTER.format(step=2, pace=1, more=more).replace(
+        "action follow():\n", "action follow():\n    require false\n"
+    )
+    found = program_of(still, tmp_path)
+    assert found is not None
+    assert isinstance(prove(found, Asked(k=3)).verdict, Inconclusive)
+    assert isinstance(prove(found, Asked(k=4)).verdict, Holds)
+
+
+def test_an_initial_state_that_fails_is_a_violation(tmp_path: Path) -> None:
+    """Initiation that fails is a counterexample of no steps."""
+    verdict = proof_of(tmp_path, more="invariant wrong: high > 0").verdict
+    assert isinstance(verdict, Violated)
+    assert verdict.violations[0].name == "wrong"
+
+
+def test_an_action_that_may_be_undefined_is_not_proved(tmp_path: Path) -> None:
+    """A range that offsets may leave without an end is an obligation like any other."""
+    more = "var copy : 0..4 = 0\naction copies():\n    copy' = low"
+    proof = proof_of(tmp_path, more=more)
+    assert not isinstance(proof.verdict, Holds)
+    assert [(failure.kind, failure.name) for failure in proof.failures] == [("undefined", "copies")]
+    assert proof.proved == ()
+
+
+def test_a_model_without_invariants_proves_nothing(tmp_path: Path) -> None:
+    """Nothing to prove is not a proof."""
+    text = COUNTER.format(step=1, pace=1, more="").replace("invariant ordered: low <= high\n", "")
+    found = program_of(text, tmp_path)
+    assert found is not None
+    assert isinstance(prove(found, Asked()).verdict, Inconclusive)
+
+
+def test_a_counterexample_to_induction_is_a_step_of_the_spec() -> None:
+    """The reference interpreter takes the step, and the report says that the state may be unreachable."""
+    found = program("two_round_fetch.spec")
+    proof = prove(found, Asked())
+    assert proof.failures
+    for failure in proof.failures:
+        before, after = failure.trace.states
+        stepper = Stepper(raised(found, [before, after]))
+        assert after in {state for _, _, state in stepper.successors(before)}
+    text = render_proof(proof, 80)
+    assert text.startswith("inconclusive: induction does not prove")
+    assert "no state within the horizons is the first one" in text
+
+
+def test_renamed_actions_are_asked_once() -> None:
+    """With three replicas of which one leads, the followers' actions are copies of each other."""
+    found = program("two_round_fetch_proof.spec", "three_replicas")
+    assert representatives(found) == ([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)], 2)
+
+
+def test_processes_do_not_change_the_answer() -> None:
+    """One and two processes prove the same with the same queries."""
+    found = program("kafka/kip320.spec", "small")
+    one, two = (prove(found, Asked(workers=workers)) for workers in (1, 2))
+    assert one.effort.instances > EACH
+    assert (one.proved, one.failures, one.effort.queries) == (two.proved, two.failures, two.effort.queries)
+
+
+def test_a_solver_that_gives_up_is_named_in_the_verdict(tmp_path: Path) -> None:
+    """No time for a hard question: what it was about is not proved, and nothing is called wrong."""
+    cubes = "high * high * high - 2 * low * low * low != 3 * high * low"
+    more = f"invariant fermat: high > 0 and low > 0 implies {cubes}"
+    found = program_of(COUNTER.format(step=1, pace=1, more=more), tmp_path)
+    assert found is not None
+    proof = prove(found, Asked(query_seconds=0.001))
+    assert isinstance(proof.verdict, Inconclusive)
+    assert {unanswered.name for unanswered in proof.unanswered} == {"fermat"}
+    assert "gave up on `fermat`" in proof.verdict.reason
+    assert not proof.failures
+
+
+def test_json_says_what_is_proved_and_what_not(tmp_path: Path) -> None:
+    """Programs read the verdict, the names and the counterexamples."""
+    proof = proof_of(tmp_path, step=2, more="invariant never_seven: high != 7")
+    found = proof_json(proof, 21)
+    assert (found["verdict"], found["by"], found["k"]) == ("inconclusive", "induction", 1)
+    assert (found["proved"], found["not_proved"]) == (["ordered"], ["never_seven"])
+    assert found["counterexamples_to_induction"][0]["trace"][1]["action"] == "up"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_what_is_proved_of_random_specs_is_never_violated(block: int, tmp_path: Path) -> None:
+    """A property that the enumerating engine refutes is not among the proved ones."""
+    for seed in range(block * 60, block * 60 + 60):
+        found = of_seed(seed, tmp_path)
+        if found is None or not found.invariants:
+            continue
+        try:
+            proof = prove(found, Asked(query_seconds=5.0))
+        except Unencodable:
+            continue
+        verdict = search(found, Options(Budget(max_states=2000), keep_going=True)).verdict
+        broken = {
+            v.name for v in getattr(verdict, "violations", ()) if v.kind in ("invariant", "step invariant")
+        }
+        assert not broken & set(proof.proved), f"seed {seed}"
