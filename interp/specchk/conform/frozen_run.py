@@ -131,14 +131,8 @@ def binding_of(path: Path, name: str, spec: Mapping[str, Any]) -> Iterator[Any]:
     """The binding of a file, made without specchk; modules are as they were afterwards."""
     path, finder = path.resolve(), StandIns()
     folder = path.parent
-
-    def is_hidden(found: tuple[str, ModuleType]) -> bool:
-        beside = getattr(found[1], "__file__", None)
-        return found[0].split(".")[0] == "specchk" or (beside is not None and Path(beside).parent == folder)
-
-    hidden = dict(filter(is_hidden, list(sys.modules.items())))
-    for one in hidden:
-        del sys.modules[one]
+    ours = {"specchk", f"frozen_{path.stem}", *(one.stem for one in folder.glob("*.py"))}
+    hidden = {one: sys.modules.pop(one) for one in list(sys.modules) if one.split(".")[0] in ours}
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, str(folder))
     try:
@@ -152,7 +146,7 @@ def binding_of(path: Path, name: str, spec: Mapping[str, Any]) -> Iterator[Any]:
     finally:
         sys.path.remove(str(folder))
         sys.meta_path.remove(finder)
-        for one in dict(filter(is_hidden, list(sys.modules.items()))):
+        for one in [one for one in sys.modules if one.split(".")[0] in ours]:
             del sys.modules[one]
         sys.modules.update(hidden)
 
