@@ -60,6 +60,8 @@ class BindingFile(pytest.File):
             checked = check(str(self.path.parent / cls.spec))
             listed = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}[tier]
             parts = parts_of(cls, checked, listed)
+            for part in parts:
+                Replayer(part.binding)  # says what does not fit
         except (NoBinding, BindingError) as error:
             raise self.CollectError(str(error)) from None
         except SpecError as error:

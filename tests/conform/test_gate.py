@@ -1,0 +1,141 @@
+"""The gate as a build runs it, on two-phase commit: lock, controls, exit codes, files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from two_phase_copy import Copy
+
+BUGS = {
+    "votes_before_the_disk_has_it": (
+        "self.log.write(state)\n        self.log.force()", "self.log.write(state)",
+    ),
+    "half_of_the_votes_are_enough": (
+        "self.votes == self.participants", "2 * len(self.votes) >= len(self.participants)",
+    ),
+    "gives_up_in_doubt": (
+        "self.state == WORKING and self._enter(ABORTED)",
+        "self.state in (WORKING, PREPARED) and self._enter(ABORTED)",
+    ),
+    "aborts_what_was_committed": (
+        "        self.abort()", "        self.decision = UNDECIDED\n        self.abort()",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path)
+
+
+def test_a_lock_is_written_once_and_holds(copy: Copy):
+    """A gate that has its lock ends with 0."""
+    assert copy.conform("--update-lock").code == 0
+    held = copy.conform("--lock")
+    assert held.code == 0
+    assert "lock: specchk.lock holds, 2 suites" in held.text
+
+
+def test_a_missing_lock_is_an_error(copy: Copy):
+    """A gate that is told to hold a lock does not pass without one."""
+    done = copy.conform("--lock")
+    assert done.code == 2
+    assert "--update-lock" in done.text
+
+
+def test_a_gate_below_its_lock_ends_with_14(copy: Copy):
+    """With the suite and the numbers; so does another spec, with the action that changed."""
+    copy.conform("--update-lock")
+    lock = copy.folder / "specchk.lock"
+    lock.write_text(re.sub(r"covered = (\d+)", r"covered = 1\1", lock.read_text(), count=1))
+    copy.edit("two_phase.spec", "require p not in alive", "require not (p in alive)")
+    done = copy.conform("--lock", "--json")
+    assert done.code == 14
+    found = json.loads(done.text)
+    assert found["exit_code"] == 14
+    below = {one["place"]: one["found"] for one in found["lock"]["below"]}
+    assert set(below) == {"spec", "three: covered"}
+    assert "changed: action restart" in below["spec"]
+
+
+def test_another_implementation_is_told_and_passes(copy: Copy):
+    """A change that conforms does not need another lock."""
+    copy.conform("--update-lock")
+    copy.edit(
+        "two_phase.py", "def __init__(self) -> None:\n", "def __init__(self) -> None:\n        # empty\n"
+    )
+    done = copy.conform("--lock")
+    assert done.code == 0
+    assert "implementation changed since the lock" in done.text
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_gate_finds_each_planted_bug(copy: Copy, bug: str):
+    """13, whatever the lock says, and a JUnit file with the report as the failure of one case."""
+    copy.edit("two_phase.py", *BUGS[bug])
+    done = copy.conform("--junit", "cases.xml")
+    assert done.code == 13
+    root = ElementTree.parse(copy.folder / "cases.xml").getroot()
+    failures = root.findall(".//failure")
+    assert failures
+    assert all(failure.text and "!! diverges" in failure.text for failure in failures)
+
+
+def test_controls_that_find_nothing_make_the_gate_vacuous(copy: Copy):
+    """A gate that cannot find a planted mistake is blind, and writes no lock."""
+    copy.edit("binding.py", '"self.log.force()", "pass"', '"self.log.force()", "self.log.force() or None"')
+    done = copy.conform("--update-lock")
+    assert done.code == 21
+    assert done.text.startswith("vacuous: nothing was found wrong with the control `prepared in memory only`")
+    assert not (copy.folder / "specchk.lock").exists()
+
+
+def test_a_lock_asks_for_one_control_of_each_kind(copy: Copy):
+    """Without a wrong line of the implementation nobody knows that the gate sees any."""
+    text = (copy.folder / "binding.py").read_text()
+    (copy.folder / "binding.py").write_text(re.sub(r"        BadCode\(.*\),\n", "", text))
+    done = copy.conform("--update-lock")
+    assert done.code == 21
+    assert "lack a mistake in the implementation" in done.text
+
+
+def test_a_control_that_is_out_of_date_is_an_error(copy: Copy):
+    """A text that no longer stands in its function would plant nothing."""
+    copy.edit("binding.py", '"self.log.force()", "pass"', '"self.log.flush()", "pass"')
+    done = copy.conform()
+    assert done.code == 2
+    assert "`self.log.flush()` does not stand once in `Participant._enter`" in done.text
+
+
+def test_the_files_of_a_green_gate(copy: Copy):
+    """JUnit has every case and control; the page has a cell for every class, the lock and the scores."""
+    (copy.folder / "scores.json").write_text('{"curated": {"killed": 4, "all": 4}}')
+    done = copy.conform("--update-lock", "--junit", "a.xml", "--html", "a.html", "--mutants", "scores.json")
+    assert done.code == 0
+    root = ElementTree.parse(copy.folder / "a.xml").getroot()
+    suites = {suite.get("name"): suite for suite in root}
+    assert list(suites) == ["two (edges)", "three (classes)", "gate"]
+    assert [case.get("name") for case in suites["gate"].findall("testcase")][-1] == "lock"
+    assert not root.findall(".//failure")
+    lock = (copy.folder / "specchk.lock").read_text()
+    assert '[mutants."curated"]\nkilled = 4\nall = 4' in lock
+    page = (copy.folder / "a.html").read_text()
+    classes = sum(map(int, re.findall(r"classes = (\d+)", lock)))
+    assert page.count('<span class="covered"') == classes + 1  # and one in the legend
+    assert "<h2>Mutants</h2>" in page
+    assert "prepared in memory only" in page
+
+
+def test_options_that_do_not_go_together_are_refused(copy: Copy):
+    """A lock is of the whole gate."""
+    for options in (
+        ("--lock", "--smoke"),
+        ("--lock", "--since", "HEAD"),
+        ("--audit",),
+        ("--update-lock", "--model", "two"),
+    ):
+        assert copy.conform(*options).code == 2, options

@@ -1,0 +1,122 @@
+"""A lock says what a gate rests on, and notices what is less than it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bank import SPEC
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specchk.conform.lock import BadLock, Kills, Lock, Numbers, lowered, of_spec, raised, read, write
+from specchk.lang.frontend import check
+
+NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
+LOCK = Lock(
+    "BankBinding", "spec1", {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ("coin",),
+    ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50)},
+)  # fmt: skip
+KEYS = ("states", "edges", "classes", "covered", "refusals", "refused")
+words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
+
+
+def places(lock: Lock, found: Lock) -> list[str]:
+    return [one.place for one in lowered(lock, found)]
+
+
+def with_numbers(numbers: Numbers) -> Lock:
+    return replace(LOCK, suites={**LOCK.suites, "small": numbers})
+
+
+@given(names=st.lists(words, unique=True, max_size=4), count=st.integers(0, 10**6))
+def test_a_lock_is_read_as_it_was_written(tmp_path_factory, names, count):
+    """`read` is the inverse of `write`, for all names that models, variables and controls can have."""
+    suites = {name: replace(NUMBERS, states=count) for name in names}
+    lock = replace(LOCK, suites=suites, unobserved=tuple(names), controls=tuple(names))
+    path = tmp_path_factory.mktemp("lock") / "specchk.lock"
+    write(path, lock)
+    assert read(path) == lock
+
+
+def test_the_same_run_writes_the_same_bytes(tmp_path: Path):
+    """Whatever the order in which suites and actions came."""
+    write(tmp_path / "one", LOCK)
+    other = replace(LOCK, suites=dict(reversed(LOCK.suites.items())), actions={"sleep": "b1", "toss": "a1"})
+    write(tmp_path / "other", other)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_the_same_gate_holds_its_lock():
+    """Nothing is below, nothing above."""
+    assert (lowered(LOCK, LOCK), raised(LOCK, LOCK)) == ((), ())
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_each_number_that_falls_is_told(key: str):
+    """By the suite and the number, with both values; the same number above its lock is no fault."""
+    fewer = with_numbers(replace(NUMBERS, **{key: getattr(NUMBERS, key) - 1}))
+    (found,) = lowered(LOCK, fewer)
+    assert (
+        str(found)
+        == f"small: {key}: the lock has {getattr(NUMBERS, key)}, this run {getattr(NUMBERS, key) - 1}"
+    )
+    assert lowered(fewer, LOCK) == ()
+    assert [one.place for one in raised(fewer, LOCK)] == [f"small: {key}"]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"suites": {"small": NUMBERS}}, 'suite "big N=2"'),
+        ({"unobserved": ("coin", "days")}, "unobserved"),
+        ({"controls": ("a wrong guard",)}, "controls"),
+        ({"binding": "OtherBinding"}, "binding"),
+        ({"spec": "spec2"}, "spec"),
+        ({"mutants": {"curated": Kills(49, 50)}}, "mutants: curated"),
+        ({"mutants": {"curated": Kills(50, 51)}}, "mutants: curated"),
+    ],
+)
+def test_a_gate_that_sees_less_is_told(change, place):
+    """A suite, a control or a kill less, a variable more that nobody looks at, another spec."""
+    assert places(LOCK, replace(LOCK, **change)) == [place]
+
+
+def test_another_implementation_is_no_fault():
+    """It is what the gate is for."""
+    assert places(LOCK, replace(LOCK, implementation="impl2", files=9)) == []
+
+
+def test_mutants_that_were_not_run_are_no_fault():
+    """The gate does not run them; it only holds scores that it is given."""
+    assert places(LOCK, replace(LOCK, mutants={})) == []
+
+
+def test_what_is_no_lock_is_refused(tmp_path: Path):
+    """Broken TOML, another version, missing parts."""
+    path = tmp_path / "specchk.lock"
+    for text in ("[[", "version = 99", "version = 1", "version = 1\nspec = 3\nbinding = 'b'"):
+        path.write_text(text)
+        with pytest.raises(BadLock):
+            read(path)
+
+
+def test_layout_and_comments_do_not_change_a_spec():
+    """The fingerprint is of what is meant."""
+    other = SPEC.replace("action toss():", "# heads or tails\naction toss( ):").replace("days + 1", "days+1")
+    assert of_spec(check("bank.spec", SPEC)) == of_spec(check("bank.spec", other))
+
+
+def test_a_guard_changes_its_action_and_the_whole():
+    """So a lock says which actions are others."""
+    whole, actions = of_spec(check("bank.spec", SPEC))
+    other, changed = of_spec(check("bank.spec", SPEC.replace("balance[a] > 0", "balance[a] > 1")))
+    assert whole != other
+    assert [name for name in actions if actions[name] != changed[name]] == ["transfer"]
+
+
+def test_what_no_step_depends_on_is_not_in_the_fingerprint():
+    """Invariants and models are not what an implementation is held to here."""
+    other = SPEC.replace("balance[a] >= 0", "balance[a] >= 1").replace("model small", "model little")
+    assert of_spec(check("bank.spec", SPEC)) == of_spec(check("bank.spec", other))

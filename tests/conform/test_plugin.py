@@ -1,0 +1,69 @@
+"""The pytest plugin: one item for each case, the same everywhere, and nothing where it is not asked for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from two_phase_copy import Copy
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    copy = Copy(tmp_path)
+    copy.edit("binding.py", 'At("two", suite="edges"), At("three")', 'At("two"), At("two", suite="walks")')
+    return copy
+
+
+def test_each_case_and_control_is_an_item(copy: Copy):
+    """The ids are those of `specchk conform --list`, in its order; suites without cases are one item."""
+    listed = re.findall(r"^  ([0-9a-f]{10}) ", copy.conform("--list").text, re.MULTILINE)
+    collected = copy.pytest("--collect-only").text.split("\n\n")[0].splitlines()
+    assert collected == [
+        *(f"binding.py::two::{name}" for name in listed),
+        "binding.py::two (walks)::walks",
+        "binding.py::control: nobody waits for votes",
+        "binding.py::control: prepared in memory only",
+    ]
+
+
+@pytest.mark.slow
+def test_workers_share_the_cases_and_report_their_properties(copy: Copy):
+    """All pass under xdist, and JUnit has the spec and the steps of each."""
+    done = copy.pytest("-n", "2", "--junitxml=cases.xml")
+    assert done.code == 0, done.text
+    root = ElementTree.parse(copy.folder / "cases.xml").getroot()
+    cases = root.findall(".//testcase")
+    assert len(cases) > 10
+    steps = root.findall(".//property[@name='steps']")
+    assert len(steps) == len(cases) - 2  # the controls
+
+
+def test_a_failing_case_is_told_as_a_report(copy: Copy):
+    """The divergence on a short path, and no traceback of the harness."""
+    copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
+    done = copy.pytest("-x")
+    assert done.code == 1
+    assert "diverges: the implementation took a step that the spec forbids" in done.text
+    assert "!! state[p1]: the spec has" in done.text
+    assert "Traceback" not in done.text
+    assert "runner.py" not in done.text
+
+
+def test_a_binding_that_does_not_fit_is_an_error_of_collection(copy: Copy):
+    """With what is wrong, as `specchk conform` tells it."""
+    copy.edit("binding.py", '@action("hear")', '@action("heard")')
+    done = copy.pytest()
+    assert done.code == 2
+    assert "the spec's action `hear` is not bound" in done.text
+
+
+def test_the_plugin_costs_nothing_where_it_is_not_asked_for():
+    """What every pytest loads imports pytest alone."""
+    script = "import sys, specchk.conform.plugin; print([m for m in sys.modules if m.startswith('specchk.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['specchk.conform', 'specchk.conform.plugin']"

@@ -1,0 +1,143 @@
+"""What a change concerns is never less than what it can touch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from two_phase_copy import Copy
+
+from specchk.conform.calls import REST, texts
+from specchk.conform.since import Map, plan, unclear_files
+
+CODE = """
+import functools
+
+LIMIT = 3
+
+class Log:
+    size: int = 0
+
+    def write(self, entry):
+        def inner():
+            return entry
+        return inner()
+
+    def read(self, at=LIMIT):
+        return at
+
+@functools.lru_cache
+def slow(x):
+    return x
+"""
+NOW = texts({"log.py": CODE})
+WRITE, READ = ("log.py", "Log.write"), ("log.py", "Log.read")
+KNOWN = Map({"put": (WRITE,), "get": (READ, WRITE), REST: ()}, NOW)
+
+
+def edited(was: str, now: str) -> dict[tuple[str, str], str]:
+    assert CODE.count(was) == 1
+    return texts({"log.py": CODE.replace(was, now)})
+
+
+def test_a_change_of_a_function_concerns_the_actions_that_run_it():
+    """A nested function belongs to the one around it."""
+    assert plan(KNOWN, edited("return at", "return at + 1"), NOW).actions == {"get"}
+    assert plan(KNOWN, edited("return entry", "return None"), NOW).actions == {"put", "get"}
+
+
+def test_layout_and_comments_concern_nothing():
+    """What is compared are syntax trees."""
+    then = edited("    def read(self, at=LIMIT):", "    # gets\n    def read( self,at = LIMIT ):")
+    assert plan(KNOWN, then, NOW).actions == set()
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [("LIMIT = 3", "LIMIT = 4"), ("size: int = 0", "size: int = 1"), ("at=LIMIT", "at=2"),
+     ("return x", "return -x"), ("import functools", "import functools, re"),
+     ("@functools.lru_cache", "@functools.cache")],
+)  # fmt: skip
+def test_what_stands_outside_of_functions_concerns_everything(was: str, now: str):
+    """Constants, fields, defaults, imports, decorators; and what a cache may answer without a call."""
+    found = plan(KNOWN, edited(was, now), NOW)
+    assert found.actions is None
+    assert "outside of functions log.py changed" in found.reason
+
+
+def test_what_is_not_known_concerns_everything():
+    """No map; other files; code that no file of the binding has; a function run outside of actions."""
+    other = texts({"log.py": CODE, "new.py": "x = 1"})
+    started = Map({**KNOWN.calls, REST: (READ,)}, NOW)
+    foreign = Map({**KNOWN.calls, "put": (("/elsewhere.py", "f"),)}, NOW)
+    changed = edited("return at", "return at + 1")
+    for known, then in (
+        (None, NOW),
+        (KNOWN, other),
+        (Map(KNOWN.calls, other), NOW),
+        (started, changed),
+        (foreign, NOW),
+    ):
+        assert plan(known, then, NOW).actions is None
+
+
+def test_a_map_of_other_texts_concerns_what_ran_them():
+    """Since the calls were noted `read` changed: nobody knows what `get` calls now."""
+    older = Map(KNOWN.calls, edited("return at", "return at + 1"))
+    assert plan(older, NOW, NOW).actions == {"get"}
+
+
+def test_files_of_which_it_is_not_clear_what_they_do(tmp_path: Path):
+    """Specs and data are not clear; documents, and Python files that nobody imports, are."""
+    names = ("a.spec", "data.json", "README.md", "stray.py", "log.py")
+    found = unclear_files([tmp_path / name for name in names], [tmp_path / "log.py"])
+    assert [path.name for path in found] == ["a.spec", "data.json"]
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "gate").mkdir()
+    copy = Copy(tmp_path / "gate")
+    copy.edit("binding.py", 'At("two", suite="edges"), At("three")', 'At("two"),')
+    copy.git("init", "-q", ".")
+    copy.git("add", ".")
+    copy.git("commit", "-q", "-m", "first")
+    assert "concerned: everything (it is not known yet" in copy.conform("--since", "HEAD").text
+    return copy
+
+
+def test_the_first_run_learns_and_the_next_leaves_out(copy: Copy):
+    """Nothing changed: nothing is run but the controls; a harmless change of one method: what calls it."""
+    done = copy.conform("--since", "HEAD", "--audit")
+    assert done.code == 0
+    assert "concerned: no action" in done.text
+    assert "none runs what has changed, none diverges" in done.text
+    copy.edit("two_phase.py", "if self.decision == UNDECIDED:", "if UNDECIDED == self.decision:")
+    done = copy.conform("--since", "HEAD", "--audit")
+    assert done.code == 0
+    assert "concerned: hear (changed: Coordinator.receive)" in done.text
+    assert "none runs what has changed, none diverges" in done.text
+
+
+def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
+    """13, as the whole gate would say."""
+    copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
+    done = copy.conform("--since", "HEAD")
+    assert done.code == 13
+    assert "concerned: give_up (changed: Participant.give_up)" in done.text
+
+
+def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):
+    """A map that is wrong, as a value kept from an earlier call makes it, does not get past the audit."""
+    calls = next((copy.folder.parent / "cache").rglob("calls/*.json"))
+    calls.write_text(calls.read_text().replace('"Coordinator.receive"', '"Coordinator.recover"'))
+    copy.edit("two_phase.py", "if self.decision == UNDECIDED:", "if UNDECIDED == self.decision:")
+    done = copy.conform("--since", "HEAD", "--audit")
+    assert done.code == 21
+    assert "runs Coordinator.receive of two_phase.py" in done.text
+
+
+def test_an_unknown_revision_is_an_error(copy: Copy):
+    """Not a reason to run nothing."""
+    assert copy.conform("--since", "nowhere").code == 2
