@@ -98,6 +98,8 @@ class Workplace:
         self.place = place
         self.code = 0
         shutil.copytree(ROOT / "spec", place / "spec")
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "docs" / "two_phase", place / "docs" / "two_phase", ignore=ignored)
         for name in ("pyproject.toml", "Makefile"):
             shutil.copy(ROOT / name, place / name)
         binaries = Path(sys.executable).parent
