@@ -2,6 +2,7 @@
 
     replog sim --seed 7 --profile all       one run, its verdict and figures
     replog sim --seeds 0..999               many, one summary; stops at the first failure
+    replog sim --seeds 0..999 --record DIR  what happened, event by event, a file a seed
 
 The same seed, profile and protocol are the same run. Exit code 0 if every oracle held, 1 at the first that
 did not.
@@ -15,11 +16,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 
 from replog.core.protocol import preset_names
 from replog.sim.profiles import profile_names
+from replog.sim.record_run import record as recorded
 from replog.sim.run import Report, simulate
 
 SHOW_EVERY_S = 0.5
@@ -77,22 +80,39 @@ class Summary:
 @click.option("--seeds", callback=parse_seeds, metavar="A..B", help="Run all seeds from A to B.")
 @click.option("--profile", type=click.Choice(profile_names()), default="all", show_default=True)
 @click.option("--protocol", type=click.Choice(preset_names()), help="Rules; default: the profile's.")
+@click.option("--record", type=click.Path(file_okay=False), metavar="DIR",
+              help="Write what happens, a file a seed, under a profile of its own.")  # fmt: skip
 @click.pass_context
 def command(
-    context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None
-) -> None:
+    context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None,
+    record: str | None,
+) -> None:  # fmt: skip
     """Run a cluster of three brokers with producers, consumers and faults, every decision taken from a seed.
 
     Exit code 1 if a promise was broken; the last line repeats that run.
     """
     if (seed is None) == (seeds is None):
         raise click.UsageError("give either --seed N or --seeds A..B")
+    if record is not None:
+        record_all(range(seed, seed + 1) if seed is not None else seeds or range(0), Path(record))
+        return
     if seed is not None:
         report = simulate(seed, profile, protocol or "")
         click.echo(report.text())
         context.exit(int(report.is_failure))
     assert seeds is not None
     context.exit(run_all(seeds, profile, protocol or ""))
+
+
+def record_all(seeds: range, folder: Path) -> None:
+    """Write the recordings of seeds into a folder, and say how many events they have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    events = 0
+    for seed in seeds:
+        lines = recorded(seed)
+        events += len(lines) - 2
+        (folder / f"seed-{seed}.ndjson").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    click.echo(f"{len(seeds)} recordings with {events} events in {folder}")
 
 
 def run_all(seeds: range, profile: str, protocol: str) -> int:

@@ -48,6 +48,7 @@ class Producer:
     oracles: Oracles
     interval_ms: int = 200
     timeout_ms: int = 1_500
+    most_records: int = 3
     next_number: int = 0
     next_seq: int = 0
     epoch: int = 0
@@ -86,7 +87,7 @@ class Producer:
     def _make_batch(self) -> Batch:
         kind = b"i" if self.is_idempotent else b"p"
         body = kind + str(-self.address).encode() + b"-" + str(self.next_number).encode()
-        count = 1 + self.choose(3)
+        count = 1 + self.choose(self.most_records)
         if not self.is_idempotent:
             return Batch(0, -1, count, body=body)
         first = self.next_seq

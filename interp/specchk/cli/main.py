@@ -25,6 +25,7 @@ COMMANDS = MappingProxyType(
         "explore": ("specchk.cli.explore", "Walk through the states in a browser."),
         "simulate": ("specchk.cli.simulate", "Walk at random, with a seed."),
         "conform": ("specchk.cli.conform", "Hold an implementation to its spec."),
+        "validate": ("specchk.cli.validate", "Explain recordings of an implementation by its spec."),
         "mutate": ("specchk.cli.mutate", "See whether the gate kills mutants."),
         "show": ("specchk.cli.show", "Show how a model's states are packed."),
         "repl": ("specchk.cli.repl", "Evaluate expressions and take steps by hand."),

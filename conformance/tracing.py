@@ -1,0 +1,293 @@
+"""replog's recordings in the words of replication.spec: which action an event is, and what it shows.
+
+    fetch serve answer apply       a fetch on its way, counted, answered late, taken
+    produce shrink judge settle    records; an ISR proposal, the controller's verdict, its arrival
+    elect fence unfence register   the controller; a registration is the spec's `restart`
+    lead follow                    metadata is applied
+    checkpoint flush crash power-loss
+
+The only silent step is `lose_fetch`: nobody sees a message get lost.  What the recording's number of
+elections, crashes, ... needs of the model is counted beforehand (`constants`), so no bound of the model
+is in the way.
+
+Two checks are of the abstraction itself.  The spec knows a record by its leader epoch and offset, so
+two logs with the same epochs and ends must have the same checksum.  And a message, which the spec
+knows by its content, is sent, counted, answered and taken once each, in this order; its numbers rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from specchk.conform.recording import Event, Recording
+from specchk.conform.tracing import Call, Impossible, Seen, Tracing, Ways, event
+from specchk.ir.program import Program
+
+CONTROLLER = -1
+STAGES = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
+
+
+class ReplogTracing(Tracing):
+    """All events of replog's recorder."""
+
+    spec, model, reads = "../spec/recorded.spec", "waiting_fetches", "replog-recording/1"
+    silent: ClassVar[tuple[str, ...]] = ("lose_fetch",)
+
+    def __init__(self, program: Program, recording: Recording) -> None:
+        super().__init__(program, recording)
+        self.names = program.sorts[0].members
+        epochs = next(one.value for one in program.constants if one.name == "MaxEpoch")
+        self.epochs = range(int(str(epochs)) + 1)
+        self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
+        self._stages: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}
+        self._logs: dict[tuple[Any, ...], int] = {(0,): 0}
+
+    @classmethod
+    def constants(cls, recording: Recording) -> Mapping[str, str]:
+        """Room for the recording's elections, records and faults; rounded up, so that programs are shared."""
+        kinds = [one["event"] for one in recording.events]
+        shown = [one.get("after", {}) for one in recording.events]
+        faults = {
+            "MaxCrashes": kinds.count("crash") + kinds.count("power-loss") + 1,
+            "MaxPowerLosses": kinds.count("power-loss") + 1,
+            "MaxFences": kinds.count("fence") + 1,
+            "MaxShrinks": kinds.count("shrink") + 1,
+            "MaxOffset": max((_number(one, "leo") for one in shown), default=0) + kinds.count("produce"),
+            "MaxEpoch": max((_number(one, "epoch") for one in shown), default=0) + 1,
+            "MaxVersion": max((_number(one, "version") for one in shown), default=0) + 1,
+        }
+        header = recording.header
+        rules = {
+            "Broker": str(header["brokers"]),
+            "first_leader": f"b{int(header['first_leader']) + 1}",
+            "min_isr": str(header["min_isr"]),
+            "acks": str(header["acks"]),
+            "one_record": "true",
+        }
+        return {
+            **rules,
+            **{name: str(_room(value, 8 if name == "MaxEpoch" else 128)) for name, value in faults.items()},
+        }
+
+    def near(self, found: Event) -> Sequence[Call]:
+        """A lost message matters where the follower sends the next one."""
+        return (Call("lose_fetch", (self._me(found),)),) if found["event"] == "fetch" else ()
+
+    def after(self, found: Event) -> Iterable[Seen]:
+        """What brokers and the controller show of themselves."""
+        shown = found.get("after") or {}
+        if shown:
+            yield from self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
+        elif found["at"] != CONTROLLER:
+            yield Seen("status", f"status[{self._me(found)}]", "down")
+        if found["event"] in ("fetch", "serve"):
+            yield from self._fetch(found)
+        if found["event"] == "judge":
+            leader = self.name(found["leader"])
+            yield Seen("verdict", f"get(alter[{leader}]).state", found["verdict"])
+
+    def _fetch(self, found: Event) -> Iterable[Seen]:
+        """The request, or what it was answered with."""
+        serves = found["event"] == "serve"
+        asker = self.name(found["follower"]) if serves else self._me(found)
+        yield Seen("offset", f"get(fetch[{asker}]).offset", found["offset"])
+        if serves:
+            kind = f"get(fetch[{asker}]).body is Diverging"
+            yield Seen("reply", kind, {"waits": False, "records": False, "diverges": True}[found["reply"]])
+
+    def _me(self, found: Event) -> str:
+        return self.name(found["at"])
+
+    def name(self, number: Any) -> str:
+        """A broker's name in the spec."""
+        if not isinstance(number, int) or not 0 <= number < len(self.names):
+            raise Impossible(f"there is no broker {number!r}")
+        return self.names[number]
+
+    # -- fetches
+
+    @event("fetch")
+    def fetch(self, found: Event) -> Call:
+        """A request that the network has."""
+        self._stage(found)
+        return Call("send_fetch", (self._me(found),))
+
+    @event("serve")
+    def serve(self, found: Event) -> Call:
+        """The leader counts it."""
+        self._stage(found)
+        return Call("serve_fetch", (self._me(found), self.name(found["follower"])))
+
+    @event("answer")
+    def answer(self, found: Event) -> Ways:
+        """A fetch that has waited is answered; for nobody, if the follower never takes the answer."""
+        self._stage(found)
+        step = Call("complete_fetch", (self._me(found), self.name(found["follower"])))
+        return Ways(((step,),) if found["message"] in self.taken else ((),))
+
+    @event("apply")
+    def apply(self, found: Event) -> Call:
+        """The follower takes an answer."""
+        self._stage(found)
+        return Call("apply_response", (self._me(found),))
+
+    def _stage(self, found: Event) -> None:
+        """Messages go one way, once."""
+        message, stage = found["message"], STAGES[found["event"]]
+        if stage == 0:
+            asker, number = map(int, message.split("/"))
+            if number <= self._numbers.get(asker, 0):
+                raise Impossible(f"the message {message} is sent after {asker}/{self._numbers[asker]}")
+            self._numbers[asker] = number
+        before = self._stages.get(message, -1)
+        is_next = before in (1, 2) if stage == 3 else before == stage - 1
+        if not is_next:
+            done = "" if before < 0 else f" after its `{list(STAGES)[before]}`"
+            raise Impossible(
+                f"the message {message} has its `{found['event']}`{done or ' before it was sent'}"
+            )
+        self._stages[message] = stage
+
+    # -- leaders
+
+    @event("produce")
+    def produce(self, found: Event) -> tuple[Call, ...]:
+        """Records are appended."""
+        return (Call("produce", (self._me(found),)),) * int(found["count"])
+
+    @event("shrink")
+    def shrink(self, found: Event) -> Call:
+        """Laggards are to leave the ISR."""
+        gone = [self.name(one) for one in found["gone"]]
+        if len(gone) == 1:
+            return Call("shrink_isr", (self._me(found), gone[0]))
+        return Call("shrink_isr_by", (self._me(found), frozenset(gone)))
+
+    @event("settle")
+    def settle(self, found: Event) -> Call:
+        """The controller's verdict arrives."""
+        return Call("apply_alter_reply", (self._me(found),))
+
+    # -- the controller
+
+    @event("judge")
+    def judge(self, found: Event) -> Call:
+        """A proposal is granted, or refused for who is in it."""
+        return Call("alter_partition", (self.name(found["leader"]),))
+
+    @event("elect")
+    def elect(self, found: Event) -> Call:
+        """An operator wants another leader."""
+        return Call("elect", (self.name(found["broker"]),))
+
+    @event("fence")
+    def fence(self, found: Event) -> Call:
+        """A session is over."""
+        return Call("fence_broker", (self.name(found["broker"]),))
+
+    @event("unfence")
+    def unfence(self, found: Event) -> Call:
+        """A broker has caught up with the metadata."""
+        return Call("unfence_broker", (self.name(found["broker"]),))
+
+    @event("register")
+    def register(self, found: Event) -> Call:
+        """A new incarnation is admitted."""
+        return Call("restart", (self.name(found["broker"]),))
+
+    # -- metadata, storage and faults
+
+    @event("lead")
+    def lead(self, found: Event) -> Call:
+        """Metadata in which this broker leads."""
+        return Call("become_leader", (self._me(found), found["epoch"]))
+
+    @event("follow")
+    def follow(self, found: Event) -> Call:
+        """Metadata in which another broker leads, or none."""
+        return Call("become_follower", (self._me(found), found["epoch"]))
+
+    @event("checkpoint")
+    def checkpoint(self, found: Event) -> Call:
+        """HW is written."""
+        return Call("checkpoint_hw", (self._me(found),))
+
+    @event("flush")
+    def flush(self, found: Event) -> Call:
+        """The page cache is written."""
+        return Call("flush", (self._me(found),))
+
+    @event("crash")
+    def crash(self, found: Event) -> Call:
+        """A process dies."""
+        return Call("crash", (self._me(found),))
+
+    @event("power-loss")
+    def power_loss(self, found: Event) -> Call:
+        """A machine loses power, and what was not flushed."""
+        return Call("power_loss", (self._me(found),))
+
+    # -- what is seen
+
+    def _controller(self, shown: Mapping[str, Any]) -> Iterable[Seen]:
+        leader = shown["leader"]
+        yield Seen("controller.epoch", "current", shown["epoch"])
+        yield Seen("controller.leader", "meta[current].leader", None if leader is None else self.name(leader))
+        yield Seen("controller.isr", "meta[current].isr", self._set(shown["isr"]))
+        yield Seen("controller.version", "meta[current].version", shown["version"] - 1)
+        yield Seen("controller.fenced", "fenced", self._set(shown["fenced"]))
+
+    def _set(self, numbers: Iterable[Any]) -> frozenset[str]:
+        return frozenset(self.name(one) for one in numbers)
+
+    def _broker(self, found: Event, shown: Mapping[str, Any]) -> Iterable[Seen]:
+        me, role = self._me(found), shown["role"]
+        yield Seen("status", f"status[{me}]", "starting" if role == "none" else "running")
+        yield Seen("leo", f"leo(log[{me}])", shown["leo"])
+        yield Seen("hw", f"hw[{me}]", shown["hw"])
+        yield Seen("epochs", f"log[{me}]", self._log(shown))
+        yield Seen("flushed", f"flushed[{me}]", shown["flushed"])
+        if shown["checkpoint"] is not None:
+            yield Seen("checkpoint", f"checkpoint[{me}]", shown["checkpoint"])
+        if role != "none":
+            yield Seen("epoch", f"epoch[{me}]", shown["epoch"])
+            yield Seen("role", f"is_leader({me})", role == "leader")
+        if role == "leader":
+            yield from self._leader(me, shown)
+
+    def _leader(self, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
+        proposed = shown["proposed"]
+        yield Seen("isr", f"isr[{me}]", self._set(shown["isr"]))
+        yield Seen("version", f"version[{me}]", shown["version"] - 1)
+        yield Seen("pending", f"pending({me})", proposed is not None)
+        if proposed is not None:
+            yield Seen("proposed", f"get(alter[{me}]).isr", self._set(proposed))
+        for other, leo in shown["remote"].items():
+            yield Seen("remote", f"remote[{me}][{self.name(int(other))}]", None if leo < 0 else leo)
+
+    def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
+        """The log in the spec's words; what has the same words must have the same content."""
+        entries, leo = shown["epochs"], shown["leo"]
+        ends, at = [], 0
+        for epoch in self.epochs:
+            while at < len(entries) and entries[at][0] <= epoch:
+                at += 1
+            ends.append(entries[at][1] if at < len(entries) else leo)
+        key = tuple(ends) if leo else (0,)
+        if self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
+            raise Impossible(
+                f"a log with the ends {ends} had the checksum {self._logs[key]}, and has {shown['crc']}"
+            )
+        return {"ends": dict(zip(self.epochs, ends, strict=True)), "cached": {epoch for epoch, _ in entries}}
+
+
+def _room(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _number(shown: Mapping[str, Any], name: str) -> int:
+    found = shown.get(name)
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,120 @@
+"""A blocked recording in words: what was explained last, the event, the spec's states, every near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from specchk.conform.nearmiss import NearMiss, instead, near_misses
+from specchk.conform.recording import Event, Recording
+from specchk.conform.tracing import Meaning
+from specchk.conform.validate import Blocked, Validator
+from specchk.core.values import State, show
+from specchk.ir.types import Map
+
+LAST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a recording is no behaviour of the spec, as plain values."""
+
+    number: int
+    event: Mapping[str, Any]
+    calls: tuple[str, ...]
+    before: tuple[Mapping[str, Any], ...]
+    candidates: int
+    state: tuple[tuple[str, str], ...]
+    misses: tuple[Mapping[str, Any], ...]
+    instead: tuple[str, ...]
+    reason: str
+
+
+def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
+    """The explanation of a blocked recording."""
+    first = max(0, blocked.number - 1 - LAST)
+    misses = near_misses(validator, blocked)
+    shown = blocked.candidates[misses[0].candidate] if misses else blocked.candidates[0]
+    return Explanation(
+        blocked.number, blocked.event, _calls(blocked.meaning),
+        tuple(recording.events[first : blocked.number - 1]), len(blocked.candidates),
+        tuple(_lines(validator, shown)), tuple(map(_miss, misses)), instead(validator, blocked),
+        blocked.reason,
+    )  # fmt: skip
+
+
+def _calls(meaning: Meaning | None) -> tuple[str, ...]:
+    if meaning is None:
+        return ()
+    return tuple(" then ".join(map(str, way)) or "no step" for way in meaning.ways)
+
+
+def _lines(validator: Validator, state: State) -> Iterator[tuple[str, str]]:
+    """Every variable; one that is a map has a line for each key."""
+    for variable, value in zip(validator.program.variables, state, strict=True):
+        if isinstance(variable.type, Map) and isinstance(value, tuple):
+            keys = validator.keys(variable.type)
+            for key, item in zip(keys, value, strict=True):
+                yield f"{variable.name}[{key}]", show(item, variable.type.value)
+        else:
+            yield variable.name, show(value, variable.type)
+
+
+def _miss(miss: NearMiss) -> dict[str, Any]:
+    guards = [{"text": one.text, "where": one.span.where, "values": dict((*one.bindings, *one.values))}
+              for one in miss.guards]  # fmt: skip
+    return {"step": miss.call, "guards": guards, "fields": [asdict(one) for one in miss.differs]}
+
+
+def render(name: str, events: int, found: Explanation) -> str:
+    """The explanation as text."""
+    lines = [f"{name}: no behaviour of the spec explains event {found.number} of {events}", ""]
+    lines += ["the events before it, which are explained:"]
+    first = found.number - len(found.before)
+    lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(found.before)]
+    lines += ["", "the event that is not:", f"{found.number:6}  {_event(found.event)}"]
+    lines += [f"        it is {' or '.join(found.calls)}" if found.calls else "", ""]
+    if found.reason:
+        lines += [f"why: {found.reason}", ""]
+    if found.misses:
+        many = "the only state" if found.candidates == 1 else f"any of the {found.candidates} states"
+        lines += [f"why the spec does not allow it, from {many} in which it can be:"]
+        for miss in found.misses:
+            lines += _miss_lines(miss)
+        lines += [""]
+    if found.instead:
+        lines += ["all would be as the event shows after: " + ", ".join(found.instead), ""]
+    lines += ["a state of the spec before the event:"]
+    lines += [f"  {name} = {value}" for name, value in found.state]
+    return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
+
+
+def _miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
+    if miss["guards"]:
+        lines = [f"  {miss['step']} is not enabled:"]
+        for guard in miss["guards"]:
+            values = ", ".join(f"{name} = {value}" for name, value in guard["values"].items())
+            lines.append(f"    {guard['text']} is false" + (f"  ({values})" if values else ""))
+            lines.append(f"      at {guard['where']}")
+        return lines
+    lines = [f"  {miss['step']} is enabled, but then"]
+    for one in miss["fields"]:
+        lines.append(
+            f"    {one['expression']} is {one['spec']}; the recording has {one['field']} {one['recorded']}"
+        )
+    return lines
+
+
+def _event(event: Event) -> str:
+    """An event on one line: who, what, its arguments, and what it shows."""
+    shown = event.get("after") or {}
+    facts = [f"{k}={_short(v)}" for k, v in event.items() if k not in ("at", "seq", "event", "after")]
+    after = [f"{k}={_short(v)}" for k, v in shown.items()]
+    return f"{event.get('at')}: {event.get('event')} {' '.join(facts)}".rstrip() + (
+        f"  ->  {' '.join(after)}" if after else ""
+    )
+
+
+def _short(value: Any) -> str:
+    return str(value).replace(" ", "")

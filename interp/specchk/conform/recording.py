@@ -1,0 +1,92 @@
+"""Recordings: what a running implementation wrote down, a line for each event, read whole and distrusted.
+
+    {"format": "replog-recording/1", "seed": 7, "brokers": 3, ...}       header: free but for `format`
+    {"at": 1, "seq": 1, "event": "fetch", "to": 0, "after": {"hw": 3}}   events
+    {"end": true, "events": 412}                                         trailer
+
+`at` says who wrote an event and `seq` counts its events from 1, so that a lost line is noticed wherever
+it stood; the trailer notices a lost end.  `event` is the event's name; everything else is between the
+recorder and the tracing that reads it.
+
+Not here: what events mean (`tracing`), and whether a spec explains them (`validate`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Event = Mapping[str, Any]
+
+
+class BadRecording(Exception):
+    """A file that is no whole recording; the text names the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A header and its events, in the order written; `name` is for reports."""
+
+    name: str
+    header: Event
+    events: tuple[Event, ...]
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a file; raises `BadRecording`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRecording(f"{path.name}: {error}") from None
+    return parse(path.name, text.splitlines())
+
+
+def parse(name: str, lines: Sequence[str]) -> Recording:
+    """A recording from its lines; raises `BadRecording`."""
+    found = [_object(name, number, line) for number, line in enumerate(lines, 1)]
+    if not found or not isinstance(found[0].get("format"), str):
+        raise BadRecording(f"{name}:1: the first line is no header; it has to have a `format`")
+    last = found[-1]
+    if last.get("end") is not True:
+        raise BadRecording(f"{name}:{len(found)}: the recording ends without its trailer, so it was cut off")
+    events = tuple(found[1:-1])
+    if last.get("events") != len(events):
+        written = last.get("events")
+        raise BadRecording(f"{name}:{len(found)}: {written} events were written, {len(events)} are here")
+    _count(name, events)
+    return Recording(name, found[0], events)
+
+
+def _object(name: str, number: int, line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadRecording(f"{name}:{number}: this line is no JSON object")
+    return found
+
+
+def _count(name: str, events: Iterable[Event]) -> None:
+    """Check that each writer's events are numbered from 1 without a gap."""
+    counts: dict[Any, int] = {}
+    for number, event in enumerate(events, 2):
+        at, seq = event.get("at"), event.get("seq")
+        if not isinstance(event.get("event"), str) or not isinstance(at, int | str):
+            raise BadRecording(f"{name}:{number}: an event needs `at`, `seq` and `event`")
+        counts[at] = counts.get(at, 0) + 1
+        if seq != counts[at]:
+            raise BadRecording(f"{name}:{number}: event {seq} of {at} comes where {counts[at]} is due")
+
+
+def renumbered(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The same events, each writer's numbered from 1: as if it had been recorded so."""
+    counts: dict[Any, int] = {}
+    found = []
+    for event in events:
+        counts[event["at"]] = counts.get(event["at"], 0) + 1
+        found.append({**event, "seq": counts[event["at"]]})
+    return tuple(found)
