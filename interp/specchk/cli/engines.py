@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
+from specchk.cli.common import rejections
 from specchk.cli.output import echo, is_terminal
 from specchk.core.budget import Progress
 from specchk.core.search import Options, search
@@ -137,7 +138,8 @@ def _symbolic(
     taken = symbolic.Options(
         budget=options.budget, keep_going=options.keep_going, strict=options.strict, workers=engine.workers
     )
-    outcome: Outcome = symbolic.search(program, taken, progress)
+    with rejections():
+        outcome: Outcome = symbolic.search(program, taken, progress)
     return outcome
 
 

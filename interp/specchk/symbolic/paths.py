@@ -16,6 +16,7 @@ Not here: states and which of them are covered (`zones`), searching (`search`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from typing import Any, TypeVar
 
 FREE = 1 << 60  # the bound of a difference without one
@@ -154,20 +155,16 @@ class Term:
     def __add__(self, other: Any) -> Term:
         if isinstance(other, Term):
             raise NotSymbolic("the sum of two open numbers is no difference")
-        return Term(self.path, self.symbol, self.plus + other)
+        return Term(self.path, self.symbol, self.plus + index(other))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         if not isinstance(other, Term):
-            return Term(self.path, self.symbol, self.plus - other)
+            return Term(self.path, self.symbol, self.plus - index(other))
         if self.symbol == other.symbol:
             return self.plus - other.plus
-        rows = self.path.rows
-        above, below = rows[self.symbol][other.symbol], rows[other.symbol][self.symbol]
-        if above == -below:
-            return above + self.plus - other.plus
-        raise NotSymbolic("the difference of two open numbers is used as a number")
+        return Difference(self.path, self.symbol, other.symbol, self.plus - other.plus)
 
     def _no_number(self, *_: object) -> Any:
         raise NotSymbolic("an open number is used in a way that comparing and advancing it do not cover")
@@ -178,12 +175,12 @@ class Term:
     def __lt__(self, other: Any) -> bool:
         if isinstance(other, Term):
             return self.path.at_most(self.symbol, other.symbol, other.plus - self.plus - 1)
-        return self.path.at_most(self.symbol, 0, other - self.plus - 1)
+        return self.path.at_most(self.symbol, 0, index(other) - self.plus - 1)
 
     def __le__(self, other: Any) -> bool:
         if isinstance(other, Term):
             return self.path.at_most(self.symbol, other.symbol, other.plus - self.plus)
-        return self.path.at_most(self.symbol, 0, other - self.plus)
+        return self.path.at_most(self.symbol, 0, index(other) - self.plus)
 
     def __gt__(self, other: Any) -> bool:
         return not self <= other
@@ -194,6 +191,53 @@ class Term:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Term):
             return self.path.equal(self.symbol, other.symbol, other.plus - self.plus)
-        if isinstance(other, int):
-            return self.path.equal(self.symbol, 0, other - self.plus)
-        return NotImplemented
+        return self.path.equal(self.symbol, 0, index(other) - self.plus)  # type: ignore[arg-type]
+
+
+class Difference:
+    """The number `x_i - x_j + plus`: it can be compared with known numbers."""
+
+    __slots__ = ("i", "j", "path", "plus")
+
+    def __init__(self, path: Path, i: int, j: int, plus: int) -> None:
+        self.path = path
+        self.i = i
+        self.j = j
+        self.plus = plus
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __add__(self, other: Any) -> Difference:
+        return Difference(self.path, self.i, self.j, self.plus + index(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Difference:
+        return Difference(self.path, self.i, self.j, self.plus - index(other))
+
+    def __rsub__(self, other: Any) -> Difference:
+        return Difference(self.path, self.j, self.i, index(other) - self.plus)
+
+    def __neg__(self) -> Difference:
+        return Difference(self.path, self.j, self.i, -self.plus)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.path.at_most(self.i, self.j, index(other) - self.plus - 1)
+
+    def __le__(self, other: Any) -> bool:
+        return self.path.at_most(self.i, self.j, index(other) - self.plus)
+
+    def __gt__(self, other: Any) -> bool:
+        return not self <= other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    def __eq__(self, other: object) -> bool:
+        return self.path.equal(self.i, self.j, index(other) - self.plus)  # type: ignore[arg-type]
+
+    def _no_number(self, *_: object) -> Any:
+        raise NotSymbolic("the difference of two offsets is compared with an offset, stored or multiplied")
+
+    __mul__ = __rmul__ = __floordiv__ = __mod__ = __index__ = __bool__ = __rshift__ = _no_number

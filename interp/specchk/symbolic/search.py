@@ -28,6 +28,7 @@ from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics,
 from specchk.ir.program import Program
 from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
+from specchk.symbolic.legality import check
 from specchk.symbolic.paths import NotSymbolic
 from specchk.symbolic.words import condition
 from specchk.symbolic.workers import Workers
@@ -70,7 +71,12 @@ class _Spurious(Exception):
 
 
 def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
-    """Explore a program for all values of its offsets, and answer for all of its properties."""
+    """Explore a program for all values of its offsets, and answer for all of its properties.
+
+    `SpecError` where the program does with offsets what only an engine that enumerates can do.
+    """
+    if not options.horizons:
+        check(program)
     return Search(program, options, on_progress).run()
 
 

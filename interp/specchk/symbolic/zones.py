@@ -23,7 +23,7 @@ from specchk.core.values import State
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality
 from specchk.symbolic.encode_states import has_horizon
-from specchk.symbolic.paths import FREE, Matrix, NotSymbolic, Path, Rows, Term
+from specchk.symbolic.paths import FREE, Difference, Matrix, NotSymbolic, Path, Rows, Term
 
 Shape = tuple[Any, ...]
 OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small
@@ -210,6 +210,8 @@ def _constraints(zone: Zone) -> Constraints:
 
 
 def _offset(value: Any, found: list[Any]) -> int:
+    if isinstance(value, Difference):
+        raise NotSymbolic("the difference of two offsets is stored")
     found.append(value)
     return OPEN
 
@@ -219,7 +221,7 @@ def _known(value: Any, _: list[Any]) -> Any:
 
 
 def _number(value: Any, _: list[Any]) -> Any:
-    if isinstance(value, Term):
+    if isinstance(value, Term | Difference):
         raise NotSymbolic("an open number is stored where the type has two ends")
     return value
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from specchk.lang.codes import files, levels, models, names, syntax, types
+from specchk.lang.codes import engines, files, levels, models, names, syntax, types
 from specchk.lang.codes.page import Page
 
+_PAGES = (files, syntax, names, types, levels, models, engines)
 CODES: MappingProxyType[str, Page] = MappingProxyType(
-    {**files.PAGES, **syntax.PAGES, **names.PAGES, **types.PAGES, **levels.PAGES, **models.PAGES}
+    {code: page for module in _PAGES for code, page in module.PAGES.items()}
 )
 
 

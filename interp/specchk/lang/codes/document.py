@@ -26,6 +26,7 @@ FAMILIES = {
     "S4": "Levels and assignments",
     "S5": "Models and constants",
     "S6": "Not checked yet",
+    "S7": "Offsets without an end",
 }
 
 

@@ -13,9 +13,10 @@ class Page:
     """The page of one code: what is wrong, why the rule exists, what to do, and an example.
 
     `example` is a spec file (bytes that are not UTF-8 stand as surrogates) that yields this code
-    and no other: when it is checked, or, with `needs_model`, when a model's constants are put in.
-    It is None for the one code that needs no file.  `others` are the files beside it.  `shown`
-    replaces an example that is not fit to print.
+    and no other: when it is checked, or, with `needs_model`, when a model's constants are put in,
+    or, with `needs_engine`, when the symbolic engine runs it.  It is None for the one code that
+    needs no file.  `others` are the files beside it.  `shown` replaces an example that is not fit
+    to print.
     """
 
     code: str
@@ -26,6 +27,7 @@ class Page:
     others: tuple[tuple[str, str], ...] = ()
     shown: str = ""
     needs_model: bool = False
+    needs_engine: bool = False
 
     def render(self) -> str:
         """The page as text for a terminal, 80 columns wide."""

@@ -1,0 +1,109 @@
+"""What a spec must not do with offsets if they are to have no end.
+
+Offsets without an end can be compared, copied and advanced; they cannot be an index or a map's key, be
+listed one by one, or be multiplied.  `check` finds all such uses of a program by the types of its
+expressions, before anything is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specchk.ir.footprint import assignments
+from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, MapOf, Op, Quantifier
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
+from specchk.ir.walk import expressions
+from specchk.lang.diagnostics import Diagnostic, SpecError
+
+INDEXING = {Op.MAP_GET: 1, Op.MAP_SET: 1, Op.SEQ_GET: 1, Op.SEQ_SET: 1, Op.PREFIX: 1, Op.SUFFIX: 1}
+ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})
+HINT = "give it a type with two ends, or use an engine that enumerates: --engine native"
+
+
+def check(program: Program) -> None:
+    """Raise `SpecError` with everything that offsets without an end do not allow."""
+    found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
+    if found:
+        raise SpecError(found)
+
+
+def _uses(program: Program) -> Iterator[Diagnostic]:
+    for expr in expressions(program):
+        reason = _wrong(expr)
+        if reason:
+            yield Diagnostic("S701", reason, expr.span, HINT)
+    for action in program.actions:
+        for stmt in assignments(action.body):
+            for step in stmt.path:
+                if step.key is not None and _is_offset(step.key.type):
+                    yield Diagnostic("S701", "an offset is the index of what is assigned", stmt.span, HINT)
+
+
+def _wrong(expr: Expr) -> str:
+    match expr:
+        case Apply(op=op, args=args) if op in INDEXING and _is_offset(args[INDEXING[op]].type):
+            return "an offset is used as an index"
+        case Apply(op=op, args=args) if op in ARITHMETIC and any(_is_offset(arg.type) for arg in args):
+            return "an offset is used in arithmetic other than + and -"
+        case Apply(op=Op.ADD, args=(a, b)) if _is_offset(a.type) and _is_offset(b.type):
+            return "two offsets are added"
+        case Apply(op=Op.SUBSETS, args=(items,)) if _has_offset(items.type):
+            return "the subsets of a set of offsets are listed"
+        case MapOf(type=Map(key=key)) if _has_offset(key):
+            return "a map has offsets as its keys"
+        case Quantifier() | Choose() if _lists(expr.domain):
+            return "offsets are listed one by one"
+        case Collect() if any(_lists(domain) for _, domain in expr.binders):
+            return "offsets are listed one by one"
+    return ""
+
+
+def _lists(domain: Expr) -> bool:
+    """Whether a domain lists all offsets, or a range of them."""
+    kind = domain.type
+    if not (isinstance(kind, Set) and _has_offset(kind.item)):
+        return False
+    return isinstance(domain, Const) or (isinstance(domain, Apply) and domain.op is Op.RANGE)
+
+
+def _variables(program: Program) -> Iterator[Diagnostic]:
+    for variable, start in zip(program.variables, program.starts, strict=True):
+        if _keyed(variable.type):
+            reason = f"`{variable.name}` is a map with offsets as its keys"
+            yield Diagnostic("S701", reason, variable.span, HINT)
+        if _has_offset(variable.type) and start.value is None:
+            reason = f"`{variable.name}` has offsets and no initial value, so all of them would be listed"
+            yield Diagnostic("S701", reason, variable.span, HINT)
+
+
+def _is_offset(kind: Type) -> bool:
+    return isinstance(kind, Int) and kind.horizon
+
+
+def _has_offset(kind: Type) -> bool:
+    match kind:
+        case Int():
+            return kind.horizon
+        case Option() | Set() | Seq() | Bag():
+            return _has_offset(kind.item)
+        case Map():
+            return _has_offset(kind.key) or _has_offset(kind.value)
+        case Record():
+            return any(_has_offset(part) for _, part in kind.fields)
+        case Union():
+            return any(_has_offset(record) for _, record in kind.variants)
+    return False
+
+
+def _keyed(kind: Type) -> bool:
+    match kind:
+        case Option() | Set() | Seq() | Bag():
+            return _keyed(kind.item)
+        case Map():
+            return _has_offset(kind.key) or _keyed(kind.value)
+        case Record():
+            return any(_keyed(part) for _, part in kind.fields)
+        case Union():
+            return any(_keyed(record) for _, record in kind.variants)
+    return False
