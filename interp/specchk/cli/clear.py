@@ -10,9 +10,9 @@ import click
 
 from specchk.core.instantiate import Instance
 from specchk.core.optimal import MAX_STATES, optimal
-from specchk.core.verdict import Outcome, Violated, Violation
+from specchk.core.verdict import Outcome, Trace, Violated, Violation
 from specchk.core.view import Viewer
-from specchk.core.walk import Walker
+from specchk.core.walk import Walker, asking
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +36,15 @@ def clarity_options(function: F) -> F:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def clearest(instance: Instance, witness: str, found: Trace, max_states: int) -> Trace:
+    """The shortest trace to a witness with the fewest switches between lanes, instead of the first found."""
+    program = asking(instance.program, witness)
+    if program is None:
+        return found
+    never = Violation("invariant", witness, found)
+    return optimal(program, never, Viewer(instance).sort, 1, max_states).traces[0]
 
 
 def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.clear import Clarity, clearer
+from specchk.cli.clear import Clarity, clearer, clearest
 from specchk.cli.common import budget, budget_options, load_instance, model_options, parse_overrides
 from specchk.cli.engines import chosen_engine, engine_options, explore
 from specchk.cli.exits import Exit
@@ -74,7 +74,7 @@ def command(
         outcome = explore(instance.program, options, engine=engines, quiet=False)
         if witness is None:
             outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
-        trace, violation = _chosen(outcome, witness)
+        trace, violation = _chosen(instance, outcome, witness)
         title = f"witness {witness}" if witness is not None else ""
     if kind == "trace":
         write_dot(trace_dot(instance.program, trace), output)
@@ -99,13 +99,15 @@ def _graph(instance: Instance, limit: int) -> StateGraph:
         ) from None
 
 
-def _chosen(outcome: Outcome, witness: str | None) -> tuple[Trace, Violation | None]:
+def _chosen(
+    instance: Instance, outcome: Outcome, witness: str | None
+) -> tuple[Trace, Violation | None]:  # fmt: skip
     if witness is not None:
         reached = dict(outcome.witnesses)
         if witness not in reached:
             known = ", ".join(reached) or "none"
             raise click.ClickException(f"no witness {witness!r} was reached; reached: {known}")
-        return reached[witness], None
+        return clearest(instance, witness, reached[witness], MAX_COMPARED), None
     violation = counterexample(outcome)
     if violation is not None and violation.trace is not None:
         return violation.trace, violation

@@ -88,7 +88,7 @@ class Walker:
 
     def find(self, name: str, seconds: float) -> Trace | None:
         """A shortest trace to a witness, or to a violation of a property, found within a time."""
-        program = _asking(self.program, name)
+        program = asking(self.program, name)
         if program is None:
             return None
         outcome = search(program, Options(Budget(max_seconds=seconds), symmetry=False))
@@ -148,7 +148,7 @@ def _anywhere(program: Program) -> Property:
     return Property("deadlock ok", "deadlock ok", Const(Bool(), span, True), 0, span)
 
 
-def _asking(program: Program, name: str) -> Program | None:
+def asking(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or that the witness `name` is never reached."""
     bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program))
     for prop in program.invariants:
