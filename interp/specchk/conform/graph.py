@@ -84,6 +84,7 @@ class ClassGraph:
     refusals: Kinds = field(default_factory=Kinds)
     out: list[dict[Edge, tuple[int, ...]]] = field(default_factory=list)
     """Of each state the edges, each with its classes; kept where they are asked for, else empty."""
+    expanded: set[int] = field(default_factory=set)
     edges: int = 0
     complete: bool = True
     _looked: dict[int, Around] = field(default_factory=dict)  # what was asked for again
@@ -106,6 +107,9 @@ class ClassGraph:
         return self._around(state)[1]
 
     def _around(self, state: int) -> Around:
+        """What is around a state; nothing where a limit or a constraint has ended the search."""
+        if state not in self.expanded:
+            return {}, {}
         if state not in self._looked:
             self._looked[state] = self._look(state)
         return self._looked[state]
@@ -121,6 +125,7 @@ class ClassGraph:
     def expand(self, source: int, *, keep: bool) -> Iterator[int]:
         """Look at a state; the numbers of those that are reached from it first."""
         known = len(self.states)
+        self.expanded.add(source)
         edges, _ = self._look(source)
         self.edges += len(edges)
         if keep:

@@ -142,7 +142,8 @@ class Runner(Generic[S]):
         self.replayer.check_kept(place)
         self.replayer.check_reopened(place)
         wanted = self._wanted.get((case.start, case.steps[:number]), {})
-        if self.probing == "all" or (self.probing == "classes" and wanted):
+        is_wanted = self.probing == "all" or (self.probing == "classes" and bool(wanted))
+        if is_wanted and self.replayer.inside(place.state):
             self._probe(place, wanted)
         self.done.states.add(place.state)
         self._places.append(place)

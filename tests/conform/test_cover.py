@@ -1,0 +1,191 @@
+"""Covers have every class, or every edge, of a state graph, by paths that the spec allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bank import bank
+
+from agreement.both import of_seed
+from laws.sources import ROOT
+from specchk.conform.cases import Case, Suite, as_json, from_json
+from specchk.conform.classes import Classifier
+from specchk.conform.cover import NoSuchSuite, build_suite
+from specchk.conform.tiers import sample
+from specchk.core.graph import state_graph
+from specchk.core.initial import initial_states
+from specchk.core.instantiate import instantiate
+from specchk.core.step import Faulty
+from specchk.core.tracing import Tracer
+from specchk.core.values import State
+from specchk.core.verdict import Step
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+
+SMALL = (("MaxOffset", "1"), ("MaxCrashes", "0"))
+
+
+def replication() -> Program:
+    checked = check(str(ROOT / "spec" / "replication.spec"))
+    return instantiate(checked, "two_brokers", dict(SMALL)).program
+
+
+def along(program: Program, tracer: Tracer, case: Case) -> Iterator[tuple[State, Step, State]]:
+    """The steps of a case as the spec takes them; an assertion fails where it does not."""
+    state = initial_states(program)[case.start]
+    for step in case.steps:
+        found = {}
+        for looked in tracer.look(state):
+            label = Step.of(program, looked.index, looked.args, state)
+            found[label.action, label.args] = sorted({reached.after for reached in looked.reached})
+        after = found[step.action, step.args][step.choice]
+        yield state, Step(step.action, step.args, after), after
+        state = after
+
+
+def everything(program: Program) -> tuple[set[str], set[str], int]:
+    """The ids of all classes of steps and of refusals, and the number of states, found the slow way."""
+    tracer = Tracer(program)
+    classifier = Classifier(tracer)
+    steps, refusals = set(), set()
+    states = list(initial_states(program))
+    known = set(states)
+    for state in states:
+        for looked in tracer.look(state):
+            for way in looked.reached:
+                steps.add(classifier.described(classifier.edge(state, looked, way.after, way.marks)).id)
+                if way.after not in known:
+                    known.add(way.after)
+                    states.append(way.after)
+            if not looked.reached and not looked.beyond:
+                refusals.add(classifier.described_refusal((looked.index, looked.dead_ends)).id)
+    return steps, refusals, len(states)
+
+
+def taken(suite: Suite) -> set[str]:
+    return {suite.classes[number].id for case in suite.cases for of in case.classes for number in of}
+
+
+@pytest.mark.parametrize("program", [bank().program, replication()], ids=["bank", "replication"])
+@pytest.mark.parametrize("kind", ["classes", "edges"])
+def test_every_class_is_on_some_path(program, kind):
+    """The classes of the cases are those of all edges of the graph, and each refusal has a probe."""
+    suite = build_suite(program, kind)
+    steps, refusals, states = everything(program)
+    assert suite.complete
+    assert suite.states == states
+    assert taken(suite) == {one.id for one in suite.classes} == steps
+    assert {suite.probe_classes[probe.of].id for probe in suite.probes} == refusals
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        (bank().program, "classes"), (bank().program, "edges"), (replication(), "classes"),
+        pytest.param(replication(), "edges", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_every_case_is_a_path_of_the_spec(program, kind):
+    """From an initial state, each step enabled; and each probe is of something disabled."""
+    suite, tracer = build_suite(program, kind), Tracer(program)
+    reached = {}
+    for number, case in enumerate(suite.cases):
+        states = [
+            initial_states(program)[case.start],
+            *(after for _, _, after in along(program, tracer, case)),
+        ]
+        reached[number] = states
+        assert len(states) == len(case.steps) + 1
+    for probe in suite.probes:
+        state = reached[probe.case][probe.step]
+        found = {
+            (label.action, label.args)
+            for looked in tracer.look(state)
+            if looked.reached
+            for label in [Step.of(program, looked.index, looked.args, state)]
+        }
+        assert (probe.action, probe.args) not in found
+
+
+def test_an_edge_cover_has_every_edge():
+    """Each edge of the state graph is a step of some case."""
+    program, suite = bank().program, build_suite(bank().program, "edges")
+    graph = state_graph(program, 1000)
+    number = {state: at for at, state in enumerate(graph.states)}
+    tracer = Tracer(program)
+    found = {
+        (number[before], str(step), number[after])
+        for case in suite.cases
+        for before, step, after in along(program, tracer, case)
+    }
+    assert found == {(edge.source, edge.label, edge.target) for edge in graph.edges}
+    assert suite.edges == len(graph.edges)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_covers_of_random_specs_have_every_class(seed: int, tmp_path: Path):
+    """Whatever the spec: all classes of all edges, on paths that it allows."""
+    program = of_seed(seed, tmp_path)
+    if program is None:
+        return
+    try:
+        suite = build_suite(program, "classes", max_states=60)
+    except Faulty:
+        return
+    assert taken(suite) == {one.id for one in suite.classes}
+    tracer = Tracer(program)
+    for case in suite.cases:
+        assert len(list(along(program, tracer, case))) == len(case.steps)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [bank().program, pytest.param(replication(), marks=pytest.mark.slow)],
+    ids=["bank", "replication"],
+)
+def test_a_suite_is_a_function_of_the_spec(program):
+    """The same ids at every computation; a bound has ids of its own; and JSON keeps all of it."""
+    first, again = (build_suite(program, "classes", SMALL) for _ in range(2))
+    assert first == again == from_json(as_json(first))
+    assert len({case.id for case in first.cases}) == len(first.cases)
+    assert len({one.id for one in first.classes}) == len(first.classes)
+    other = build_suite(program, "classes", SMALL[:1])
+    assert not {case.id for case in first.cases} & {case.id for case in other.cases}
+
+
+def test_ids_are_the_same_on_every_machine():
+    """Written down: an id depends on nothing but the model, its bounds and the path."""
+    suite = build_suite(bank().program, "classes", (("Most", "2"),))
+    shortest = min(suite.cases, key=lambda case: (len(case.steps), case.id))
+    assert (shortest.id, str(shortest)) == ("2184704b3a", "sleep()")
+
+
+@pytest.mark.parametrize("kind", ["classes", "edges"])
+@pytest.mark.parametrize("limit", [1, 7, 30])
+def test_a_budget_is_told(kind, limit):
+    """A suite of a part of the graph is not complete, and has what was seen of it."""
+    suite = build_suite(replication(), kind, max_states=limit)
+    assert not suite.complete
+    assert taken(suite) == {one.id for one in suite.classes}
+    assert {probe.of for probe in suite.probes} == set(range(len(suite.probe_classes)))
+
+
+def test_there_are_two_kinds_of_suites_made_of_cases():
+    with pytest.raises(NoSuchSuite):
+        build_suite(bank().program, "product")
+
+
+@pytest.mark.slow
+def test_a_sample_prefers_cases_with_many_classes():
+    """Within its steps a sample has at least as many classes as as many cases from the front."""
+    suite = build_suite(replication(), "classes")
+    few = sample(suite, 40)
+    assert 0 < len(few) < len(suite.cases)
+    assert sample(suite, 10_000) == suite.cases
+
+    def classes(cases: tuple[Case, ...]) -> int:
+        return len({number for case in cases for of in case.classes for number in of})
+
+    assert classes(few) >= classes(suite.cases[: len(few)])

@@ -1,0 +1,243 @@
+"""Cases find each way to differ, alone as together, on one process as on several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bank import Bank, BankBinding, bank
+from broken import BROKEN, ForgetsOnDisk, LosesMoney
+
+from specchk.conform import cache
+from specchk.conform.binding import Answer, At, BindingError, action, reopen
+from specchk.conform.cache import cached_suite, suite_key
+from specchk.conform.cases import CaseStep, Suite
+from specchk.conform.cover import build_suite
+from specchk.conform.forks import Lost, each
+from specchk.conform.replay import Replayer
+from specchk.conform.runner import StaleCase, run_case, run_suite
+from specchk.conform.tiers import BUDGETS, Budget, parts_of, run_parts
+from specchk.core.instantiate import instantiate
+from specchk.lang.frontend import check
+
+PROGRAM = bank().program
+
+
+def suite(kind: str = "classes") -> Suite:
+    return build_suite(PROGRAM, kind)
+
+
+@pytest.mark.parametrize("kind", ["classes", "edges"])
+def test_a_faithful_implementation_conforms(kind):
+    """All classes taken, all refusals tried."""
+    result = run_suite(Replayer(BankBinding(PROGRAM)), suite(kind))
+    assert (result.divergence, result.complete, result.vacuous) == (None, True, "")
+    assert result.coverage is not None
+    assert (result.coverage.missed, result.coverage.cases) == ((), len(suite(kind).cases))
+    tried = result.coverage.refused | result.coverage.impossible
+    assert tried == set(range(len(result.coverage.probe_classes)))
+
+
+@pytest.mark.parametrize("kind", ["classes", "edges"])
+@pytest.mark.parametrize(("binding", "of", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
+def test_a_broken_implementation_is_found(binding, of, depth, kind):
+    """Each break, by what it is; never on a path shorter than the shortest."""
+    result = run_suite(Replayer(binding(PROGRAM)), suite(kind))
+    assert result.divergence is not None
+    assert result.divergence.kind == of
+    assert len(result.divergence.trace.steps) >= depth
+    assert result.failures[0][1] == result.divergence
+
+
+@pytest.mark.parametrize("binding", [one[0] for one in BROKEN], ids=lambda x: x.__name__)
+def test_a_case_fails_alone_as_it_fails_among_others(binding):
+    """What cases share changes nothing: the same cases fail, each with its own divergence."""
+    cases = suite().cases
+    together = run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=True)
+    alone = {}
+    for case in cases:
+        found = run_case(Replayer(binding(PROGRAM)), suite(), case).divergence
+        if found is not None:
+            alone[case.id] = found
+    assert dict(together.failures) == alone
+
+
+@pytest.mark.parametrize("binding", [BankBinding, LosesMoney])
+def test_several_processes_find_the_same(binding):
+    """Coverage, states and failing cases do not depend on the number of processes."""
+    one, two = (run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=True, workers=n) for n in (1, 2))
+    assert (one.failures, one.coverage, one.states) == (two.failures, two.coverage, two.states)
+    assert one.complete == two.complete == (binding is BankBinding)
+
+
+def test_an_implementation_may_choose():
+    """A choice that the spec leaves and the implementation never makes is no divergence, but is told."""
+
+    class Lucky(BankBinding):
+        @action("toss", ways=("heads",))
+        def toss(self, bank: Bank, way: str) -> Answer:
+            return super().toss(bank, way)
+
+    result = run_suite(Replayer(Lucky(PROGRAM)), suite())
+    assert result.divergence is None
+    assert result.coverage is not None
+    assert {one.effect for one in result.coverage.missed} == {("coin to tails",)}
+
+
+def test_a_case_of_another_spec_is_stale():
+    """It is said, and is no divergence of the implementation."""
+    case = replace(suite().cases[0], steps=(CaseStep("transfer", ("a1", "a1")),), classes=((0,),))
+    with pytest.raises(StaleCase, match="transfer"):
+        run_case(Replayer(BankBinding(PROGRAM)), suite(), case)
+
+
+def test_a_disk_that_forgets_is_found():
+    """What is opened again is compared in every state of a case."""
+    result = run_suite(Replayer(ForgetsOnDisk(PROGRAM)), suite())
+    assert result.divergence is not None
+    assert result.divergence.kind == "reopened"
+
+
+def test_opening_again_is_counted():
+    """Once in each place; not at all where the binding cannot."""
+
+    class Reopens(BankBinding):
+        @reopen
+        def again(self, bank: Bank) -> Bank:
+            return Bank(dict(bank.balance), bank.coin, bank.days)
+
+    tally = run_suite(Replayer(Reopens(PROGRAM)), suite()).tally
+    assert tally.reopened > 0
+    assert run_suite(Replayer(BankBinding(PROGRAM)), suite()).tally.reopened == 0
+
+
+# -- suites that could not find anything
+
+
+def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
+    """Harness mutant: the comparer agrees with everything."""
+    monkeypatch.setattr(Replayer, "same", lambda self, state, found: True)
+    monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
+    assert "was not noticed" in run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_skipped_probes_are_vacuous(monkeypatch, workers):
+    """Harness mutant: nothing that is forbidden is tried."""
+    monkeypatch.setattr(Replayer, "probe", lambda self, place, instance: True)
+    assert "was tried" in run_suite(Replayer(BankBinding(PROGRAM)), suite(), workers=workers).vacuous
+    assert "tried" in run_suite(Replayer(BankBinding(PROGRAM)), suite(), probing="none").vacuous
+
+
+def test_an_empty_suite_is_vacuous():
+    """Harness mutant: no cases, no success."""
+    empty = replace(suite(), cases=(), probes=())
+    assert run_suite(Replayer(BankBinding(PROGRAM)), empty).vacuous
+
+
+def test_a_last_step_that_is_not_compared_is_found(monkeypatch):
+    """Harness mutant: the state after a step is taken from the spec."""
+
+    def from_the_spec(self, system, blame):
+        return blame.expected[0] if blame.expected else self._raw(self._project(system))
+
+    monkeypatch.setattr(Replayer, "_state", from_the_spec)
+    monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
+    assert run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
+
+
+# -- processes
+
+
+def test_tasks_keep_their_order():
+    """Whoever is done first."""
+    assert each([lambda n=n: n * n for n in range(7)], 2) == [n * n for n in range(7)]
+
+
+def test_what_a_task_raises_is_raised_here():
+    """With all that it says."""
+
+    def fails() -> int:
+        raise BindingError(())
+
+    with pytest.raises(BindingError):
+        each([fails, fails], 2, (BindingError,))
+
+
+def test_a_process_that_dies_is_no_success(capfd):
+    """Its task is lost, not done."""
+
+    def dies() -> int:
+        raise SystemExit(3)
+
+    with pytest.raises(Lost, match="ended with 3"):
+        each([dies, dies], 2)
+
+
+# -- the cache
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which suites are kept."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "specchk" / "suites"
+
+
+def test_a_suite_is_computed_once(kept, monkeypatch):
+    """The second time it is read."""
+    first = cached_suite(PROGRAM)
+    monkeypatch.setattr(cache, "build_suite", None)
+    assert cached_suite(PROGRAM) == first == suite()
+    assert len(list(kept.iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": 3}', "null"])
+def test_a_spoilt_file_is_computed_again(kept, text):
+    """And mended."""
+    first = cached_suite(PROGRAM)
+    (file,) = kept.iterdir()
+    whole = file.read_text()
+    file.write_text(text)
+    assert cached_suite(PROGRAM) == first
+    assert file.read_text() == whole
+
+
+def test_a_key_has_everything_that_a_suite_depends_on():
+    """Constants, kind, bounds, budget, and the words of the spec."""
+    checked = check(str(Path("bank.spec")), bank().program.actions[0].span.source.text)
+    other = instantiate(checked, None, {"Most": "1"}).program
+    keys = [
+        suite_key(PROGRAM, "classes", (), None), suite_key(other, "classes", (), None),
+        suite_key(PROGRAM, "edges", (), None), suite_key(PROGRAM, "classes", (("Most", "2"),), None),
+        suite_key(PROGRAM, "classes", (), 10),
+    ]  # fmt: skip
+    assert len(set(keys)) == len(keys)
+    assert suite_key(instantiate(checked).program, "classes", (), None) == keys[0]
+
+
+# -- tiers
+
+
+def test_a_tier_runs_all_its_suites(kept):
+    """Each kind, in the order in which the binding lists them."""
+    kinds = ("classes", "edges", "product", "walks")
+    checked = check("bank.spec", bank().program.actions[0].span.source.text)
+    listed = [At("small", {"Most": "1"}, kind) for kind in kinds]
+    parts = parts_of(BankBinding, checked, listed)
+    results = run_parts(parts, Budget(), 2)
+    assert [result.suite for result in results] == list(kinds)
+    assert all(result.divergence is None and result.complete for result in results)
+    assert [part.label for part in parts] == ["small Most=1"] * 4
+
+
+def test_a_smoke_run_that_leaves_cases_out_is_not_complete(kept):
+    """A sample is said to be one."""
+    checked = check("bank.spec", bank().program.actions[0].span.source.text)
+    parts = parts_of(BankBinding, checked, [At("small")])
+    (whole,) = run_parts(parts, BUDGETS["smoke"], 1)
+    (part,) = run_parts(parts, replace(BUDGETS["smoke"], sample_steps=3), 1)
+    assert whole.complete
+    assert not part.complete
+    assert part.steps < whole.steps
