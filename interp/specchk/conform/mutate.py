@@ -226,6 +226,8 @@ def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
     kills = tuple(one[1] for one in ended.said if one[0] == "kill")
     asked = [one for one in ended.said if one[0] == "asked"]
     tests = max((one[2] for one in asked), default=0)
+    if ended.how == "lost":
+        kills = (*kills, Kill("process", "died", "the process died under it", ended.seconds))
     return Outcome(mutant, kills, tuple(one[1] for one in asked), tests, ended.how, ended.seconds)
 
 

@@ -1,0 +1,78 @@
+"""The gate has teeth: it kills what was planted in replog, and notices what was done to itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from laws.sources import ROOT
+from specchk.conform.mutants import load
+
+BINDING = str(ROOT / "conformance" / "binding.py")
+FOLDER = ROOT / "conformance" / "mutants"
+FILES = sorted(path.name for path in FOLDER.glob("*.toml"))
+# Killed within a second by one member, which needs no suite computed beforehand.
+QUICK = (
+    "leader-hw-is-own-end", "leader-hw-falls", "acknowledged-by-the-response", "hw-not-after-fetch",
+    "ack-before-hw", "epoch-noted-on-first-write", "never-truncates", "older-metadata-applied",
+    "election-without-new-epoch", "silent-follower-not-waited-for", "ack-one-record-early",
+    "records-sent-to-the-end-missing-one",
+)  # fmt: skip
+
+
+def mutate(*arguments: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "specchk", "mutate", BINDING, "--json", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, found
+
+
+def only(names: Iterable[str]) -> list[str]:
+    return [word for name in names for word in ("--only", name)]
+
+
+@pytest.fixture(scope="module")
+def quick() -> dict[str, Any]:
+    """A dozen mutants, held to random walks over one model."""
+    _, found = mutate("--no-cache", "--no-control", "--members", "walks three_epochs", *only(QUICK))
+    return {one["id"]: one for one in found["mutants"]}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_mutant_is_killed_by_two_tests(quick, name):
+    """Two different tests fail, each with a divergence from the spec."""
+    assert quick[name]["verdict"] == "killed"
+    assert len({kill["test"] for kill in quick[name]["kills"]}) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_every_mutant_of_a_file_is_killed_by_two_tests(name):
+    """All of the curated mutants, by all members of the gate; those argued to be equivalent by none."""
+    code, found = mutate("--no-control", *only(one.id for one in load(FOLDER, name)))
+    assert [
+        one["id"] for one in found["mutants"] if one["verdict"] not in ("killed", "timeout", "equivalent")
+    ] == []
+    assert code == 0
+
+
+def test_the_harness_notices_every_lie():
+    """A binding that lies is called what it is, in each way that there is a word for."""
+    code, found = mutate("--self-check")
+    assert [one["lie"] for one in found["checks"] if not one["right"]] == []
+    assert (code, len(found["checks"])) == (0, 10)
+
+
+@pytest.mark.slow
+def test_every_mutant_of_the_harness_is_noticed():
+    """A harness that looks away says so itself: at least ten ways, all of them."""
+    code, found = mutate("--harness")
+    assert [one["id"] for one in found["mutants"] if one["verdict"] != "killed"] == []
+    assert code == 0
+    assert found["counted"] >= 10
