@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from specchk.conform.nearmiss import NearMiss, instead, near_misses
@@ -11,7 +13,9 @@ from specchk.conform.recording import Event, Recording
 from specchk.conform.tracing import Meaning
 from specchk.conform.validate import Blocked, Validator
 from specchk.core.values import State, show
-from specchk.ir.types import Map
+from specchk.core.view import Viewer
+from specchk.ir.nodes import Value
+from specchk.ir.types import Map, Type
 
 LAST = 5
 
@@ -51,14 +55,35 @@ def _calls(meaning: Meaning | None) -> tuple[str, ...]:
 
 
 def _lines(validator: Validator, state: State) -> Iterator[tuple[str, str]]:
-    """Every variable; one that is a map has a line for each key."""
+    """A line for each lane of the spec's view, then all that the view does not hide.
+
+    A map has a line for each run of keys with the same value.
+    """
+    viewer = Viewer(validator.instance)
+    for lane, name in enumerate(viewer.lanes):
+        cells = [
+            (text, len(list(run))) for text, run in groupby(c.text for c in viewer.log(state, lane) or ())
+        ]
+        log = "log [" + " ".join(text if count == 1 else f"{text} x{count}" for text, count in cells) + "]"
+        marks = [f"{mark}={value}" for mark, value in viewer.marks(state, lane).items()]
+        labels = [f"{label}={value}" for label, value in viewer.labels(state, lane).items()]
+        shown = [*([log] if cells or marks else []), *marks, *labels]
+        if shown:
+            yield name, " ".join(shown)
     for variable, value in zip(validator.program.variables, state, strict=True):
+        if variable.name in viewer.hidden:
+            continue
         if isinstance(variable.type, Map) and isinstance(value, tuple):
-            keys = validator.keys(variable.type)
-            for key, item in zip(keys, value, strict=True):
-                yield f"{variable.name}[{key}]", show(item, variable.type.value)
+            yield from _runs(variable.name, validator.keys(variable.type), value, variable.type.value)
         else:
             yield variable.name, show(value, variable.type)
+
+
+def _runs(name: str, keys: Sequence[str], values: Sequence[Value], kind: Type) -> Iterator[tuple[str, str]]:
+    for item, run in groupby(zip(keys, values, strict=True), key=itemgetter(1)):
+        same = [key for key, _ in run]
+        where = same[0] if len(same) == 1 else f"{same[0]}..{same[-1]}"
+        yield f"{name}[{where}]", show(item, kind)
 
 
 def _miss(miss: NearMiss) -> dict[str, Any]:
@@ -70,7 +95,7 @@ def _miss(miss: NearMiss) -> dict[str, Any]:
 def render(name: str, events: int, found: Explanation) -> str:
     """The explanation as text."""
     lines = [f"{name}: no behaviour of the spec explains event {found.number} of {events}", ""]
-    lines += ["the events before it, which are explained:"]
+    lines += ["the events before it, which are explained:"] if found.before else []
     first = found.number - len(found.before)
     lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(found.before)]
     lines += ["", "the event that is not:", f"{found.number:6}  {_event(found.event)}"]

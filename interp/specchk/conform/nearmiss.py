@@ -145,9 +145,12 @@ def _conjuncts(condition: Expr) -> list[Expr]:
 
 def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
     """Steps of the spec, other than the event's, after which all is as the event shows."""
-    if blocked.meaning is None or not blocked.meaning.seen:
+    if blocked.meaning is None or not blocked.meaning.seen or blocked.reason:
         return ()
-    named = {call.action for way in blocked.meaning.ways for call in way}
+    named: set[tuple[int, tuple[Any, ...]]] = set()
+    for call in [call for way in blocked.meaning.ways for call in way]:
+        number, instances = validator.instances(call)
+        named.update((number, args) for args in instances)
     found: dict[str, None] = {}
     for state in blocked.candidates:
         if validator.agrees(state, blocked.meaning.seen):
@@ -157,7 +160,6 @@ def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
         except Faulty:
             continue
         for number, args, after in successors:
-            step = Step.of(validator.program, number, args, after)
-            if step.action not in named and validator.agrees(after, blocked.meaning.seen):
-                found[str(step)] = None
+            if (number, args) not in named and validator.agrees(after, blocked.meaning.seen):
+                found[str(Step.of(validator.program, number, args, after))] = None
     return tuple(found)[:MOST]

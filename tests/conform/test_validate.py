@@ -1,0 +1,171 @@
+"""A recording is accepted iff some behaviour of the spec shows all that it shows."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+from bank import bank
+from bank_tracing import BankTracing, moved, recorded
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specchk.conform.corrupt import KINDS, spoil
+from specchk.conform.explanation import render, told
+from specchk.conform.recording import BadRecording, Recording, parse
+from specchk.conform.tracing import Tracing
+from specchk.conform.validate import Explained, Validator
+
+VALIDATOR = Validator(bank())
+STEPS = st.lists(st.tuples(st.sampled_from(["a1", "a2"]), st.booleans(), st.booleans()), max_size=12)
+
+
+def explained(recording: Recording) -> Explained:
+    return VALIDATOR.explain(BankTracing(VALIDATOR.program, recording), recording)
+
+
+def told_of(recording: Recording) -> str:
+    found = explained(recording)
+    assert found.blocked is not None
+    return render(recording.name, len(recording.events), told(VALIDATOR, recording, found.blocked))
+
+
+def walk(steps: list[tuple[str, bool, bool]]) -> list[dict]:
+    """A bank's run, of which some arguments and balances are told."""
+    balance, events = {"a1": 2, "a2": 2}, []
+    for source, tells_to, tells_after in steps:
+        to = "a2" if source == "a1" else "a1"
+        if balance[source]:
+            balance = {source: balance[source] - 1, to: balance[to] + 1}
+            events.append(moved(source, to if tells_to else None, **(balance if tells_after else {})))
+    return events
+
+
+@given(STEPS)
+def test_what_the_spec_allows_is_accepted_however_little_is_told(steps):
+    """Leaving out arguments and fields never makes a behaviour unexplained."""
+    found = explained(recorded(*walk(steps)))
+    assert found.blocked is None
+    assert found.consumed == len(found.recording.events)
+
+
+@given(STEPS, st.integers(min_value=1, max_value=4))
+def test_a_wrong_balance_at_the_end_is_never_accepted(steps, more):
+    """Whatever was left out before, what is shown must be the spec's."""
+    events = walk(steps)
+    right = 2 + sum(1 if one["from"] == "a2" else -1 for one in events)
+    wrong = {"event": "looked", "after": {"a1": (right + more) % 5}}
+    assert explained(recorded(*events, wrong)).blocked is not None
+
+
+def test_an_open_choice_is_two_candidates_until_something_shows_it():
+    """A toss that shows no coin leaves both; a look at it leaves one."""
+    toss, heads = {"event": "tossed"}, {"event": "looked", "after": {"coin": "heads"}}
+    assert explained(recorded(toss)).most == 2
+    found = explained(recorded(toss, heads, heads))
+    assert (found.most, found.total, found.blocked) == (2, 4, None)
+    assert (
+        explained(recorded(toss, heads, {"event": "looked", "after": {"coin": "tails"}})).blocked is not None
+    )
+
+
+def test_an_event_may_be_one_of_several_steps_or_none():
+    """Each way is followed, also the one that is no step."""
+    assert explained(recorded({"event": "perhaps"})).most == 3
+
+
+def test_silent_steps_are_taken_only_where_nothing_else_explains():
+    """Nights pass unseen, as many as are needed and no more than the spec has."""
+    assert explained(recorded(moved("a1"), moved("a2"))).silent == 0
+    slept = explained(recorded(moved("a1"), {"event": "looked", "after": {"days": 2}}))
+    assert (slept.silent, slept.blocked) == (2, None)
+    assert explained(recorded({"event": "looked", "after": {"days": 3}})).blocked is not None
+
+
+def test_a_guard_in_the_way_is_named_with_its_values():
+    """The report has the false conjunct of the action that the event names."""
+    text = told_of(recorded(moved("a1"), moved("a1"), moved("a1", "a2")))
+    assert "explains event 3 of 3" in text
+    assert "balance[a] > 0 is false  (balance[a] = 0)" in text
+    assert "transfer(a1, a2) is not enabled" in text
+
+
+def test_a_field_in_the_way_is_named_with_both_values():
+    """Where the step is possible, the report has what it shows otherwise."""
+    text = told_of(recorded(moved("a1", "a2", a1=0)))
+    assert "balance[a1] is 1; the recording has a1 0" in text
+
+
+def test_a_step_that_would_explain_the_event_is_suggested():
+    """Another action after which all is as shown is told as such."""
+    text = told_of(recorded(moved("a1", "a2", a1=3, a2=1)))
+    assert "all would be as the event shows after: transfer(a2, a1)" in text
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({"event": "eaten"}, "no method reads the event `eaten`"),
+        ({"event": "moved"}, "cannot be read: KeyError: 'from'"),
+        (moved("a7", "a1"), "'a7' is no value of Account"),
+        ({"event": "looked", "broken": True}, "it is broken"),
+    ],
+)
+def test_an_event_that_cannot_be_read_is_not_explained(event, reason):
+    """What makes no sense is told as such, and never passed over."""
+    assert reason in told_of(recorded(event))
+
+
+def test_a_value_outside_the_spec_is_not_explained():
+    """A balance that the spec has no number for equals none."""
+    assert explained(recorded({"event": "looked", "after": {"a1": 99}})).blocked is not None
+
+
+def lines(*events: dict, header: object = None, events_written: int | None = None) -> list[str]:
+    count = len(events) if events_written is None else events_written
+    return [json.dumps(one) for one in (header or {"format": "x"}, *events, {"end": True, "events": count})]
+
+
+ONE, TWO = {"at": 1, "seq": 1, "event": "e"}, {"at": 1, "seq": 2, "event": "e"}
+
+
+@pytest.mark.parametrize(
+    ("given_", "reason"),
+    [
+        ([], "is no header"),
+        (lines(ONE, header={"seed": 1}), "is no header"),
+        (lines(ONE, TWO)[:-1], "ends without its trailer"),
+        (lines(ONE, events_written=2), "2 events were written, 1 are here"),
+        (lines(TWO), "event 2 of 1 comes where 1 is due"),
+        (lines(TWO, ONE), "event 2 of 1 comes where 1 is due"),
+        (lines({"at": 1, "seq": 1}), "needs `at`, `seq` and `event`"),
+        (["{", *lines()], "is no JSON object"),
+    ],
+)
+def test_a_recording_that_is_not_whole_is_refused(given_, reason):
+    """A line lost anywhere, at the end too, is noticed before anything is explained."""
+    with pytest.raises(BadRecording, match=reason):
+        parse("r", given_)
+
+
+@given(STEPS.filter(lambda steps: len(walk(steps)) > 2), st.sampled_from(KINDS), st.integers())
+def test_a_spoiled_copy_is_whole_and_differs(steps, kind, seed):
+    """A copy is refused for what it says, not for its numbers."""
+    right = recorded(*walk(steps))
+    spoiled = spoil(right, kind, Random(seed))
+    if spoiled is not None:
+        copy = spoiled.recording
+        assert copy.events != right.events
+        again = parse("copy", lines(*copy.events, header=dict(copy.header)))
+        assert again.events == copy.events
+
+
+def test_a_tracing_understands_what_it_marks():
+    """The table of events is that of the marked methods, inherited ones included."""
+
+    class Derived(BankTracing):
+        pass
+
+    assert set(Derived.events()) == {"moved", "tossed", "perhaps", "looked"}
+    assert Tracing.events() == {}

@@ -1,0 +1,198 @@
+"""replog's recordings are behaviours of its spec, and those of a replog with a flaw are not."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cache
+from unittest.mock import patch
+
+import pytest
+from click.testing import CliRunner
+
+from laws.sources import ROOT
+from replog.core import election, epochs, follower, isr, leader, logview
+from replog.core.protocol import MaximalIsr, Protocol
+from replog.core.types import Error
+from replog.sim.record_run import RULES, record
+from specchk.cli.validate import command
+from specchk.conform.recording import parse
+from specchk.conform.validate import Explained, Validator
+from specchk.core.instantiate import instantiate
+from specchk.lang.frontend import check
+from tracing import ReplogTracing
+
+TRACING = str(ROOT / "conformance" / "tracing.py")
+
+
+@cache
+def validator(constants: tuple[tuple[str, str], ...]) -> Validator:
+    checked = check(str(ROOT / "spec" / "recorded.spec"))
+    return Validator(instantiate(checked, ReplogTracing.model, dict(constants)))
+
+
+def explained(lines: list[str]) -> Explained:
+    recording = parse("a run", lines)
+    constants = tuple(sorted(ReplogTracing.constants(recording).items()))
+    one = validator(constants)
+    return one.explain(ReplogTracing(one.program, recording), recording)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_with_faults_is_a_behaviour_of_the_spec(seed):
+    """Every event is explained, by few candidates."""
+    found = explained(record(seed))
+    assert found.blocked is None
+    assert found.consumed == len(found.recording.events) > 50
+    assert found.most <= 16
+
+
+def test_the_same_seed_writes_the_same_recording():
+    """A recording is a function of its seed, byte for byte."""
+    assert record(3) == record(3) != record(4)
+
+
+# -- broken implementations
+
+
+def _hw_without_min(state, reply):
+    state.log.hw = max(reply.high_watermark, 0)
+
+
+def _cuts_one_less(state, end, right=follower.truncation_point):
+    offset, is_last = right(state, end)
+    return min(offset + 1, state.log.leo), is_last
+
+
+def _counts_the_response(state, remote, offset, leo, now_ms, right=isr.note_fetch):
+    return right(state, remote, min(offset + 1, leo), leo, now_ms)
+
+
+def _hw_falls(log, offset):
+    target = min(offset, log.leo)
+    moved, log.hw = target != log.hw, target
+    return moved
+
+
+def _no_bump(old, *others, right=election.next_image):
+    return replace(right(old, *others), leader_epoch=max(old.leader_epoch, 0))
+
+
+FLAWS = {
+    "follower HW without min(LEO)": lambda: patch.object(follower, "update_hw", _hw_without_min),
+    "truncation off by one": lambda: patch.object(follower, "truncation_point", _cuts_one_less),
+    "remote LEO is the response's end": lambda: patch.object(isr, "note_fetch", _counts_the_response),
+    "HW is the own LEO: ack before HW": lambda: patch.object(
+        leader, "candidate_hw", lambda state, leading, now_ms: state.log.leo
+    ),
+    "HW falls on a leader": lambda: patch.object(logview.LogView, "raise_hw", _hw_falls),
+    "min.insync.replicas unchecked": lambda: patch.object(leader, "check_produce", lambda *_: Error.NONE),
+    "epoch cache not truncated": lambda: patch.object(
+        epochs.EpochCache, "truncate_from_end", lambda cache_, offset: False
+    ),
+    "election without a new epoch": lambda: patch.object(election, "next_image", _no_bump),
+}
+OTHER_RULES = {
+    "joins without the epoch's start": replace(RULES, expand_needs_leso=False),
+    "HW over the committed ISR": replace(RULES, maximal_isr=MaximalIsr.NONE),
+    "HW moves under min ISR": replace(RULES, hw_under_min_isr=True),
+    "a diverging fetch counts": replace(RULES, updates_on_diverge=True),
+    "no fencing of fetches": replace(RULES, fences_fetch=False),
+}
+SEEDS = {
+    "follower HW without min(LEO)": 1, "truncation off by one": 0, "remote LEO is the response's end": 0,
+    "HW is the own LEO: ack before HW": 0, "HW falls on a leader": 0, "min.insync.replicas unchecked": 4,
+    "epoch cache not truncated": 0, "election without a new epoch": 0, "joins without the epoch's start": 0,
+    "HW over the committed ISR": 5, "HW moves under min ISR": 0, "a diverging fetch counts": 0,
+    "no fencing of fetches": 30,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flaw", SEEDS)
+def test_a_run_of_a_flawed_implementation_is_not_explained(flaw):
+    """At some seed each flaw leaves a recording that no behaviour of the spec explains."""
+    context: AbstractContextManager[object] = FLAWS[flaw]() if flaw in FLAWS else nullcontext()
+    rules: Protocol = OTHER_RULES.get(flaw, RULES)
+    with context:
+        lines = record(SEEDS[flaw], rules)
+    assert explained(lines).blocked is not None
+    assert explained(record(SEEDS[flaw])).blocked is None
+
+
+# -- the command
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A folder with the recordings of a few seeds."""
+    for seed in range(3):
+        (tmp_path / f"seed-{seed}.ndjson").write_text("\n".join(record(seed)), encoding="utf-8")
+    return tmp_path
+
+
+def validate(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(command, [TRACING, *map(str, arguments), "--workers", "1"])
+    return result.exit_code, result.output
+
+
+def test_a_few_recordings_are_explained(runs):
+    """0, with the figures."""
+    code, text = validate(runs, "--partial", "--no-power")
+    assert code == 0
+    assert text.startswith("explained: 3 of 3 recordings are behaviours of ../spec/recorded.spec")
+
+
+def test_a_campaign_that_shows_no_variety_is_vacuous(runs):
+    """21 where a field had one value only, unless the campaign is called partial."""
+    code, text = validate(runs / "seed-2.ndjson", "--no-power")
+    assert code == 21
+    assert "vacuous: always the same, so not compared: verdict" in text
+
+
+def test_a_recording_that_was_cut_off_is_vacuous(runs):
+    """21: what is missing could have been anything."""
+    path = runs / "seed-1.ndjson"
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    code, text = validate(runs, "--partial", "--no-power")
+    assert code == 21
+    assert "seed-1.ndjson:171: the recording ends without its trailer" in text
+
+
+def test_a_recording_that_is_not_explained_has_its_own_exit_code(runs):
+    """13, with the event, in text and JSON."""
+    path = runs / "seed-1.ndjson"
+    lines = path.read_text().splitlines()
+    event = json.loads(lines[40])
+    event["after"]["hw"] += 1
+    lines[40] = json.dumps(event)
+    path.write_text("\n".join(lines))
+    code, text = validate(runs, "--partial", "--no-power")
+    assert code == 13
+    assert text.startswith("seed-1.ndjson: no behaviour of the spec explains event 40 of")
+    code, text = validate(runs, "--partial", "--no-power", "--json")
+    found = json.loads(text)
+    assert (code, found["verdict"], found["accepted"], found["blocked"][0]["number"]) == (
+        13,
+        "diverges",
+        2,
+        40,
+    )
+
+
+@pytest.mark.slow
+def test_a_campaign_is_explained_with_power_on_any_number_of_processes(tmp_path):
+    """Forty seeds: no false alarm, every kind of event, every field, spoiled copies rejected."""
+    for seed in range(40):
+        (tmp_path / f"seed-{seed}.ndjson").write_text("\n".join(record(seed)), encoding="utf-8")
+    code, text = validate(tmp_path, "--json")
+    found = json.loads(text)
+    assert (code, found["accepted"], found["kinds_seen"]) == (0, 40, 18)
+    assert found["power"] >= 0.95
+    assert found["candidates_mean"] < 2
+    result = CliRunner().invoke(command, [TRACING, str(tmp_path), "--workers", "3", "--json"])
+    again = json.loads(result.output)
+    times = ("seconds", "workers", "events_per_second")
+    assert {k: v for k, v in again.items() if k not in times} == {
+        k: v for k, v in found.items() if k not in times
+    }
