@@ -9,6 +9,7 @@ A mark is (what, where, how it came out):
 
     branch   of `either` and `when`                  the coverage point is the place
     sign     `==`, `<`, ... and `min`, `max`         -1, 0, 1 for numbers; else 0 equal, 1 different
+    enum     `==` and `!=` of names of an enum       which two
     truth    membership, and every bool that is read 0 or 1
     case     of a match                              the variant, for options 0 none, 1 some
     end      a guard's part, an option, a choice     why a path ended
@@ -49,7 +50,7 @@ from specchk.ir.nodes import (
     When,
 )
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Bool, Int, Option
+from specchk.ir.types import Bool, Enum, Int, Option
 from specchk.lang.source import Span
 
 _SIGNS = frozenset({Op.EQ, Op.NE, Op.LT, Op.LE, Op.MIN, Op.MAX})
@@ -185,6 +186,8 @@ class _Watching(Evaluator):
 
         compute = operator(expr, [keep_left, keep_right])
         where, append = self.tracer.place(expr.span), self.tracer.trail.append
+        if isinstance(expr.args[0].type, Enum):
+            return self._named(compute, got, where, len(expr.args[0].type.members))
         equal, more, less = (Mark("sign", where, how) for how in (0, 1, -1))
         if not isinstance(expr.args[0].type, Int):
             less = more
@@ -196,6 +199,18 @@ class _Watching(Evaluator):
             return value
 
         return signed
+
+    def _named(self, compute: Get, got: list[int], where: int, size: int) -> Get:
+        """A comparison of names: which they are says more than whether they are equal."""
+        append = self.tracer.trail.append
+        marks = [Mark("enum", where, how) for how in range(size * size)]
+
+        def named(e: list[Any]) -> Any:
+            value = compute(e)
+            append(marks[got[0] * size + got[1]])
+            return value
+
+        return named
 
     def _marked(self, kind: str, expr: Expr, compute: Get) -> Get:
         append, where = self.tracer.trail.append, self.tracer.place(expr.span)
