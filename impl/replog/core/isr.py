@@ -124,13 +124,7 @@ def maybe_expand(
 
 
 def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: list[Effect]) -> None:
-    """Put one proposal in flight."""
-    leading.pending = PendingIsr(leading.isr, isr, state.next_correlation())
-    send_proposal(state, leading, leading.pending, out)
-
-
-def send_proposal(state: ReplicaState, leading: Leading, pending: PendingIsr, out: list[Effect]) -> None:
-    """Send (again) the proposal in flight, with the broker epoch the leader knows of each member."""
+    """Put one proposal in flight, for the incarnations that it was found right for (KIP-903)."""
 
     def epoch_of(member: int) -> int:
         if member == state.broker_id:
@@ -138,7 +132,14 @@ def send_proposal(state: ReplicaState, leading: Leading, pending: PendingIsr, ou
         remote = leading.remotes.get(member)
         return -1 if remote is None else remote.broker_epoch
 
-    members = tuple((member, epoch_of(member)) for member in pending.proposed)
+    broker_epochs = tuple(map(epoch_of, isr))
+    leading.pending = PendingIsr(leading.isr, isr, state.next_correlation(), broker_epochs)
+    send_proposal(state, leading.pending, out)
+
+
+def send_proposal(state: ReplicaState, pending: PendingIsr, out: list[Effect]) -> None:
+    """Send the proposal in flight, again as it was: a later incarnation of a member may lack what it had."""
+    members = tuple(zip(pending.proposed, pending.broker_epochs, strict=True))
     out.append(
         Send(
             CONTROLLER,

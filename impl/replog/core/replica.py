@@ -132,7 +132,7 @@ class Replica:
         elif timer is Timer.ALTER_RETRY:
             pending = leading.pending
             if pending is not None and pending.correlation == token:
-                isr.send_proposal(self.state, leading, pending, out)
+                isr.send_proposal(self.state, pending, out)
 
     # -- requests
 

@@ -53,12 +53,14 @@ class Remote:
 class PendingIsr:
     """An ISR change in flight: what was committed, what is proposed.
 
-    `correlation` ties replies and retries to it.
+    `correlation` ties replies and retries to it; `broker_epochs` are those of the incarnations that it was
+    proposed for, one for each member (-1: not known).
     """
 
     committed: tuple[int, ...]
     proposed: tuple[int, ...]
     correlation: int
+    broker_epochs: tuple[int, ...]
 
     @property
     def is_expansion(self) -> bool:

@@ -60,6 +60,16 @@ def expansion(**fields):
     return leading(log_of(0, 0), isr=(0,), **fields)
 
 
+def test_a_proposal_is_for_the_incarnation_that_was_caught_up():
+    """KIP-903: one that has lost its records since then must not get in by a retry with its own epoch."""
+    leader = expansion()
+    (first,) = proposals(fetch(leader, 2))
+    assert dict(first.new_isr)[1] == 2
+    assert proposals(fetch(leader, 0, now=NOW + 1, broker_epoch=3)) == []
+    (again,) = proposals(leader.fire(Timer.ALTER_RETRY, first.correlation, NOW + 1_000))
+    assert again == first
+
+
 def test_a_replica_joins_only_at_the_high_watermark():
     """A11, B30: LEO >= HW; the fetch that reaches it proposes the expansion."""
     leader = expansion()
