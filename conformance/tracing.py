@@ -6,7 +6,8 @@
     lead follow                    metadata is applied
     checkpoint flush crash power-loss
 
-The only silent step is `lose_fetch`: nobody sees a message get lost.  What the recording's number of
+The silent steps are `lose_fetch`, since nobody sees a message get lost, and `ask_again`, a proposal that
+is repeated because its refusal was lost.  What the recording's number of
 elections, crashes, ... needs of the model is counted beforehand (`constants`), so no bound of the model
 is in the way.
 
@@ -33,7 +34,7 @@ class ReplogTracing(Tracing):
     """All events of replog's recorder."""
 
     spec, model, reads = "../spec/recorded.spec", "waiting_fetches", "replog-recording/1"
-    silent: ClassVar[tuple[str, ...]] = ("lose_fetch",)
+    silent: ClassVar[tuple[str, ...]] = ("lose_fetch", "ask_again")
 
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
@@ -73,8 +74,10 @@ class ReplogTracing(Tracing):
         }
 
     def near(self, found: Event) -> Sequence[Call]:
-        """A lost message matters where the follower sends the next one."""
-        return (Call("lose_fetch", (self._me(found),)),) if found["event"] == "fetch" else ()
+        """A lost message matters where the follower sends the next one, a lost refusal at the next verdict."""
+        if found["event"] == "fetch":
+            return (Call("lose_fetch", (self._me(found),)),)
+        return (Call("ask_again", (self.name(found["leader"]),)),) if found["event"] == "judge" else ()
 
     def after(self, found: Event) -> Iterable[Seen]:
         """What brokers and the controller show of themselves."""
