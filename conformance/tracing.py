@@ -74,7 +74,7 @@ class ReplogTracing(Tracing):
         }
 
     def near(self, found: Event) -> Sequence[Call]:
-        """A lost message matters where the follower sends the next one, a lost refusal at the next verdict."""
+        """A lost message matters where the next one is sent, a lost refusal at the next verdict."""
         if found["event"] == "fetch":
             return (Call("lose_fetch", (self._me(found),)),)
         return (Call("ask_again", (self.name(found["leader"]),)),) if found["event"] == "judge" else ()
