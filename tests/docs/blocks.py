@@ -5,6 +5,7 @@
 | ```` ```spec NAME.spec ```` | this is the file NAME.spec; with `append`, the end of it |
 | ```` ```spec ```` | a part of a spec; it parses |
 | ```` ```console ```` | `$ command` lines, each with its output, in the document's directory |
+| ```` ```python PATH ```` | a part of this file; a line `...` stands for any lines |
 | ```` ```sh ```` | commands that only .ci/run can run, from a closed list |
 
 In expected output a line `...` stands for any lines.  Seconds and rates are not compared.
@@ -100,6 +101,7 @@ class Workplace:
         shutil.copytree(ROOT / "spec", place / "spec")
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "docs" / "two_phase", place / "docs" / "two_phase", ignore=ignored)
+        shutil.copytree(ROOT / "conformance", place / "conformance", ignore=ignored)
         for name in ("pyproject.toml", "Makefile"):
             shutil.copy(ROOT / name, place / name)
         binaries = Path(sys.executable).parent

@@ -22,7 +22,10 @@ LAST = 5
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a recording is no behaviour of the spec, as plain values."""
+    """Why a recording is no behaviour of the spec, as plain values.
+
+    `before` are the last explained events, with what each of them changed.
+    """
 
     number: int
     event: Mapping[str, Any]
@@ -42,10 +45,20 @@ def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explan
     shown = blocked.candidates[misses[0].candidate] if misses else blocked.candidates[0]
     return Explanation(
         blocked.number, blocked.event, _calls(blocked.meaning),
-        tuple(recording.events[first : blocked.number - 1]), len(blocked.candidates),
+        tuple(_changes(recording.events, at) for at in range(first, blocked.number - 1)),
+        len(blocked.candidates),
         tuple(_lines(validator, shown)), tuple(map(_miss, misses)), instead(validator, blocked),
         blocked.reason,
     )  # fmt: skip
+
+
+def _changes(events: Sequence[Event], at: int) -> Event:
+    """An event with only those fields that its writer's last event did not show so."""
+    event = events[at]
+    earlier = (one for one in reversed(events[:at]) if one["at"] == event["at"] and one.get("after"))
+    known = next(earlier, {}).get("after", {})
+    after = event.get("after") or {}
+    return {**event, "after": {k: v for k, v in after.items() if k not in known or known[k] != v}}
 
 
 def _calls(meaning: Meaning | None) -> tuple[str, ...]:
@@ -95,7 +108,7 @@ def _miss(miss: NearMiss) -> dict[str, Any]:
 def render(name: str, events: int, found: Explanation) -> str:
     """The explanation as text."""
     lines = [f"{name}: no behaviour of the spec explains event {found.number} of {events}", ""]
-    lines += ["the events before it, which are explained:"] if found.before else []
+    lines += ["the events before it, which are explained, and what changed:"] if found.before else []
     first = found.number - len(found.before)
     lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(found.before)]
     lines += ["", "the event that is not:", f"{found.number:6}  {_event(found.event)}"]
