@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from bank import Bank, BankBinding, bank
@@ -15,7 +16,7 @@ from specchk.cli.conform import command
 from specchk.cli.draw import command as draw
 from specchk.conform import divergence
 from specchk.conform.binding import Answer, action
-from specchk.conform.divergence import as_itf, as_json, differences, drawn, read, wanted
+from specchk.conform.divergence import WORDS, as_itf, as_json, differences, drawn, read, wanted
 from specchk.conform.replay import Divergence, Replayer
 from specchk.conform.suites import run_product
 from specchk.core.values import State
@@ -75,6 +76,21 @@ def test_the_last_row_has_all_that_differs_and_nothing_else(wanted, found):
     assert shown.rows[-1].differs
     assert not shown.rows[-2].differs
     assert lanes.dot(shown).count("instead") == 1
+
+
+def test_there_are_words_for_every_kind():
+    """Of those that `Divergence` names."""
+    assert Divergence.__doc__ is not None
+    kinds = Divergence.__doc__.split("`kind`:")[1].split("`reason`")[0]
+    assert set(re.findall(r"`(\w+)` \(", kinds)) == set(WORDS)
+
+
+def test_what_an_exception_prevented_is_shown():
+    """The state that the spec has after the step; the implementation's is not known."""
+    (fails,) = [one[0] for one in BROKEN if one[1] == "raised"]
+    shown = drawn(BANK, found_in(fails))
+    assert [row.title for row in shown.rows] == ["initial state", "toss()"]
+    assert "ZeroDivisionError: no coin" in shown.ending
 
 
 def test_both_cells_that_differ_are_marked():

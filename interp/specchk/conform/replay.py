@@ -95,7 +95,7 @@ class Divergence:
     one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
     tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
-    is not the state), `raised` (an exception).
+    is not the state), `fault` (what a fault inside a step left), `raised` (an exception).
     `reason` says more than the kind, where there is more to say.
     `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
     in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
@@ -345,7 +345,8 @@ class Replayer(Generic[S]):
             answer = handler(system, *instance.plain, *([way] if way else []))
         except FAILURES as error:  # the code under test is foreign; its failing is a finding
             reason = f"{type(error).__name__}: {error}"
-            raise Diverged(self._blame(place, instance, way, "raised", reason)) from error
+            allowed = self.allowed(place.state, instance)
+            raise Diverged(self._blame(place, instance, way, "raised", reason, allowed)) from error
         if not isinstance(answer, Accepted | Refused | Impossible):
             hint = "return Accepted(), Refused(reason) or Impossible(reason)"
             raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
