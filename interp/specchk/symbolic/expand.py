@@ -62,10 +62,14 @@ class Counts:
 
 @dataclass(slots=True)
 class Part:
-    """What came of some zones of a level: by the position of the zone."""
+    """What came of some zones of a level, by the position of the zone.
+
+    `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any).
+    """
 
     counts: Counts
-    candidates: list[tuple[int, Candidate]] = field(default_factory=list)
+    states: list[tuple[int, Candidate]] = field(default_factory=list)
+    steps: list[tuple[int, Candidate]] = field(default_factory=list)
     successors: list[tuple[int, Zone, Taken]] = field(default_factory=list)
     outside: bool = False
 
@@ -88,18 +92,21 @@ class Expander:
         """The zones of an initial state."""
         yield self.shapes.zone(self.shapes.split(state), START, self.reach)
 
-    def expand(self, zones: Iterable[tuple[int, Zone]], covered: Covered, asked: frozenset[str]) -> Part:
-        """Ask and expand; successors that lie within zones of `covered` are left out."""
+    def expand(
+        self, zones: Iterable[tuple[int, Zone]], covered: Covered | None, asked: frozenset[str]
+    ) -> Part:
+        """Ask and expand; successors that lie within zones of `covered` are left out.  None: only ask."""
         moves, path = self.moves, self.path
         part = Part(Counts(len(self.program.points)))
         forks, known, cuts = path.forks, path.known, moves.horizon_cuts
         moves.counts[:] = [0] * len(moves.counts)
-        here = covered.here()
+        here = covered.here() if covered is not None else None
         for index, zone in zones:
             state = self.shapes.state(zone, path)
             self._from = self.shapes.parts(state)
-            part.candidates += [(index, one) for one in self._asked(state, zone, asked)]
-            self._successors(index, zone, state, here, part)
+            part.states += [(index, one) for one in self._asked(state, zone, asked)]
+            if here is not None:
+                self._successors(index, zone, state, here, part)
         part.counts.coverage = list(moves.counts)
         part.counts.forks, part.counts.known = path.forks - forks, path.known - known
         part.counts.cuts = moves.horizon_cuts - cuts
@@ -138,7 +145,7 @@ class Expander:
             if move.after is None:
                 taken = Taken(move.action, move.args, None)
                 name = self.program.actions[move.action].name
-                part.candidates.append((index, Candidate("undefined", name, taken)))
+                part.steps.append((index, Candidate("undefined", name, taken)))
                 continue
             is_busy = is_busy or not move.assumed
             part.counts.generated += 1
@@ -160,7 +167,7 @@ class Expander:
                 for answer in self.moves.ways(prop, env, move.rows):
                     if answer is not True:
                         kind = prop[0].kind if answer is False else "undefined"
-                        part.candidates.append((index, Candidate(kind, prop[0].name, taken)))
+                        part.steps.append((index, Candidate(kind, prop[0].name, taken)))
                         break
         for inside, rows in self._inside(after, move.rows):
             if inside:
@@ -190,14 +197,14 @@ class Expander:
             for answer in self.moves.ways(prop, env, rows):
                 if answer is not True:
                     kind = prop[0].kind if answer is False else "undefined"
-                    part.candidates.append((index, Candidate(kind, prop[0].name, taken)))
+                    part.steps.append((index, Candidate(kind, prop[0].name, taken)))
                     break
 
     def _resting(self, index: int, zone: Zone, state: State, part: Part) -> None:
         """Nothing is always enabled here: whether there are states in which nothing is, and may not be."""
         for rests in self.moves.rests(state, zone.bounds):
             if rests and not self._may_rest(state, self.path.rows):
-                part.candidates.append((index, Candidate("deadlock", "deadlock")))
+                part.steps.append((index, Candidate("deadlock", "deadlock")))
                 return
 
     def _may_rest(self, state: State, rows: Matrix) -> bool:

@@ -169,7 +169,10 @@ class Term:
     def _no_number(self, *_: object) -> Any:
         raise NotSymbolic("an open number is used in a way that comparing and advancing it do not cover")
 
-    __rsub__ = __neg__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __rfloordiv__ = _no_number
+    def __rsub__(self, other: Any) -> Difference:
+        return Difference(self.path, 0, self.symbol, index(other) - self.plus)
+
+    __neg__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __rfloordiv__ = _no_number
     __rmod__ = __index__ = __bool__ = __rshift__ = _no_number
 
     def __lt__(self, other: Any) -> bool:

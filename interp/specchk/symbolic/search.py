@@ -173,32 +173,50 @@ class Search:
     def _levels(self, frontier: range, workers: Workers) -> None:
         while frontier and not self.findings.stopped:
             self.levels.append(len(frontier))
-            candidates: list[tuple[int, Candidate]] = []
-            new: list[tuple[int, Zone, Taken]] = []
-            expand = partial(self._expand, asked=self._unanswered())
-            slices = workers.slices(frontier)
-            while slices and not self._out_of_budget(len(new)):
-                now, slices = slices[: workers.count], slices[workers.count :]
-                for part in workers.map(expand, now):
-                    self.counts.add(part.counts)
-                    self.outside = self.outside or part.outside
-                    candidates += part.candidates
-                    new += part.successors
-            self._confirm(candidates)
-            if self.findings.found and not self.options.keep_going:
+            level = self._level(frontier, workers, self.covered)
+            self._confirm(level.states)
+            if self._is_over:
                 return
-            first = len(self.nodes)
-            for parent, zone, taken in new:
-                if self.covered.add(zone):
-                    self.nodes.append(_Node(zone, parent, taken))
-                else:
-                    self.counts.covered += 1
-            frontier = range(first, len(self.nodes))
+            self._confirm(level.steps)
+            frontier = self._add(level.successors)
+            if self._is_over and frontier:  # what was found are steps to these: they are of the level, too
+                self.levels.append(len(frontier))
+                self._confirm(self._level(frontier, workers, None).states)
+                return
 
-    def _expand(self, some: Sequence[int], asked: frozenset[str]) -> Part:
+    @property
+    def _is_over(self) -> bool:
+        return bool(self.findings.found) and not self.options.keep_going
+
+    def _level(self, frontier: range, workers: Workers, covered: Covered | None) -> Part:
+        """What comes of a level, or of as much of it as the budget allows."""
+        level = Part(self.counts)
+        expand = partial(self._expand, covered=covered, asked=self._unanswered())
+        slices = workers.slices(frontier)
+        while slices and not self._out_of_budget(len(level.successors)):
+            now, slices = slices[: workers.count], slices[workers.count :]
+            for part in workers.map(expand, now):
+                self.counts.add(part.counts)
+                self.outside = self.outside or part.outside
+                level.states += part.states
+                level.steps += part.steps
+                level.successors += part.successors
+        return level
+
+    def _add(self, successors: list[tuple[int, Zone, Taken]]) -> range:
+        """Remember the zones that are new; the next frontier."""
+        first = len(self.nodes)
+        for parent, zone, taken in successors:
+            if self.covered.add(zone):
+                self.nodes.append(_Node(zone, parent, taken))
+            else:
+                self.counts.covered += 1
+        return range(first, len(self.nodes))
+
+    def _expand(self, some: Sequence[int], covered: Covered | None, asked: frozenset[str]) -> Part:
         """Check and expand some zones of the frontier; in a worker process."""
         zones = [(index, self.nodes[index].zone) for index in some]
-        return self.expander.expand(zones, self.covered, asked)
+        return self.expander.expand(zones, covered, asked)
 
     def _unanswered(self) -> frozenset[str]:
         """What is still to be asked: `kind name` of all that was not found yet."""

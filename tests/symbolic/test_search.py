@@ -1,0 +1,233 @@
+"""The search over zones: it finds what enumerating finds, and what no enumeration can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from offset_specs import offset_spec
+from zoned import contradictions, differences, program_of, said
+
+from laws.sources import ROOT
+from specchk.core.budget import Budget
+from specchk.core.instantiate import instantiate
+from specchk.core.verdict import Holds, Inconclusive, Violated
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.symbolic import paths, zones
+from specchk.symbolic.search import Options, Search, search
+from specchk.symbolic.zones import Covered, Reach
+
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+SPEC = ROOT / "spec" / "replication.spec"
+ALONE = Options(workers=1)
+
+
+def model(file: Path, name: str | None, **constants: str) -> Program:
+    return instantiate(check(str(file)), name, constants).program
+
+
+@settings(max_examples=25, suppress_health_check=SHARED, deadline=None)
+@given(seed=st.integers(0, 10**9), keep_going=st.booleans())
+def test_with_horizons_the_zones_have_exactly_the_reachable_states(seed, keep_going, tmp_path):
+    """Random specs about offsets: the same states, verdict, depth, lengths and witnesses."""
+    assert not differences(program_of(offset_spec(Random(seed)), tmp_path), 2, keep_going=keep_going)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, suppress_health_check=SHARED, deadline=None)
+@given(seed=st.integers(0, 10**9), keep_going=st.booleans())
+def test_with_horizons_the_zones_of_many_specs_have_the_reachable_states(seed, keep_going, tmp_path):
+    """The same of more."""
+    assert not differences(program_of(offset_spec(Random(seed)), tmp_path), 2, keep_going=keep_going)
+
+
+@settings(max_examples=12, suppress_health_check=SHARED, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_what_is_found_within_a_horizon_is_found_without_one(seed, tmp_path):
+    """A violation at the same length or a shorter one, and every witness."""
+    assert not contradictions(program_of(offset_spec(Random(seed), 3), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "constants", "horizon"),
+    [
+        ("two_round_fetch.spec", None, {}, 3), ("kafka/kip101.spec", None, {}, 2),
+        ("replication.spec", "two_brokers", {"MaxOffset": "1", "MaxCrashes": "0"}, 1),
+        ("replication.spec", "b3_fast_failover", {"MaxOffset": "1"}, 1),
+    ],
+)  # fmt: skip
+def test_models_have_the_same_states_with_their_horizons(file, name, constants, horizon):
+    """Of the specs in spec/, small ones of each kind."""
+    assert differences(model(ROOT / "spec" / file, name, **constants), horizon, keep_going=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [("b1_truncate_to_hw", 9), ("b3_fast_failover", 8), ("b9_diverging_fetch_counts", 7),
+     ("b14_committed_isr_only", 7), ("b14_optimistic_shrink", 2), ("b17_page_cache", 5), ("b22_acks_one", 3),
+     ("b31_never_truncates", 5)],
+)  # fmt: skip
+def test_a_flaw_of_the_ledger_is_found_at_its_length(name, steps):
+    """Without a horizon as within one, with real offsets, replayed by the reference."""
+    verdict = search(model(SPEC, name), ALONE).verdict
+    assert isinstance(verdict, Violated)
+    assert verdict.violations[0].trace is not None
+    assert len(verdict.violations[0].trace.steps) == steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [("b2_truncate_to_hw_diverges", 10), ("b4_undefined_epoch", 11), ("b8_foreign_acknowledgement", 11),
+     ("b12_hw_before_truncation", 11), ("b16_unclean_election", 7), ("b17_unnoticed_restart", 8),
+     ("b19_no_compare_and_set", 10), ("b30_joins_below_hw", 7), ("b11_committed_by_one", 6)],
+)  # fmt: skip
+def test_a_deeper_flaw_of_the_ledger_is_found_at_its_length(name, steps):
+    """Without a horizon as within one."""
+    verdict = search(model(SPEC, name)).verdict
+    assert isinstance(verdict, Violated)
+    assert verdict.violations[0].trace is not None
+    assert len(verdict.violations[0].trace.steps) == steps
+
+
+@pytest.mark.slow
+def test_todays_rules_hold_for_every_length_of_the_logs():
+    """Two brokers, one election: a fixpoint without a bound on offsets."""
+    outcome = search(model(SPEC, "two_brokers", MaxCrashes="0"))
+    assert isinstance(outcome.verdict, Holds)
+    assert outcome.statistics.symbolic is not None
+    assert outcome.statistics.symbolic.refinements == 0
+
+
+def test_two_round_fetch_holds_for_every_length():
+    assert isinstance(search(model(ROOT / "spec" / "two_round_fetch.spec", None), ALONE).verdict, Holds)
+
+
+def test_a_flaw_that_needs_ten_thousand_records_is_found_with_the_fewest():
+    """A lag threshold of 10 000 messages: three steps, and the smallest offsets that do it."""
+    verdict = search(model(ROOT / "spec" / "examples" / "lag.spec", "message_lag"), ALONE).verdict
+    assert isinstance(verdict, Violated)
+    (violation,) = verdict.violations
+    assert violation.trace is not None
+    assert [str(step) for step in violation.trace.steps] == ["produce()", "shrink()", "fail_over()"]
+    assert violation.trace.last[0] == 10_001 or 10_001 in violation.trace.last
+    assert violation.condition
+
+
+def test_any_number_of_workers_gives_the_same_answer():
+    """Zones, levels, verdict and counterexample."""
+    program = model(SPEC, "b9_diverging_fetch_counts")
+    found = []
+    for workers in (1, 2, 3):
+        one = Search(program, Options(workers=workers))
+        outcome = one.run()
+        found.append(
+            (said(outcome), outcome.statistics.levels, outcome.verdict, [node.zone for node in one.nodes])
+        )
+    assert found[0] == found[1] == found[2]
+
+
+def test_without_coverage_there_are_more_zones():
+    """Dropping covered zones is what keeps the search small; the answer is the same."""
+    program = model(ROOT / "spec" / "examples" / "lag.spec", "today")
+    covered, all_ = (search(program, Options(workers=1, covering=on)) for on in (True, False))
+    assert type(covered.verdict) is type(all_.verdict)
+    assert covered.statistics.distinct < all_.statistics.distinct
+
+
+def test_what_is_too_coarse_is_begun_again(tmp_path):
+    """A difference of two matters here: the order alone says too much, and is not believed."""
+    text = """\
+spec gap
+type Offset = nat upto 9
+var a : Offset = 0
+var b : Offset = 0
+action ahead():
+    require a == b
+    a' = a + 1
+action along():
+    require b < a
+    b' = b + 1
+deadlock ok
+invariant close: a <= b + 1
+model one:
+    expect holds
+"""
+    program = program_of(text, tmp_path)
+    outcome = search(program, ALONE)
+    assert isinstance(outcome.verdict, Holds)
+    assert outcome.statistics.symbolic is not None
+    assert outcome.statistics.symbolic.refinements >= 1
+
+
+# ---------------------------------------------------------------- planted bugs
+
+
+def _weak_order(monkeypatch):
+    monkeypatch.setattr(paths.Term, "__lt__", lambda self, other: self <= other)
+
+
+def _lost_plus(monkeypatch):
+    monkeypatch.setattr(
+        paths.Term, "__add__", lambda self, other: paths.Term(self.path, self.symbol, self.plus)
+    )
+
+
+def _reversed_coverage(monkeypatch):
+    def has(self, zone):
+        return any(
+            len(zone.bounds) <= len(other.bounds) and zone.shape == other.shape for other in self._exactly
+        )
+
+    monkeypatch.setattr(Covered, "has", has)
+
+
+def _one_sided(monkeypatch):
+    monkeypatch.setattr(paths.Path, "choose", lambda self, count: 0)
+
+
+def _wrong_projection(monkeypatch):
+    whole = zones._classes
+
+    def classes(matrix):
+        place, kept = whole(matrix)
+        return [(number, 0) for number, _ in place], kept
+
+    monkeypatch.setattr(zones, "_classes", classes)
+
+
+def _forgetful(monkeypatch):
+    whole = zones.Shapes.zone
+
+    def zone(self, split, rows, reach):
+        return whole(self, split, rows, reach or Reach(0, 0))
+
+    monkeypatch.setattr(zones.Shapes, "zone", zone)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [_weak_order, _lost_plus, _reversed_coverage, _one_sided, _wrong_projection, _forgetful],
+)
+def test_a_planted_bug_is_found(plant, monkeypatch, tmp_path):
+    """Each makes the states of some random spec differ, or the search fail."""
+    plant(monkeypatch)
+    assert any(_differs(seed, tmp_path) for seed in range(40))
+
+
+def _differs(seed: int, folder: Path) -> bool:
+    program = program_of(offset_spec(Random(seed)), folder)
+    try:
+        return bool(differences(program, 2, keep_going=True))
+    except Exception:
+        return True
+
+
+def test_a_search_that_a_budget_ends_is_no_success():
+    outcome = search(model(SPEC, "two_brokers"), Options(budget=Budget(max_states=50), workers=1))
+    assert isinstance(outcome.verdict, Inconclusive)
+    assert outcome.verdict.budget

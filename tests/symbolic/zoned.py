@@ -1,0 +1,94 @@
+"""What the symbolic search found, in the words of the engines that enumerate."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from specchk.core import search as reference
+from specchk.core.budget import Budget
+from specchk.core.instantiate import instantiate
+from specchk.core.values import State
+from specchk.core.verdict import Inconclusive, Outcome, Violated
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.symbolic.search import Options, Search
+from specchk.symbolic.zones import Shapes, Zone
+
+LIMIT = Budget(max_states=4000, max_seconds=30.0)
+
+
+def program_of(text: str, folder: Path, model: str | None = None) -> Program:
+    file = folder / "offsets.spec"
+    file.write_text(text, encoding="utf-8")
+    return instantiate(check(str(file)), model).program
+
+
+def solutions(zone: Zone, horizon: int) -> list[tuple[int, ...]]:
+    """The offsets of a zone's states up to a horizon."""
+    found = []
+    size = len(zone.bounds)
+    for values in product(range(-horizon, 2 * horizon + 2), repeat=size - 1):
+        y = (0, *values)
+        if all(y[i] - y[j] <= zone.bounds[i][j] for i in range(size) for j in range(size)):
+            offsets = tuple(y[number] + plus for number, plus in zone.classes)
+            if all(0 <= offset <= horizon for offset in offsets):
+                found.append(offsets)
+    return found
+
+
+def states_of(search: Search, horizon: int) -> set[State]:
+    """All states in the zones of a search, offsets up to a horizon."""
+    shapes = Shapes(search.program)
+    return {
+        shapes.join(node.zone.shape, offsets)
+        for node in search.nodes
+        for offsets in set(solutions(node.zone, horizon))
+    }
+
+
+def said(outcome: Outcome) -> dict[str, Any]:
+    """What both kinds of engine have to say alike."""
+    violations = getattr(outcome.verdict, "violations", ())
+    return {
+        "verdict": type(outcome.verdict).__name__,
+        "violations": sorted((v.kind, v.name, v.trace and len(v.trace.steps)) for v in violations),
+        "depth": outcome.statistics.depth,
+        "witnesses": sorted((name, len(trace.steps)) for name, trace in outcome.witnesses),
+    }
+
+
+def differences(program: Program, horizon: int, *, keep_going: bool) -> dict[str, Any] | None:
+    """On what the reference and the symbolic search with horizons disagree; None if too large."""
+    enumerating = reference._Search(
+        program, reference.Options(LIMIT, symmetry=False, keep_going=keep_going), None
+    )
+    expected = enumerating.run()
+    if isinstance(expected.verdict, Inconclusive) and expected.verdict.budget:
+        return None
+    search = Search(program, Options(keep_going=keep_going, horizons=True, workers=1))
+    found = search.run()
+    wanted, got = said(expected), said(found)
+    if not isinstance(expected.verdict, Violated) or keep_going:
+        got["states"], wanted["states"] = states_of(search, horizon), set(enumerating.parents)
+    return {key: (wanted[key], got[key]) for key in wanted if wanted[key] != got[key]}
+
+
+def contradictions(program: Program) -> list[str]:
+    """What the search without horizons denies of what the reference finds within them."""
+    within = reference.search(program, reference.Options(LIMIT, symmetry=False))
+    beyond = Search(program, Options(Budget(max_states=2000, max_seconds=20.0), workers=1)).run()
+    found = {(v.kind, v.name): v for v in getattr(beyond.verdict, "violations", ())}
+    if isinstance(beyond.verdict, Inconclusive):
+        return []
+    expected = getattr(within.verdict, "violations", ())
+    shortest = min((len(v.trace.steps) for v in expected if v.trace), default=None)
+    own = min((len(v.trace.steps) for v in found.values() if v.trace), default=None)
+    wrong = []
+    if shortest is not None and (own is None or own > shortest):
+        wrong.append(f"a violation in {shortest} steps was found within the horizon, and without it {own}")
+    reached = dict(beyond.witnesses)
+    if not found and not expected:
+        wrong += [f"`{name}` was reached" for name, _ in within.witnesses if name not in reached]
+    return wrong
