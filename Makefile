@@ -1,7 +1,8 @@
 # The two commands of the README, and what they need; everything else is in .ci/run.
 #
 #   make run    check the main spec, spec/replication.spec
-#   make test   run the tests: fast ones always, slow ones sampled (SLOW=1: all of them)
+#   make test   run the tests: fast ones always, slow ones sampled (SLOW=1: all of them);
+#               then the gate, which holds replog to its spec (without it: ARGS=, what pytest is to run)
 #
 # Both make .venv on first use.  PYTHON names another interpreter than python3 (3.11 or newer).
 
@@ -10,15 +11,19 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 SPEC   ?= spec/replication.spec
 SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
+GATE   := $(BIN)/specchk conform conformance/binding.py --tier gate --lock
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 
-.PHONY: run test lint docs clean
+.PHONY: run test gate lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/specchk run $(SPEC)
 
 test: $(VENV)/.tested
-	$(PYTEST) $(if $(SLOW),--slow,--sample-seed=$(SEED)) $(ARGS)
+	$(PYTEST) $(if $(SLOW),--slow,--sample-seed=$(SEED)) $(ARGS); tests=$$?; $(if $(ARGS),,$(GATE) &&) exit $$tests
+
+gate: $(VENV)/.tested
+	$(GATE)
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check

@@ -25,7 +25,7 @@ class TwoPhaseBinding(Binding[World]):
     """Every variable is observed; of a process that is down, what the next one will find on disk."""
 
     spec, model = "two_phase.spec", "two"
-    gate = (At("two", suite="edges"), At("three"))
+    gate = (At("two"), At("three"))
     controls = (
         BadSpec("nobody waits for votes", "hasty_coordinator"),
         BadCode("prepared in memory only", Participant._enter, "self.log.force()", "pass", "two"),

@@ -118,7 +118,7 @@ def test_the_files_of_a_green_gate(copy: Copy):
     assert done.code == 0
     root = ElementTree.parse(copy.folder / "a.xml").getroot()
     suites = {suite.get("name"): suite for suite in root}
-    assert list(suites) == ["two (edges)", "three (classes)", "gate"]
+    assert list(suites) == ["two (classes)", "three (classes)", "gate"]
     assert [case.get("name") for case in suites["gate"].findall("testcase")][-1] == "lock"
     assert not root.findall(".//failure")
     lock = (copy.folder / "specchk.lock").read_text()

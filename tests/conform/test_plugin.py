@@ -15,7 +15,7 @@ from two_phase_copy import Copy
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
     copy = Copy(tmp_path)
-    copy.edit("binding.py", 'At("two", suite="edges"), At("three")', 'At("two"), At("two", suite="walks")')
+    copy.edit("binding.py", 'At("two"), At("three")', 'At("two"), At("two", suite="walks")')
     return copy
 
 

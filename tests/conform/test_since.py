@@ -99,7 +99,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "gate").mkdir()
     copy = Copy(tmp_path / "gate")
-    copy.edit("binding.py", 'At("two", suite="edges"), At("three")', 'At("two"),')
+    copy.edit("binding.py", 'At("two"), At("three")', 'At("two"),')
     copy.git("init", "-q", ".")
     copy.git("add", ".")
     copy.git("commit", "-q", "-m", "first")

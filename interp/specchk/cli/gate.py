@@ -105,7 +105,7 @@ class Gate:
         if self.held is not None and self.held.vacuous:
             return f"vacuous: {self.held.vacuous}"
         if self.held is not None and self.held.below:
-            return f"below its lock, in {len(self.held.below)} places told at the end"
+            return f"below its lock: {self.held.below[0]}"
         return "since, but with cases left out wrongly, told at the end" if self.wrongly else ""
 
     def text(self) -> str:

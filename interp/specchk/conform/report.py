@@ -77,7 +77,7 @@ def basis(about: About, result: Result) -> Iterator[str]:
         yield f"found after {found.found_after} steps, shrunk to {len(found.trace.steps)}"
     yield f"probes: {result.probes} refused, {nothing} with nothing to ask the implementation with"
     if result.coverage is not None:
-        yield from _covered(result.coverage)
+        yield from _covered(result.coverage, is_green=result.divergence is None)
     if tally.reopened:
         yield f"opened again from disk: {tally.reopened} times"
     yield f"constants: {constants(program) or '(none)'}"
@@ -94,12 +94,12 @@ def basis(about: About, result: Result) -> Iterator[str]:
             yield f"{title}: {', '.join(names)}"
 
 
-def _covered(coverage: Coverage) -> Iterator[str]:
+def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
     refusals = len(coverage.probe_classes)
     yield (f"classes: {len(coverage.covered)} of {len(coverage.classes)} taken, by {coverage.cases} cases; "
            f"of {refusals} kinds of refusal {len(coverage.refused)} by the implementation, "
            f"{len(coverage.impossible)} with nothing to ask it with")  # fmt: skip
-    if coverage.missed:
+    if coverage.missed and is_green:
         yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
 
 

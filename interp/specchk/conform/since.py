@@ -146,7 +146,7 @@ def unclear_files(changed: Iterable[Path], known: Iterable[Path]) -> Iterator[Pa
     """
     implementation = {path.resolve() for path in known}
     for path in changed:
-        if path.resolve() in implementation or path.suffix in HARMLESS:
+        if path.resolve() in implementation or path.suffix in HARMLESS or "__pycache__" in path.parts:
             continue
         if path.suffix != ".py" or path.resolve().is_relative_to(SPECCHK):
             yield path

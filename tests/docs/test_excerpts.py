@@ -1,0 +1,32 @@
+"""What a document shows of a file of the repository stands there."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs.blocks import DOCUMENTS, ELISION, ROOT, Block, blocks
+
+EXCERPTS = [
+    (path, block)
+    for path in DOCUMENTS
+    for block in blocks(path.read_text(encoding="utf-8"))
+    if block.language in ("python", "yaml") and block.words
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "block"), EXCERPTS, ids=[f"{path.stem}:{block.start}" for path, block in EXCERPTS]
+)
+def test_an_excerpt_stands_in_its_file(path, block: Block):
+    """Line by line and in order; a line `...` stands for any lines."""
+    text = (ROOT / block.words[0]).read_text(encoding="utf-8")
+    at = 0
+    for part in "\n".join(block.lines).split(f"\n{ELISION}\n"):
+        found = text.find(part, at)
+        assert found >= 0, f"{path.name}:{block.start}: not in {block.words[0]}:\n{part}"
+        at = found + len(part)
+
+
+def test_there_are_excerpts():
+    """The form of the blocks is found: a change of it would otherwise test nothing."""
+    assert len(EXCERPTS) >= 4
