@@ -44,10 +44,10 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_archive(path: Path) -> None:
+def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """The package as a zip file that Python can import from."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in package_files():
+        for name, data in files:
             archive.writestr(zipfile.ZipInfo(name), data)
 
 

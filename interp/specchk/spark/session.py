@@ -103,16 +103,15 @@ def _first_line(error: Exception) -> str:
 
 def _prepare(context: SparkContext, archive: Path) -> None:
     """Ship the package where it has to go, and ask all workers for it; `Unavailable` if they lack it."""
+    if is_local(context) and os.environ.get("PYSPARK_PYTHON") in (None, sys.executable):
+        return  # the workers are this very Python
+    files = package_files()
     if not is_local(context):
-        write_archive(archive)
+        write_archive(archive, files)
         context.addPyFile(str(archive))
-    _ask(context)
-
-
-def _ask(context: SparkContext) -> None:
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: ask the workers for their version")
     answers = context.parallelize(range(many), many).mapPartitions(question()).collect()
-    wrong = complaint([Answer(*answer) for answer in answers], digest_of(package_files()))
+    wrong = complaint([Answer(*answer) for answer in answers], digest_of(files))
     if wrong is not None:
         raise Unavailable(wrong)

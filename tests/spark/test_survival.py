@@ -1,0 +1,101 @@
+"""A cluster that loses executors, shuffle files and its driver gives the answer of one that does not.
+
+All tests share one standalone master with two workers on loopback.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark.cluster import Cluster, Driver, standalone, wait_for
+from spark.small import SPEC
+from specchk.spark.session import NO_JAVA, has_java
+
+pytestmark = pytest.mark.slow
+
+MODEL = (str(SPEC / "kafka" / "kip320.spec"), "--no-symmetry", "--set", "Replicas=3", "--set",
+         "MaxLeaderEpoch=1", "--partitions", "3")  # fmt: skip
+BROKEN = (str(SPEC / "kafka" / "kip101.spec"), "--model", "fast_failover", "--partitions", "2")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    assert has_java(), NO_JAVA
+    with standalone(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+def natively(*args: str) -> dict[str, Any]:
+    """The native engine's answer to the same question."""
+    own = [part for part in args if part != "--partitions" and not part.isdigit()]
+    line = [sys.executable, "-m", "specchk", "run", *own, "--json"]
+    found: dict[str, Any] = json.loads(subprocess.run(line, capture_output=True, check=False).stdout)
+    return found
+
+
+def said(answer: dict[str, Any]) -> dict[str, Any]:
+    """All of an answer but the engine's name and the time."""
+    return {key: value for key, value in answer.items() if key not in ("engine", "seconds", "statistics")} | {
+        key: value for key, value in answer.get("statistics", {}).items() if "second" not in key
+    }
+
+
+def test_a_cluster_says_what_one_machine_does(cluster: Cluster, tmp_path: Path) -> None:
+    """The same counterexample, by executors that got the package from the driver."""
+    answer = Driver(cluster, tmp_path / "ledger", *BROKEN).answer()
+    assert answer["engine"] == "spark"
+    assert said(answer) == said(natively(*BROKEN))
+
+
+def test_killed_executors_change_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    """An executor killed in the middle of a level, and its successor a few levels later."""
+    driver = Driver(cluster, tmp_path / "ledger", *MODEL)
+    for level in (6, 11):
+        driver.at_level(level)
+        os.kill(wait_for(cluster.executors)[0], signal.SIGKILL)
+    assert said(driver.answer()) == said(natively(*MODEL))
+
+
+def test_a_killed_driver_is_resumed_to_the_same_answer(cluster: Cluster, tmp_path: Path) -> None:
+    """The ledger has all that a new driver needs."""
+    driver = Driver(cluster, tmp_path / "ledger", *MODEL)
+    driver.at_level(9)
+    driver.kill()
+    resumed = Driver(cluster, tmp_path / "ledger", *MODEL, "--resume").answer()
+    assert said(resumed) == said(natively(*MODEL))
+
+
+def test_lost_shuffle_files_are_made_again(cluster: Cluster, tmp_path: Path) -> None:
+    """Shuffle files that disappear under a running job cost a retry, not an answer."""
+    local = tmp_path / "local"
+    local.mkdir()
+    driver = Driver(cluster, tmp_path / "ledger", *MODEL, "--conf", f"spark.local.dir={local}")
+    driver.at_level(6)
+    lost = 0
+    while driver.process.poll() is None and lost < 40:
+        for file in local.rglob("shuffle_*"):
+            file.unlink(missing_ok=True)
+            lost += 1
+    assert lost, "no shuffle file was there to be lost"
+    assert said(driver.answer()) == said(natively(*MODEL))
+
+
+def test_a_worker_without_a_library_is_named_before_the_search(cluster: Cluster, tmp_path: Path) -> None:
+    """One sentence, exit code 2, and no ledger."""
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
+    bare.chmod(0o755)
+    driver = Driver(cluster, tmp_path / "ledger", *MODEL, env={"PYSPARK_PYTHON": str(bare)})
+    words = driver.words()
+    assert driver.process.returncode == 2, words
+    assert "lacks llvmlite and pyarrow" in words
+    assert not (tmp_path / "ledger").exists()
