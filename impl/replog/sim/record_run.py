@@ -55,6 +55,7 @@ FAULTS = (
     "expire",
     "elect",
     "elect",
+    "miss",
     "flush",
 )
 RESTART_MS = 1_500
@@ -157,6 +158,8 @@ class RecordedRun:
         world, me = self.world, node.broker_id
         if fault == "elect":
             world.elect(me, self._hold_election)
+        elif fault == "miss":
+            self._miss_an_epoch(world.image.leader)
         elif fault == "expire":
             world.fence(me)
         elif fault == "flush":
@@ -180,6 +183,21 @@ class RecordedRun:
         world = self.world
         request = Received(OPERATOR, ElectRequest(0, PARTITION))
         world.perform_for(CONTROLLER, world.controller.handle(request, world.now_ms))
+
+    def _miss_an_epoch(self, leader: int) -> None:
+        """Let another one lead for a while, which the leader never hears of, and then this one again."""
+        others = [member for member in self.world.image.isr if member != leader]
+        if leader < 0 or not others:
+            return
+        links = {(CONTROLLER, leader)} - self.network.cut
+        self.network.cut |= links
+        self.world.elect(self.random.choice(others), self._hold_election)
+
+        def back() -> None:
+            self.network.cut.difference_update(links)
+            self.world.elect(leader, self._hold_election)
+
+        self.world.schedule(200 + self.random.randrange(1_000), Call(back))
 
     def _cut(self, me: int) -> None:
         other = self.random.choice([one for one in (*self.world.nodes, CONTROLLER) if one != me])
