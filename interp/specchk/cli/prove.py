@@ -99,6 +99,6 @@ def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
         outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
     except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
         verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
-        nothing = Statistics(distinct=0, generated=0, depth=0, levels=(), seconds=0.0)
+        nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)
         return Outcome(program, "symbolic", verdict, nothing, (0,) * len(program.points))
     return outcome

@@ -131,7 +131,7 @@ class Statistics:
 
     `depth` is the number of levels of the breadth-first search, the initial states being the first;
     `levels` the number of distinct states of each; `generated` counts every successor and initial
-    state, repeated or not.
+    state, repeated or not.  `queries` are questions to a solver, of a run that has them and no states.
     """
 
     distinct: int
@@ -142,6 +142,7 @@ class Statistics:
     horizon_cuts: int = 0
     symmetry: str = "off"
     symbolic: Symbolic | None = None
+    queries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

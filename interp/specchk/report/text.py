@@ -73,6 +73,12 @@ def what(violation: Violation) -> str:
 def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and what limited it."""
     numbers = outcome.statistics
+    if numbers.queries is not None:
+        steps = f"behaviours of up to {numbers.depth - 1} step{_s(numbers.depth - 1)}"
+        return [
+            f"{steps}, {numbers.queries} queries, {numbers.seconds:.2f} s",
+            f"engine {outcome.engine}, unrolled",
+        ]
     rate = numbers.distinct / numbers.seconds if numbers.seconds > 0 else 0
     kind = "symbolic state" if numbers.symbolic is not None else "state"
     states = f"{numbers.distinct} {kind}{_s(numbers.distinct)}"

@@ -205,6 +205,9 @@ def bounded(program: Program, depth: int, budget: Budget, query_seconds: float =
     run = _Run(program, depth, meter, Unrolling(program, query_seconds))
     verdict = run.run()
     states = run.unrolling.states
-    statistics = Statistics(distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds)
+    statistics = Statistics(
+        distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,
+        queries=run.unrolling.queries,
+    )  # fmt: skip
     reached = tuple(run.reached.items())
     return Outcome(program, "symbolic", verdict, statistics, (0,) * len(program.points), witnesses=reached)
