@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from pyspark import SparkContext
 
 from spark.small import natively, of_text, program, said
@@ -17,6 +18,12 @@ from specchk.native.layout import layout_of
 from specchk.spark.search import Options, run
 from specchk.spark.slices import path_of, read_slice, write_slice
 from specchk.spark.storage import LocalStorage
+
+
+def slow(value: int) -> ParameterSet:
+    """A parameter whose test is run with --slow, and in a sample."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
 
 AT_ONCE = Options(handover=1, partitions=2)  # everything on Spark
 
@@ -47,7 +54,7 @@ def _context(context: SparkContext) -> None:
     """`run` uses the context that is there."""
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 4, 8])
+@pytest.mark.parametrize("partitions", [slow(1), slow(2), 4, slow(8)])
 def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitions: int) -> None:
     """Verdict, counts of each level, coverage and every step of the counterexample are equal."""
     checked = program("kafka/kip101.spec", "fast_failover")
@@ -58,7 +65,7 @@ def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitio
     assert said(found) == said(natively(checked, options))
 
 
-@pytest.mark.parametrize("handover", [1, 100, 700])
+@pytest.mark.parametrize("handover", [slow(1), slow(100), 700])
 def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
     """A complete search says the same, whatever part of it the native engine did."""
     checked = program("kafka/kip320.spec", "small")

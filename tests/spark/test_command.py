@@ -1,0 +1,54 @@
+"""`specchk run --engine spark` where Spark cannot be used: one sentence, exit code 2, nothing searched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spark.small import SPEC
+from specchk.cli.run import command
+
+KIP320 = str(SPEC / "kafka" / "kip320.spec")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--master", "local[2]"), "--master is for --engine spark"),
+        (("--conf", "a=b"), "--conf is for --engine spark"),
+        (("--engine", "spark", "--resume"), "--resume needs --ledger"),
+        (("--engine", "spark", "--workers", "2"), "for the native engine"),
+        (("--engine", "spark", "--checkpoint", "dir"), "for the native engine"),
+        (("--engine", "spark", "--conf", "nothing"), "not of the form NAME=VALUE"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(args: tuple[str, ...], words: str) -> None:
+    """Nothing that was asked for is ignored."""
+    found = CliRunner().invoke(command, [KIP320, *args])
+    assert found.exit_code == 2
+    assert words in found.output
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence with the package's name, before a search."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    found = CliRunner().invoke(command, [KIP320, "--engine", "spark"])
+    assert found.exit_code == 2
+    assert "apt install openjdk-17-jre-headless" in found.output
+
+
+def test_without_pyspark_it_says_what_to_install() -> None:
+    """One sentence with the command that installs it."""
+    script = (
+        "import sys; sys.modules['pyspark'] = None; "
+        "from specchk.cli.main import main; "
+        f"sys.argv = ['specchk', 'run', {KIP320!r}, '--engine', 'spark']; main()"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "pip install 'specchk[spark]'" in found.stderr

@@ -1,0 +1,219 @@
+"""The parts of the search on Spark, one at a time: what is lost or broken is noticed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+from pyspark import cloudpickle
+
+from spark.small import program
+from specchk.native.checkpoint import Unusable
+from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
+from specchk.native.exchange import Buckets, address_of, exchange_worker
+from specchk.native.layout import Layout, layout_of
+from specchk.native.store import Found
+from specchk.native.visited import Busy, Visited
+from specchk.spark.ledger import gaps
+from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
+from specchk.spark.slices import Broken, Slice, Tally, path_of, read_slice, write_slice
+from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, storage_at
+from specchk.spark.tasks import Received, Trailer
+
+CHECKED = program("kafka/kip320.spec", "small")
+LAYOUT: Layout = layout_of(CHECKED)
+SIZE = 8 * LAYOUT.words
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Loaded:
+    return load_exchange(CHECKED, LAYOUT, [], exchange_code(CHECKED, LAYOUT, []))
+
+
+def packed(numbers: range) -> bytearray:
+    """Different states, of which only the bits count here."""
+    return bytearray(b"".join(n.to_bytes(SIZE, "little") for n in numbers))
+
+
+# ------------------------------------------------------------ what was sent
+
+
+def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[tuple[int, object]]:
+    """Two sources that sent two blocks each, or less."""
+    sent: list[tuple[int, object]] = [(0, (s, bytes(SIZE))) for s in (0, 1) for _ in range(blocks)]
+    return [*sent, *((0, Trailer(s, 2, 2 * SIZE, Tally(generated=2))) for s in trailers)]
+
+
+def test_all_that_was_sent_is_taken() -> None:
+    """With all blocks and trailers there is nothing to complain of, and the tallies add up."""
+    received = Received(2)
+    assert len(list(received.blocks(rows()))) == 4  # type: ignore[arg-type]
+    received.check()
+    assert received.tally.generated == 4
+
+
+@pytest.mark.parametrize("lost", [rows(blocks=1), rows(trailers=(0,)), rows(trailers=()), []])
+def test_a_stream_that_ends_early_makes_no_slice(lost: list[tuple[int, object]]) -> None:
+    """A block or a trailer less, or nothing at all, is noticed before anything is kept."""
+    received = Received(2)
+    list(received.blocks(lost))  # type: ignore[arg-type]
+    with pytest.raises(Broken, match="not all that was sent"):
+        received.check()
+
+
+def test_gaps_are_what_is_in_no_run() -> None:
+    """Runs and gaps together are the whole range, without overlap."""
+    assert gaps([(7, 2), (3, 1)], 2, 12) == [(2, 1), (4, 3), (9, 3)]
+
+
+# ------------------------------------------------------------ slices and storage
+
+
+@pytest.fixture(params=["local", "arrow"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return LocalStorage(tmp_path)
+    return ArrowStorage(fs.LocalFileSystem(), str(tmp_path))
+
+
+def test_a_slice_says_what_was_written(storage: Storage) -> None:
+    """States and all that is said of them come back, from any storage."""
+    found = (Found(3, (1, 2), (3, 4)),)
+    about = Slice(4, 1, 2, 1, 96, 7, Tally(5, 1, (2, 0, 3), found))
+    write_slice(storage, about, [packed(range(2)), packed(range(2, 3))])
+    with storage.open(path_of(4, 1)) as file:
+        assert read_slice(file, SIZE) == about
+        assert file.read(3 * SIZE) == packed(range(3))
+
+
+@pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b[SIZE:], lambda b: b"", lambda b: b + b"x"])
+def test_a_broken_slice_is_noticed(change, tmp_path: Path) -> None:
+    """Cut off at either end, empty or with something after it: it is no slice."""
+    storage = LocalStorage(tmp_path)
+    write_slice(storage, Slice(0, 0, 3, 0), [packed(range(3))])
+    path = tmp_path / path_of(0, 0)
+    path.write_bytes(change(path.read_bytes()))
+    with storage.open(path_of(0, 0)) as file, pytest.raises(Broken):
+        read_slice(file, SIZE)
+
+
+def test_what_fails_while_it_is_written_is_not_there(storage: Storage) -> None:
+    """A file is whole or absent."""
+
+    def parts():
+        yield b"some"
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        storage.write("levels/a", parts())
+    assert not storage.exists("levels/a")
+
+
+def test_a_place_that_nobody_knows_is_refused() -> None:
+    """Not taken for a path."""
+    with pytest.raises(Unusable, match="nowhere"):
+        storage_at("nowhere://host/dir")
+
+
+# ------------------------------------------------------------ visited sets
+
+
+def absorb(visited: Visited, numbers: range) -> int:
+    """How many of the states are new, without saying that they count."""
+    worker, data = exchange_worker(CHECKED, LAYOUT), packed(numbers)
+    try:
+        visited.begin()
+        runs = visited.absorb(worker, address_of(data), len(numbers)) + worker.end_run()
+        return sum(count for _, count in runs)
+    finally:
+        worker.release()
+
+
+def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
+    """Who opens it next knows all states that count, in a table that grew under way."""
+    first = Visited(tmp_path, LAYOUT.words, kernel)
+    assert absorb(first, range(40_000)) == 40_000
+    first.commit()
+    first.close()
+    second = Visited(tmp_path, LAYOUT.words, kernel)
+    assert (second.levels, second.used) == (1, 40_000)
+    assert absorb(second, range(30_000, 50_000)) == 10_000
+    second.close()
+
+
+def test_work_that_was_not_committed_is_forgotten(kernel: Loaded, tmp_path: Path) -> None:
+    """After a process that ended in the middle, its states are new again."""
+    first = Visited(tmp_path, LAYOUT.words, kernel)
+    absorb(first, range(100))
+    first.commit()
+    absorb(first, range(30_000))
+    first.close()
+    second = Visited(tmp_path, LAYOUT.words, kernel)
+    assert absorb(second, range(200)) == 100
+    second.close()
+
+
+def test_two_processes_never_have_one_set(kernel: Loaded, tmp_path: Path) -> None:
+    """The second is told so, and the first is not disturbed."""
+    first = Visited(tmp_path, LAYOUT.words, kernel)
+    with pytest.raises(Busy):
+        Visited(tmp_path, LAYOUT.words, kernel)
+    first.close()
+    Visited(tmp_path, LAYOUT.words, kernel).close()
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8])
+def test_states_are_dealt_to_all_partitions_once(kernel: Loaded, partitions: int) -> None:
+    """Every state is in exactly one bucket, and no partition gets much more than its share."""
+    buckets, worker = Buckets(CHECKED, LAYOUT, kernel, partitions), exchange_worker(CHECKED, LAYOUT)
+    data, shares = packed(range(50_000)), [b""] * partitions
+    for target, block in [*buckets.deal(worker, address_of(data), 50_000), *buckets.drain()]:
+        shares[target] += block
+    states = sorted(s[i : i + SIZE] for s in shares for i in range(0, len(s), SIZE))
+    assert states == sorted(bytes(data[i : i + SIZE]) for i in range(0, len(data), SIZE))
+    assert max(map(len, shares)) < 1.1 * len(data) / partitions
+    buckets.release()
+    worker.release()
+
+
+def test_code_of_another_machine_is_compiled_again(kernel: Loaded) -> None:
+    """Object code is taken only where LLVM and CPU are those that it is for."""
+    foreign = ObjectCode(b"not for here", "another machine")
+    compiled = load_exchange(CHECKED, LAYOUT, [], foreign)
+    assert kernel.was_cached
+    assert not compiled.was_cached
+
+
+# ------------------------------------------------------------ workers
+
+
+def test_a_worker_s_lack_is_one_sentence() -> None:
+    """No package, another version, a library less: each names the host; equal workers are fine."""
+    good = Answer("h1", "3.11.2", (), "abc")
+    assert complaint([good, good], "abc") is None
+    assert "h2 (Python 3.11.2) has no package" in str(
+        complaint([good, Answer("h2", "3.11.2", (), "")], "abc")
+    )
+    assert "another version" in str(complaint([good], "abd"))
+    assert "lacks llvmlite" in str(complaint([Answer("h3", "3.11.2", ("llvmlite",), "abc")], "abc"))
+
+
+def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
+    """Asked from the zip file and from the installed package, a worker answers with the driver's digest."""
+    files = package_files()
+    write_archive(tmp_path / "specchk.zip", files)
+    assert complaint([Answer(*answer) for answer in question()([0])], digest_of(files)) is None
+    (tmp_path / "ask.py").write_text(
+        "import pickle, sys\nfrom pyspark import cloudpickle\n"
+        "print(*list(cloudpickle.loads(sys.stdin.buffer.read())([0]))[0][3:])",
+        encoding="utf-8",
+    )
+    asked = subprocess.run(
+        [sys.executable, str(tmp_path / "ask.py")], input=cloudpickle.dumps(question()),
+        capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "specchk.zip")},
+    )  # fmt: skip
+    assert asked.stdout.decode().strip() == digest_of(files)
