@@ -49,8 +49,10 @@ def _headline(proof: Proof) -> str:
 
 
 def _offsets(proof: Proof) -> str:
-    ends = ", ".join(horizon.partition("=")[0] for horizon in proof.program.horizons)
-    return f"whatever {ends} is" if ends else "in every state"
+    named = [horizon.partition("=")[0] for horizon in proof.program.horizons if "=" in horizon]
+    plain = [horizon for horizon in proof.program.horizons if "=" not in horizon]
+    parts = [f"whatever {', '.join(named)} is"] * bool(named) + [f"beyond {', '.join(plain)}"] * bool(plain)
+    return " and ".join(parts) or "in every state"
 
 
 def _details(proof: Proof) -> list[str]:

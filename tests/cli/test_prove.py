@@ -1,0 +1,97 @@
+"""`specchk run --prove` and `--depth`: what they say, their exit codes, what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COUNTER = """spec counter
+type Offset = nat upto 4
+var low : Offset = 0
+var high : Offset = 0
+action up():
+    high' = high + 2
+action follow():
+    require low < high
+    low' = low + 1
+invariant ordered: low <= high
+invariant never_seven: high != 7
+invariant even: high % 2 == 0
+invariant short: high < 4
+model m:
+    properties ordered, never_seven, even
+    expect holds
+"""
+
+
+@pytest.fixture(autouse=True)
+def counter(here: Path) -> None:
+    (here / "counter.spec").write_text(COUNTER, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "start"),
+    [
+        ([], 0, "holds by induction, beyond upto 4: counter, model m"),
+        (["--k", "2"], 0, "holds by 2-induction"),
+        (["--property", "never_seven"], 21, "inconclusive: induction does not prove `never_seven`"),
+        (["--property", "short"], 10, "violated: invariant `short`"),
+    ],
+)
+def test_a_proof_says_its_verdict_first(specchk: Any, args: list[str], code: int, start: str) -> None:
+    """0 is a proof, 10 a violation, 21 neither."""
+    said = specchk("run", "counter.spec", "--prove", *args)
+    assert (said.code, said.err) == (code, "")
+    assert said.out.startswith(start)
+
+
+def test_a_counterexample_to_induction_is_shown_as_two_states(specchk: Any) -> None:
+    """The state before, the action, what it changes, and that nobody says the state is reached."""
+    out = specchk("run", "counter.spec", "--prove", "--property", "never_seven").out
+    assert "`never_seven` is not inductive: a state that satisfies all invariants, and a step" in out
+    assert "no state within the horizons is the first one" in out
+    assert "  1  up()\n       high: 5 -> 7\n" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "start"),
+    [
+        (["--depth", "2"], 20, "inconclusive: no violation within 2 steps, which is no proof"),
+        (["--depth", "5", "--property", "short"], 10, "violated: invariant `short` in 2 steps"),
+    ],
+)
+def test_a_depth_is_a_budget(specchk: Any, args: list[str], code: int, start: str) -> None:
+    """What is found is a violation; what is not found is no verdict."""
+    said = specchk("run", "counter.spec", *args)
+    assert (said.code, said.err) == (code, "")
+    assert said.out.startswith(start)
+
+
+def test_json_of_a_proof_is_one_object(specchk: Any) -> None:
+    """With the verdict, the exit code and what is proved."""
+    said = specchk("run", "counter.spec", "--prove", "--json")
+    found = json.loads(said.out)
+    assert (found["schema"], found["verdict"], found["exit_code"]) == ("specchk.proof/1", "holds", 0)
+    assert found["proved"] == ["ordered", "never_seven", "even"]
+
+
+def test_what_has_no_encoding_is_inconclusive_with_its_place(specchk: Any, here: Path) -> None:
+    """A quantifier over all offsets: no proof, no violation, and where it stands."""
+    text = COUNTER.replace("high != 7", "forall o in Offset: o + 1 > o")
+    (here / "counter.spec").write_text(text, encoding="utf-8")
+    for option in (["--prove"], ["--depth", "1"]):
+        said = specchk("run", "counter.spec", *option)
+        assert said.code == 21
+        assert "there is no encoding: counter.spec:11:" in said.out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--prove", "--depth", "1"], ["--k", "2"], ["--prove", "--html", "x.html"], ["--prove", "--itf", "-"]],
+)
+def test_options_that_do_not_go_together_are_refused(specchk: Any, args: list[str]) -> None:
+    """A usage error before any work."""
+    assert specchk("run", "counter.spec", *args).code == 2
