@@ -16,7 +16,7 @@ from typing import Any
 
 from specchk.conform.binding import Binding
 from specchk.conform.controls import Tried, try_controls, why_vacuous
-from specchk.conform.lock import Kills, Lock, Lowered, Numbers, lowered, of_spec, raised, read, write
+from specchk.conform.lock import BadLock, Kills, Lock, Lowered, Numbers, lowered, of_spec, raised, read, write
 from specchk.conform.sources import files_of, fingerprint
 from specchk.conform.suites import Result
 from specchk.conform.tiers import MADE_OF_CASES, Budget, Part
@@ -104,8 +104,11 @@ def compare(held: Held, path: Path) -> Held:
 
 
 def update(held: Held, path: Path) -> Held:
-    """Write the lock of a run; mutants that it knows nothing of stay."""
-    known = read(path) if path.exists() else None
+    """Write the lock of a run; mutants that it knows nothing of stay, where the old one can be read."""
+    try:
+        known = read(path)
+    except (BadLock, FileNotFoundError):
+        known = None
     found = held.found
     if known is not None:
         found = replace(found, mutants={**known.mutants, **found.mutants})
