@@ -24,10 +24,19 @@ PATIENCE_S = 240.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running cluster; `workers` are the pids of its worker daemons."""
+    """A running cluster; `workers` are the pids of its worker daemons, `local` has the executors' files."""
 
     master: str
+    local: Path
     workers: tuple[int, ...]
+
+    def lose_shuffle_files(self) -> int:
+        """Remove all files of shuffles; how many."""
+        found = [Path(at, name) for at, _, names in os.walk(self.local) for name in names]
+        lost = [file for file in found if file.name.startswith("shuffle_")]
+        for file in lost:
+            file.unlink(missing_ok=True)
+        return len(lost)
 
     def executors(self) -> list[int]:
         """The pids of the executors' JVMs."""
@@ -60,10 +69,12 @@ def wait_for(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
 @contextmanager
 def standalone(folder: Path) -> Iterator[Cluster]:
     """A master and two workers with a core each."""
-    port, web = free_port(), free_port()
+    port, web, local = free_port(), free_port(), folder / "local"
+    local.mkdir()
     env = {
         **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC", "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_LOCAL_DIRS": str(local),
     }  # fmt: skip
     running: list[subprocess.Popen[bytes]] = []
 
@@ -86,7 +97,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
         own = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g")
         workers = tuple(start(f"{deploy}.worker.Worker", *own, master) for _ in range(2))
         wait_for(workers_there)
-        yield Cluster(master, workers)
+        yield Cluster(master, local, workers)
     finally:
         for process in reversed(running):
             process.terminate()

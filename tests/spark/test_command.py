@@ -21,7 +21,7 @@ KIP320 = str(SPEC / "kafka" / "kip320.spec")
         (("--master", "local[2]"), "--master is for --engine spark"),
         (("--conf", "a=b"), "--conf is for --engine spark"),
         (("--engine", "spark", "--resume"), "--resume needs --ledger"),
-        (("--engine", "spark", "--workers", "2"), "for the native engine"),
+        (("--engine", "spark", "--workers", "2"), "--workers is for the native"),
         (("--engine", "spark", "--checkpoint", "dir"), "for the native engine"),
         (("--engine", "spark", "--conf", "nothing"), "not of the form NAME=VALUE"),
     ],
