@@ -59,6 +59,7 @@ def _begin_epoch(
     leading = Leading(leso=log.leo, isr=image.isr)
     if old is not None:
         leading.produces, leading.fetches = old.produces, old.fetches
+        _refuse_stale(leading, image.leader_epoch, out)
     for follower in image.replicas:
         if follower == state.broker_id:
             continue
@@ -74,6 +75,14 @@ def _begin_epoch(
     ):
         out.append(StoreEpochs(tuple(log.epochs.entries)))
     return leading
+
+
+def _refuse_stale(leading: Leading, epoch: int, out: list[Effect]) -> None:
+    """Refuse the fetches that have waited since an earlier epoch (A22)."""
+    stale = [w for w in leading.fetches if w.request.leader_epoch not in (NO_EPOCH, epoch)]
+    leading.fetches = [w for w in leading.fetches if w not in stale]
+    error = Error.FENCED_LEADER_EPOCH
+    out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in stale)
 
 
 def resign(leading: Leading, out: list[Effect]) -> None:

@@ -230,3 +230,21 @@ def test_high_watermark_moves_when_a_shrink_succeeds():
     assert leader.state.log.hw == 0
     leader.receive(-1, AlterPartitionReply(proposal.correlation, Error.NONE, 0, 2, (0,)), NOW + 10_001)
     assert leader.state.log.hw == 2
+
+
+def test_a_fetch_that_waits_is_refused_when_a_later_epoch_begins():
+    """A22: a leader that missed an epoch answers no fetch of before it with what it has now."""
+    leader = leading(log_of(0), isr=(0,))
+    assert sent(fetch(leader, 1, max_wait_ms=500), FetchReply) == []
+    (reply,) = sent(leader.apply(metadata(0, 2, 2, (0,)), 1, NOW + 1), FetchReply)
+    assert reply.error is Error.FENCED_LEADER_EPOCH
+    assert sent(produce(leader), FetchReply) == []
+
+
+def test_a_fetch_goes_on_waiting_when_only_the_isr_is_news():
+    """A18: a newer image of the same epoch concerns nobody who waits for records."""
+    leader = leading(log_of(0), isr=(0,))
+    assert sent(fetch(leader, 1, max_wait_ms=500), FetchReply) == []
+    assert sent(leader.apply(metadata(0, 0, 2, (0, 1)), 1, NOW + 1), FetchReply) == []
+    (reply,) = sent(produce(leader), FetchReply)
+    assert (reply.error, len(reply.batches)) == (Error.NONE, 1)
