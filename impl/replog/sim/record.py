@@ -18,7 +18,7 @@ has heard of it).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
 
@@ -81,8 +81,8 @@ class RecordedWorld(World):
 
     Its network keeps to what connections and a metadata log would do: of a follower only one fetch
     request is under way (when it asks again, chance says which of the two is lost), a dead process is
-    neither heard nor registered any more, and metadata is read from the log: what arrives is the newest
-    of its leader epoch.
+    neither heard nor registered any more, sessions end one at a time, and metadata is read from the log:
+    what arrives is the newest of its leader epoch.
     """
 
     def __init__(self, options: WorldOptions, network: Network, random: Random, emit: Emit) -> None:
@@ -294,6 +294,8 @@ class RecordedWorld(World):
             super()._execute_outside(target, item)
             return
         self.counters.steps += 1
+        if isinstance(item, Alarm):
+            self._keep_all_but_one()
         before = self._decisions()
         event = Received(item.source, item.message) if isinstance(item, Delivery) else _fired(item)
         effects = self.controller.handle(event, self.now_ms)
@@ -301,6 +303,15 @@ class RecordedWorld(World):
         if isinstance(item, Delivery) and isinstance(item.message, AlterPartitionRequest):
             self._judged(item.source, effects)
         self.perform_for(CONTROLLER, effects)
+
+    def _keep_all_but_one(self) -> None:
+        """Of several sessions that are over let one end in this check, as Kafka's controller does."""
+        state, timeout_ms = self.controller.state, self.options.session_timeout_ms
+        oldest_ms = self.now_ms - timeout_ms
+        late = [b for b, known in sorted(state.brokers.items())
+                if known.state is not BrokerState.FENCED and known.last_seen_ms < oldest_ms]  # fmt: skip
+        for broker in late[1:]:
+            state.brokers[broker] = replace(state.brokers[broker], last_seen_ms=oldest_ms)
 
     def _decisions(self) -> _Decided:
         known = self.controller.state.brokers
