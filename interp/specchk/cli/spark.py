@@ -15,7 +15,9 @@ import click
 
 from specchk.cli.engines import SPARK, loaded
 from specchk.cli.output import echo, is_terminal
+from specchk.core.budget import Progress
 from specchk.core.search import Options, search
+from specchk.core.simulate import Walks
 from specchk.core.verdict import Outcome
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
@@ -98,6 +100,18 @@ def explore_on_spark(program: Program, options: Options, cluster: Cluster, *, qu
     finally:
         if progress is not None:
             progress.clear()
+    return outcome
+
+
+def simulate_on_spark(
+    program: Program, walks: Walks, master: str, progress: Callable[[Progress], None] | None
+) -> Outcome:
+    """Random walks on the executors of a cluster: the same walks as on one machine."""
+    engine, session = _library("specchk.spark.walks"), _library("specchk.spark.session")
+    try:
+        outcome: Outcome = engine.simulate(program, walks, master, progress)
+    except session.Unavailable as reason:
+        raise click.UsageError(str(reason)) from None
     return outcome
 
 

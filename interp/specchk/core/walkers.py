@@ -23,13 +23,23 @@ from specchk.ir.program import Program
 BLOCK = 50
 
 Block = tuple[Outcome, frozenset[State]]
+Takers = Callable[
+    [Program, list[Walks]], Generator[Block, None, None]
+]  # who walks: outcomes in the blocks' order
 
 
 def simulate_on(
     program: Program, walks: Walks, workers: int, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
     """As `simulate`, in blocks, on `workers` processes."""
-    return _Merge(program, walks, on_progress).run(workers)
+    return simulate_by(program, walks, lambda p, todo: _taken(p, todo, workers), on_progress)
+
+
+def simulate_by(
+    program: Program, walks: Walks, takers: Takers, on_progress: Callable[[Progress], None] | None = None
+) -> Outcome:
+    """As `simulate`, in blocks, by whoever takes them."""
+    return _Merge(program, walks, on_progress).run(takers)
 
 
 def blocks(walks: Walks) -> list[Walks]:
@@ -45,13 +55,13 @@ class _Merge:
     walks: Walks
     on_progress: Callable[[Progress], None] | None
 
-    def run(self, workers: int) -> Outcome:
+    def run(self, takers: Takers) -> Outcome:
         meter = Meter(self.walks.budget)
         seen: set[State] = set()
         done: list[Outcome] = []
         stopped: Inconclusive | None = None
         try:
-            with closing(_taken(self.program, blocks(self.walks), workers)) as taken:
+            with closing(takers(self.program, blocks(self.walks))) as taken:
                 for outcome, states in taken:
                     done.append(outcome)
                     seen |= states

@@ -1,0 +1,53 @@
+"""Random simulation on executors: the blocks of `core.walkers`, each walked by whoever is free.
+
+A block has a seed of its own and outcomes are taken in the blocks' order, so the walks and what is
+reported are those of one machine.  Blocks go out in waves, so that a violation ends the run early.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkContext
+
+from specchk.core.budget import Progress
+from specchk.core.simulate import Walks, walked
+from specchk.core.verdict import Outcome
+from specchk.core.walkers import Block, simulate_by
+from specchk.ir.program import Program
+from specchk.spark.session import session
+
+WAVE = 4  # blocks for each core between two looks at what was found
+
+
+def simulate(
+    program: Program, walks: Walks, master: str | None, on_progress: Callable[[Progress], None] | None = None
+) -> Outcome:
+    """As `core.walkers.simulate_on`, on a cluster; `session.Unavailable` without Spark."""
+    with session(master, {}) as context:
+        return simulate_by(program, walks, lambda p, todo: _taken(context, p, todo), on_progress)
+
+
+def _taken(context: SparkContext, program: Program, todo: list[Walks]) -> Generator[Block, None, None]:
+    shipped = context.broadcast(pickle.dumps(program, protocol=5))
+    size = max(1, WAVE * context.defaultParallelism)
+    for first in range(0, len(todo), size):
+        wave = todo[first : first + size]
+        context.setJobDescription(f"specchk {program.spec}: walk blocks {first + 1} to {first + len(wave)}")
+        yield from context.parallelize(wave, len(wave)).mapPartitions(Walk(shipped)).collect()
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Walks blocks; `program` is a broadcast of the pickled program."""
+
+    program: Any
+
+    def __call__(self, todo: Iterable[Walks]) -> Iterator[Block]:
+        """The outcomes, in order."""
+        program: Program = pickle.loads(self.program.value)  # noqa: S301 - the driver of this application packed it
+        for block in todo:
+            yield walked(program, block)

@@ -1,0 +1,32 @@
+"""Random walks on executors: those of one machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark import SparkContext
+
+from spark.small import program
+from specchk.core.simulate import Walks
+from specchk.core.verdict import Outcome, Violated
+from specchk.core.walkers import simulate_on
+from specchk.spark.walks import simulate
+
+
+def quiet(outcome: Outcome) -> Outcome:
+    """The outcome without the time it took."""
+    return replace(outcome, statistics=replace(outcome.statistics, seconds=0.0))
+
+
+def test_a_cluster_walks_the_same_walks(context: SparkContext) -> None:
+    """Counts, coverage and witnesses are those of the same seed on one machine."""
+    checked, walks = program("kafka/kip320.spec", "small"), Walks(5, 130, 30)
+    assert quiet(simulate(checked, walks, None)) == quiet(simulate_on(checked, walks, 1))
+
+
+def test_a_cluster_finds_the_same_violation(context: SparkContext) -> None:
+    """The first block in order that finds something is the one that counts."""
+    checked, walks = program("kafka/kip101.spec", "fast_failover"), Walks(3, 2000, 40)
+    found = simulate(checked, walks, None)
+    assert isinstance(found.verdict, Violated)
+    assert quiet(found) == quiet(simulate_on(checked, walks, 1))
