@@ -1,8 +1,13 @@
-"""Pictures for commands: which trace to draw, and writing it with a clear word when that fails."""
+"""Pictures for commands: which trace to draw, and writing it with a clear word when that fails.
+
+The library that runs Graphviz is loaded when a picture is written: most runs write none.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +17,6 @@ from specchk.core.verdict import Outcome, Trace, Violated, Violation
 from specchk.core.view import Viewer
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import Picture, picture
-from specchk.report.draw.render import NoGraphviz, svg_element, write
 
 
 def counterexample(outcome: Outcome) -> Violation | None:
@@ -26,6 +30,10 @@ def drawing(instance: Instance, trace: Trace, violation: Violation | None, title
     return picture(Viewer(instance), trace, violation, title)
 
 
+def _render() -> Any:
+    return import_module("specchk.report.draw.render")
+
+
 def write_picture(drawn: Picture, path: Path) -> None:
     """Write a picture of lanes."""
     _write(lanes.dot(drawn), path, placed=True)
@@ -33,7 +41,7 @@ def write_picture(drawn: Picture, path: Path) -> None:
 
 def svg_of(drawn: Picture) -> str | None:
     """The picture for a page; without Graphviz None, and a sentence."""
-    svg = svg_element(lanes.dot(drawn), placed=True)
+    svg: str | None = _render().svg_element(lanes.dot(drawn), placed=True)
     if svg is None:
         echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
     return svg
@@ -49,9 +57,10 @@ def write_dot(dot: str, output: str | None) -> None:
 
 def _write(dot: str, path: Path, *, placed: bool) -> None:
     """Write a picture and say so, or in one sentence what to do when that is not possible."""
+    render = _render()
     try:
-        write(dot, path, placed=placed)
-    except NoGraphviz:
+        render.write(dot, path, placed=placed)
+    except render.NoGraphviz:
         beside = path.with_suffix(".dot")
         echo(f"wrote {beside}; install Graphviz (the `dot` program) to get {path.name}", err=True)
     except ValueError as error:
