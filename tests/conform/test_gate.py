@@ -26,6 +26,9 @@ BUGS = {
     ),
 }  # fmt: skip
 
+LOST = {"id": "loses-a-vote", "flaw": "F1", "verdict": "survived", "kills": []}
+SCORES = {"schema": "specchk.mutation/1", "kind": "curated", "killed": 3, "counted": 4, "mutants": [LOST]}
+
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
@@ -113,7 +116,7 @@ def test_a_control_that_is_out_of_date_is_an_error(copy: Copy):
 
 def test_the_files_of_a_green_gate(copy: Copy):
     """JUnit has every case and control; the page has a cell for every class, the lock and the scores."""
-    (copy.folder / "scores.json").write_text('{"curated": {"killed": 4, "all": 4}}')
+    (copy.folder / "scores.json").write_text(json.dumps(SCORES))
     done = copy.conform("--update-lock", "--junit", "a.xml", "--html", "a.html", "--mutants", "scores.json")
     assert done.code == 0
     root = ElementTree.parse(copy.folder / "a.xml").getroot()
@@ -122,12 +125,20 @@ def test_the_files_of_a_green_gate(copy: Copy):
     assert [case.get("name") for case in suites["gate"].findall("testcase")][-1] == "lock"
     assert not root.findall(".//failure")
     lock = (copy.folder / "specchk.lock").read_text()
-    assert '[mutants."curated"]\nkilled = 4\nall = 4' in lock
+    assert '[mutants."curated"]\nkilled = 3\nall = 4' in lock
     page = (copy.folder / "a.html").read_text()
     classes = sum(map(int, re.findall(r"classes = (\d+)", lock)))
     assert page.count('<span class="covered"') == classes + 1  # and one in the legend
     assert "<h2>Mutants</h2>" in page
+    assert '<tr class="never"><td>curated</td><td>loses-a-vote</td>' in page
     assert "prepared in memory only" in page
+
+
+def test_a_file_without_mutation_scores_is_an_error(copy: Copy):
+    """Before anything is run."""
+    (copy.folder / "scores.json").write_text('{"schema": "specchk.conform/1"}')
+    for name in ("scores.json", "nowhere.json", "two_phase.spec"):
+        assert copy.conform("--mutants", name).code == 2
 
 
 def test_options_that_do_not_go_together_are_refused(copy: Copy):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -19,6 +18,7 @@ from specchk.conform.gate_report import held_json, render_held, render_since, si
 from specchk.conform.junit import junit
 from specchk.conform.known_bad import NoSuchText
 from specchk.conform.lock import NAME, BadLock, Kills
+from specchk.conform.scores_file import NoScores, Scores, read_scores
 from specchk.conform.since import NoRevision
 from specchk.conform.since_run import Since, audit, run_since
 from specchk.conform.suites import Result
@@ -37,7 +37,7 @@ class Gate:
     lock: bool
     update_lock: bool
     junit: str | None
-    mutants: str | None
+    mutants: tuple[str, ...]
     since: str | None
     audit: bool
     budget: Budget = BUDGETS["gate"]
@@ -55,6 +55,7 @@ class Gate:
             raise click.UsageError("--since chooses among the cases of a tier, not of one suite")
         if self.audit and self.since is None:
             raise click.UsageError("--audit goes with --since")
+        self.scores()
 
     def run(self, bound: Bound, parts: Sequence[Part], budget: Budget, tier: str | None) -> Run:
         """Run the suites, the controls, and hold the run to the lock."""
@@ -67,7 +68,7 @@ class Gate:
             parts, results = list(gate.ran.parts), list(gate.ran.results)
         green = not any(result.divergence or result.vacuous for result in results)
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
-            gate = replace(gate, held=gate.locked(_held(bound, parts, results, budget, self.mutants)))
+            gate = replace(gate, held=gate.locked(_held(bound, parts, results, budget, self.scores().kills)))
         return gate, parts, results
 
     def since_run(self, bound: Bound, parts: Sequence[Part]) -> Gate:
@@ -121,7 +122,14 @@ class Gate:
 
     def sections(self, parts: Sequence[Part], results: Sequence[Result]) -> list[str]:
         """What to add to a page."""
-        return sections(parts, results, self.held)
+        return sections(parts, results, self.held, self.scores().rows)
+
+    def scores(self) -> Scores:
+        """The mutation scores in the files that were given."""
+        try:
+            return read_scores(self.mutants)
+        except NoScores as error:
+            raise click.ClickException(str(error)) from None
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[Result]) -> None:
         """Write the cases for a build server, if that is asked for."""
@@ -138,23 +146,16 @@ def _near(path: Path) -> Path:
 
 
 def _held(
-    bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget, mutants: str | None
+    bound: Bound,
+    parts: Sequence[Part],
+    results: Sequence[Result],
+    budget: Budget,
+    mutants: Mapping[str, Kills],
 ) -> Held:
     try:
-        return hold(bound, parts, results, budget, _kills(mutants))
+        return hold(bound, parts, results, budget, mutants)
     except NoSuchText as error:
         raise click.ClickException(f"a control of the binding is out of date: {error}") from None
-
-
-def _kills(path: str | None) -> Mapping[str, Kills]:
-    """The mutation scores of `{"curated": {"killed": 52, "all": 52}, ...}`."""
-    if path is None:
-        return {}
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-        return {name: Kills(int(one["killed"]), int(one["all"])) for name, one in found.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise click.ClickException(f"{path} has no mutation scores: {error}") from None
 
 
 def gate_options(function: F) -> F:
@@ -162,7 +163,7 @@ def gate_options(function: F) -> F:
 
     @wraps(function)
     def command(
-        *, lock: bool, update_lock: bool, junit: str | None, mutants: str | None, since: str | None,
+        *, lock: bool, update_lock: bool, junit: str | None, mutants: tuple[str, ...], since: str | None,
         audit: bool, **rest: Any,
     ) -> Any:  # fmt: skip
         return function(gate=Gate(lock, update_lock, junit, mutants, since, audit), **rest)
@@ -172,7 +173,12 @@ def gate_options(function: F) -> F:
         click.option("--update-lock", is_flag=True, help=f"Write {NAME}, to be reviewed."),
         click.option("--since", metavar="REV", help="Only what the changes since a git revision concern."),
         click.option("--audit", is_flag=True, help="With --since: prove that nothing was left out wrongly."),
-        click.option("--mutants", metavar="FILE", help="Mutation scores for the lock and the page, as JSON."),
+        click.option(
+            "--mutants",
+            multiple=True,
+            metavar="FILE",
+            help="What `specchk mutate --json` wrote, for the lock and the page; repeatable.",
+        ),
         click.option("--junit", metavar="FILE", help="Write the cases as JUnit XML."),
     ]
     decorated: Any = command

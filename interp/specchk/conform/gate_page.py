@@ -13,6 +13,7 @@ from types import MappingProxyType
 from specchk.conform.cases import EffectClass
 from specchk.conform.gate import Held
 from specchk.conform.lock import Kills
+from specchk.conform.scores_file import Row
 from specchk.conform.suites import Coverage, Result
 from specchk.conform.tiers import Part
 
@@ -23,7 +24,9 @@ CELLS = MappingProxyType({
 })  # fmt: skip
 
 
-def sections(parts: Sequence[Part], results: Sequence[Result], held: Held | None) -> list[str]:
+def sections(
+    parts: Sequence[Part], results: Sequence[Result], held: Held | None, mutants: Sequence[Row] = ()
+) -> list[str]:
     """All of them, each as HTML."""
     found = [_map(part, result.coverage) for part, result in zip(parts, results, strict=True)
              if result.coverage is not None]  # fmt: skip
@@ -31,7 +34,8 @@ def sections(parts: Sequence[Part], results: Sequence[Result], held: Held | None
         found.insert(0, _legend())
     found.append(_unobserved(parts[0].binding.unobserved))
     if held is not None:
-        found += [*_controls(held), *_lock(held), *_mutants(held.found.mutants)]
+        found += [*_controls(held), *_lock(held), *_scores(held.found.mutants)]
+    found += _mutants(mutants)
     return found
 
 
@@ -110,10 +114,29 @@ def _lock(held: Held) -> Iterator[str]:
         yield "<h2>Lock</h2>" + (f'<ul class="violated">{rows}</ul>' if rows else "<p>It holds.</p>")
 
 
-def _mutants(mutants: Mapping[str, Kills]) -> Iterator[str]:
+def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
     if mutants:
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{kills.killed}</td><td>{kills.all}</td></tr>"
             for name, kills in sorted(mutants.items())
         )
         yield f"<h2>Mutants</h2><table><tr><th>kind</th><th>killed</th><th>all</th></tr>{rows}</table>"
+
+
+def _mutants(mutants: Sequence[Row]) -> Iterator[str]:
+    """A line for each mutant; one that no test killed is marked, unless that is argued."""
+    if mutants:
+        rows = "".join(
+            f"<tr{_marked(one)}>"
+            f"<td>{escape(one.kind)}</td><td>{escape(one.name)}</td><td>{escape(one.flaw)}</td>"
+            f"<td>{escape(one.verdict)}</td><td>{one.kills}</td></tr>"
+            for one in mutants
+        )
+        head = (
+            "<tr><th>kind</th><th>mutant</th><th>flaw</th><th>verdict</th><th>tests that killed it</th></tr>"
+        )
+        yield f"<details><summary>{len(mutants)} mutants</summary><table>{head}{rows}</table></details>"
+
+
+def _marked(mutant: Row) -> str:
+    return ' class="never"' if mutant.verdict in ("survived", "weak", "wrongly") else ""

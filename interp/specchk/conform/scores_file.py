@@ -1,0 +1,56 @@
+"""Mutation scores as `specchk mutate --json` writes them, for the lock and the page of a gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.lock import Kills
+
+SCHEMA = "specchk.mutation/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One mutant: its kind, its name and flaw, the verdict, and how many tests killed it."""
+
+    kind: str
+    name: str
+    flaw: str
+    verdict: str
+    kills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What some files say: the scores by kind, and every mutant."""
+
+    kills: Mapping[str, Kills]
+    rows: tuple[Row, ...]
+
+
+class NoScores(Exception):
+    """A file that has no mutation scores."""
+
+
+def read_scores(paths: Sequence[str]) -> Scores:
+    """The scores in some files, one for each kind of mutants; raises `NoScores`."""
+    kills: dict[str, Kills] = {}
+    rows: list[Row] = []
+    for path in paths:
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            if found["schema"] != SCHEMA:
+                raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
+            kills[found["kind"]] = Kills(int(found["killed"]), int(found["counted"]))
+            rows += [_row(found["kind"], one) for one in found["mutants"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
+    return Scores(kills, tuple(rows))
+
+
+def _row(kind: str, found: Mapping[str, Any]) -> Row:
+    return Row(kind, str(found["id"]), str(found["flaw"]), str(found["verdict"]), len(found["kills"]))
