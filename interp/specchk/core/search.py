@@ -33,6 +33,7 @@ from specchk.core.verdict import (
     Trace,
     Violation,
 )  # fmt: skip
+from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program, Property
 
 REPORT_EVERY_S = 0.25
@@ -258,8 +259,8 @@ class _Search:
         counts = self.stepper.counts
         complete = self.findings.is_complete(keep_going=self.options.keep_going)
         verdict = self.findings.conclude(
-            counts, complete=complete, strict=self.options.strict, cut=self.stepper.horizon_cuts > 0,
-            outside=bool(self.outside),
+            counts, complete=complete, strict=self.options.strict, outside=bool(self.outside),
+            cut=self.stepper.horizon_cuts > 0 or lists_horizon(self.program),
         )  # fmt: skip
         statistics = Statistics(
             distinct=len(self.parents) if self.parents else sum(self.levels), generated=self.generated,

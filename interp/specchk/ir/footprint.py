@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from specchk.ir.nodes import Assign, Block, Choice, Const, Cover, Either, Expr, Guard, Var, When
+from specchk.ir.nodes import (
+    Assign,
+    Block,
+    Choice,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Either,
+    Expr,
+    Guard,
+    Quantifier,
+    Var,
+    When,
+)
 from specchk.ir.program import Action, Program, Property
+from specchk.ir.types import Int, Set
 from specchk.ir.verify import properties
 from specchk.ir.walk import expressions, inside, roots
 
@@ -102,3 +117,39 @@ def unused_variables(program: Program) -> list[str]:
     for prop in properties(program):
         reads |= of_property(prop).reads
     return [variable.name for slot, variable in enumerate(program.variables) if slot not in reads]
+
+
+def lists_horizon(program: Program) -> bool:
+    """Whether a step or a predicate goes through all numbers of a `nat upto`: then its end is a bound."""
+    if any(isinstance(p.type, Int) and p.type.horizon for action in program.actions for p in action.params):
+        return True
+    domains = [stmt.domain for action in program.actions for stmt in _choices(action.body)]
+    for expr in expressions(program):
+        match expr:
+            case Quantifier() | Choose():
+                domains.append(expr.domain)
+            case Collect():
+                domains += [domain for _, domain in expr.binders]
+    return any(_is_horizon(domain) for domain in domains)
+
+
+def _choices(body: Block) -> Iterator[Choice]:
+    for stmt in body:
+        match stmt:
+            case Choice():
+                yield stmt
+                yield from _choices(stmt.body)
+            case Either():
+                for branch in stmt.branches:
+                    yield from _choices(branch)
+            case When():
+                yield from _choices(stmt.then)
+                yield from _choices(stmt.orelse)
+
+
+def _is_horizon(domain: Expr) -> bool:
+    """Whether a domain is the whole of a `nat upto`, written by its type's name."""
+    kind = domain.type
+    if not (isinstance(domain, Const) and isinstance(kind, Set) and isinstance(kind.item, Int)):
+        return False
+    return kind.item.horizon and domain.value == tuple(range(kind.item.low, kind.item.high + 1))

@@ -31,6 +31,7 @@ from specchk.core.verdict import (
     Outcome,
     Statistics,
 )  # fmt: skip
+from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
 from specchk.native.compiler import kernel_key, load_kernel
@@ -311,7 +312,8 @@ class Search:
         store, counts = self.store, self.coverage
         complete = self.findings.is_complete(keep_going=self.options.keep_going)
         verdict = self.findings.conclude(
-            counts, complete=complete, strict=self.options.strict, cut=store.total(Thread.CUTS) > 0,
+            counts, complete=complete, strict=self.options.strict,
+            cut=store.total(Thread.CUTS) > 0 or lists_horizon(self.program),
             outside=store.total(Thread.OUTSIDE) > 0,
         )  # fmt: skip
         statistics = Statistics(
