@@ -31,6 +31,7 @@ LIBRARIES = {
     "lark": {"specchk.lang"},
     "bottle": {"specchk.cli"},
     "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"},
+    "graphviz": {"specchk.report"},
     "llvmlite": {"specchk.native"},
     "z3": {"specchk.symbolic"},
     "pyspark": {"specchk.spark"},
@@ -45,8 +46,9 @@ HIDDEN = {
     ("specchk.cli.main", "difflib"): "only a mistyped command needs it",
     ("specchk.cli.repl", "readline"): "changes how a terminal is read, so only where there is one",
 }
-# Modules imported by name: commands, so that `--help` imports none of them, and engines with a heavy library.
-LAZY_TABLES = {"specchk.cli.main", "specchk.cli.engines", "replog.cli"}
+# Modules imported by name: commands, so that `--help` imports none of them, engines with a heavy library, and
+# what draws, because most runs do not.
+LAZY_TABLES = {"specchk.cli.main", "specchk.cli.engines", "specchk.cli.pictures", "replog.cli"}
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.
 WORLDLY = {

@@ -18,7 +18,10 @@ PROGRAMS = ("specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "repl
 # Modules of a room that also run with `python -m`, in their `main`.
 ALSO_RUN = ("replog.sim.scenario", "replog.sim.sweep")
 # Where everything is caught outside of a program, with the reason.
-CATCHES = {"replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for"}
+CATCHES = {
+    "replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for",
+    "specchk.symbolic.workers": "a forked process hands what it raises to its parent, which raises it",
+}
 
 
 def texts() -> list[Path]:

@@ -16,7 +16,7 @@ from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Unio
 from specchk.ir.walk import expressions
 from specchk.lang.diagnostics import Diagnostic, SpecError
 
-INDEXING = {Op.MAP_GET: 1, Op.MAP_SET: 1, Op.SEQ_GET: 1, Op.SEQ_SET: 1, Op.PREFIX: 1, Op.SUFFIX: 1}
+INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})
 HINT = "give it a type with two ends, or use an engine that enumerates: --engine native"
 
@@ -42,7 +42,7 @@ def _uses(program: Program) -> Iterator[Diagnostic]:
 
 def _wrong(expr: Expr) -> str:
     match expr:
-        case Apply(op=op, args=args) if op in INDEXING and _is_offset(args[INDEXING[op]].type):
+        case Apply(op=op, args=args) if op in INDEXING and _is_offset(args[1].type):
             return "an offset is used as an index"
         case Apply(op=op, args=args) if op in ARITHMETIC and any(_is_offset(arg.type) for arg in args):
             return "an offset is used in arithmetic other than + and -"
