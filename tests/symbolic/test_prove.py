@@ -60,13 +60,11 @@ def test_two_rounds_are_proved_for_any_length(model: str) -> None:
     ("name", "model"),
     [
         ("replication_proof.spec", "two_brokers_two_epochs"),
-        ("replication_proof.spec", "three_brokers_two_epochs"),
-        ("replication_proof_faults.spec", "one_crash"),
         ("replication_proof_faults.spec", "slow_follower"),
     ],
 )
 def test_replication_is_proved_for_any_length(name: str, model: str) -> None:
-    """All invariants of replication.spec, with two and three brokers, or with a fault, for any MaxOffset."""
+    """All invariants of replication.spec, without faults and with a slow follower, for any MaxOffset."""
     found = program(name, model)
     original = program("replication.spec")
     assert {p.name for p in original.invariants} < {p.name for p in found.invariants}
