@@ -20,5 +20,5 @@ def context() -> Iterator[SparkContext]:
     """A local context with two cores and four tries for each task."""
     assert has_java(), NO_JAVA
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with session("local[2,4]", {"spark.ui.enabled": "false"}) as found:
+    with session("local[2,4]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}) as found:
         yield found
