@@ -17,7 +17,7 @@ ONLY_IN_CI = {
     "git clone https://github.com/specchk/specchk", "cd specchk", "make run", "make test", "make test SLOW=1",
     "pip install .", "bash .ci/run",
 }  # fmt: skip
-LANGUAGES = {"spec", "console", "sh", "text", "json", "yaml", "python"}
+LANGUAGES = {"spec", "console", "sh", "text", "json", "yaml", "python", "toml"}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
