@@ -116,7 +116,7 @@ def test_a_flaw_that_needs_ten_thousand_records_is_found_with_the_fewest():
     assert violation.trace is not None
     assert [str(step) for step in violation.trace.steps] == ["produce()", "shrink()", "fail_over()"]
     assert max(violation.trace.last) == 10_001
-    assert violation.condition
+    assert violation.condition == ("hw == leo", "leo >= 10001")
 
 
 def test_any_number_of_workers_gives_the_same_answer():

@@ -22,7 +22,7 @@ from specchk.ir.program import Program
 from specchk.symbolic.encode_replay import Replay, most_in, raised_to
 from specchk.symbolic.moves import Moves
 from specchk.symbolic.paths import Matrix, Path, Term
-from specchk.symbolic.zones import Shape, Shapes
+from specchk.symbolic.zones import Shape, Shapes, Zone
 
 START: Matrix = ((0,),)
 
@@ -50,10 +50,14 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A behaviour of real states, and why the property fails at its end."""
+    """A behaviour of real states, and why the property fails at its end.
+
+    `ends` are all states that the same steps end in where the goal is met: nothing is forgotten.
+    """
 
     trace: Trace
     blame: Blame | None
+    ends: Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +125,15 @@ class Concretiser:
     def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
         """The least solution, its states, and the reference's word on them."""
         values = [-bound for bound in rows[0]]
+        ends = self.shapes.zone(self.shapes.split(point.states[-1]), rows, None)
         states = [self._numbers(state, values) for state in point.states]
         replay = Replay(self._raised(most_in(states) + 1))
         trace = replay.trace(states)
         if goal.kind in ("reached", "deadlock"):
-            return Real(trace, None)
+            return Real(trace, None, ends)
         for kind, name, blame in replay.failed(trace):
             if (kind, name) == (goal.kind, goal.name):
-                return Real(trace, blame)
+                return Real(trace, blame, ends)
         raise ReplayFailed(f"`{goal.name}` does not fail where the zones say so")
 
     def _raised(self, high: int) -> Program:

@@ -43,11 +43,11 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search; the first four as in `core.search.Options`.
+    """How to search; the first three as in `core.search.Options`.
 
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
     the zones have exactly the states that the other engines find.  Without `covering` only equal
-    zones are dropped; without `pruning` infeasible branches are followed until Z3 is asked.
+    zones are dropped.  `reach` is the first one that is tried; None forgets nothing.
     """
 
     budget: Budget = Budget()
@@ -247,7 +247,7 @@ class Search:
         for (kind, name), found in sorted(by_what.items()):
             if (kind, name) in self.findings.found or (kind == "reached" and name in self.findings.reached):
                 continue
-            first, real = self._first_real(found[:TRIES])
+            real = self._first_real(found[:TRIES])
             if real is None and kind == "reached":
                 self.doubtful.add(name)  # perhaps it is reached by another path
             elif real is None:
@@ -255,15 +255,15 @@ class Search:
             elif kind == "reached":
                 self.findings.reached[name] = real.trace
             else:
-                said = condition(self.program, self.nodes[first].zone)
+                said = condition(self.program, real.ends)
                 self.findings.note(Violation(kind, name, real.trace, real.blame, said))
 
-    def _first_real(self, found: list[tuple[int, Candidate]]) -> tuple[int, Real | None]:
+    def _first_real(self, found: list[tuple[int, Candidate]]) -> Real | None:
         for one in found:
             real = self._real(one)
             if real is not None:
-                return one[0], real
-        return -1, None
+                return real
+        return None
 
     def _real(self, found: tuple[int, Candidate]) -> Real | None:
         index, candidate = found

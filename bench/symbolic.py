@@ -1,0 +1,86 @@
+"""Measure the symbolic engine: fixpoints without a horizon, and what pruning and coverage save.
+
+`python bench/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three brokers,
+too, for which two cores take a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from specchk.core.instantiate import instantiate
+from specchk.core.verdict import name_of
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.symbolic import paths
+from specchk.symbolic.moves import Moves
+from specchk.symbolic.search import Options, Search, search
+from specchk.symbolic.zones import Shapes
+
+SPECS = Path(__file__).resolve().parents[1] / "spec"
+FIXPOINTS = [("two_round_fetch", None, {}), ("replication", "two_brokers", {"MaxCrashes": "0"}),
+             ("replication", "three_epochs", {})]  # fmt: skip
+LARGE = [("replication", "three_brokers", {})]
+SMALL = [("two_round_fetch", None, {}), ("replication", "b14_committed_isr_only", {}),
+         ("replication", "two_brokers", {"MaxCrashes": "0", "MaxEpoch": "0"})]  # fmt: skip
+
+
+class Blind(paths.Path):
+    """A path that never lets what it knows decide: every comparison is a fork."""
+
+    def at_most(self, i: int, j: int, bound: int) -> bool:
+        if self.choose(2) == 0:
+            self._assume(i, j, bound)
+            return True
+        self._assume(j, i, -bound - 1)
+        return False
+
+    def equal(self, i: int, j: int, difference: int) -> bool:
+        return self.at_most(i, j, difference) and self.at_most(j, i, -difference)
+
+
+def program(spec: str, model: str | None, constants: dict[str, str]) -> Program:
+    return instantiate(check(str(SPECS / f"{spec}.spec")), model, constants).program
+
+
+def row(label: str, found: Program, options: Options) -> None:
+    outcome = search(found, options)
+    numbers, symbolic = outcome.statistics, outcome.statistics.symbolic
+    assert symbolic is not None
+    share = 100 * symbolic.answered / max(symbolic.questions, 1)
+    print(f"| {label} | {name_of(outcome.verdict)} | {numbers.distinct} | {numbers.generated} | "
+          f"{symbolic.questions} | {share:.1f} % | {symbolic.forks} | {numbers.seconds:.1f} |",
+          flush=True)  # fmt: skip
+
+
+def runs(found: Program, path: paths.Path) -> int:
+    """How often instances of actions are run to expand all zones of a program, with this kind of path."""
+    one = Search(found, Options(workers=1))
+    one.run()
+    shapes, moves = Shapes(found), Moves(found, path)
+    for node in one.nodes:
+        state = shapes.state(node.zone, path)
+        for _ in moves.moves(state, node.zone.bounds, moves.instances):
+            pass
+    return len(one.nodes) * len(moves.instances) + path.forks
+
+
+def main() -> None:
+    print("| model | verdict | symbolic states | successors | comparisons | decided | forks | s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for spec, model, constants in [*FIXPOINTS, *(LARGE if "--large" in sys.argv else [])]:
+        row(f"{model or spec} {constants or ''}".strip(), program(spec, model, constants), Options())
+    for spec, model, constants in SMALL:
+        found = program(spec, model, constants)
+        label = f"{model or spec} {constants or ''}".strip()
+        row(f"{label}, alone", found, Options(workers=1))
+        row(f"{label}, no coverage", found, Options(workers=1, covering=False))
+    print("\n| model | runs of instances | without pruning |\n|---|---|---|")
+    for spec, model, constants in SMALL[:2]:
+        found = program(spec, model, constants)
+        print(f"| {model or spec} | {runs(found, paths.Path())} | {runs(found, Blind())} |")
+
+
+if __name__ == "__main__":
+    main()
