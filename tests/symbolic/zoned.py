@@ -67,7 +67,7 @@ def differences(program: Program, horizon: int, *, keep_going: bool) -> dict[str
     expected = enumerating.run()
     if isinstance(expected.verdict, Inconclusive) and expected.verdict.budget:
         return None
-    search = Search(program, Options(keep_going=keep_going, horizons=True, workers=1))
+    search = Search(program, Options(symmetry=False, keep_going=keep_going, horizons=True, workers=1))
     found = search.run()
     wanted, got = said(expected), said(found)
     if not isinstance(expected.verdict, Violated) or keep_going:

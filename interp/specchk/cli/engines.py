@@ -136,7 +136,11 @@ def _symbolic(
 ) -> Outcome:
     symbolic = import_module("specchk.symbolic.search")
     taken = symbolic.Options(
-        budget=options.budget, keep_going=options.keep_going, strict=options.strict, workers=engine.workers
+        budget=options.budget,
+        symmetry=options.symmetry,
+        keep_going=options.keep_going,
+        strict=options.strict,
+        workers=engine.workers,
     )
     with rejections():
         outcome: Outcome = symbolic.search(program, taken, progress)

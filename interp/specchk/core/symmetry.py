@@ -72,10 +72,14 @@ class Symmetry:
     def canonical(self, state: State) -> State:
         """The representative of a state."""
         best = state
-        for renames in self._renames:
-            other = tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
+        for other in self.images(state):
             best = min(best, other)
         return best
+
+    def images(self, state: State) -> Iterator[State]:
+        """What the renamings but the identity make of a state."""
+        for renames in self._renames:
+            yield tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
 
 
 def _factorial(number: int) -> int:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from specchk.core.initial import initial_states
-from specchk.core.replay import ReplayFailed
+from specchk.core.replay import ReplayFailed, quiet_steps_to, rebuild
+from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.core.verdict import Blame, Trace
@@ -69,8 +70,9 @@ class _Point:
 class Concretiser:
     """Finds real states along paths of zones of a program."""
 
-    def __init__(self, program: Program, *, horizons: bool) -> None:
+    def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
         self.program = program
+        self.symmetry = symmetry
         self.path = Path()
         self.moves = Moves(program, self.path, horizons=horizons)
         self.shapes = Shapes(program)
@@ -82,10 +84,16 @@ class Concretiser:
         steps = list(chain[1:])
         if goal.step is not None and goal.step.shape is not None:
             steps.append(goal.step)
-        for point in self._along(_Point((start,), START), steps):
-            for rows in self._goal(point, goal):
-                return self._real(point, rows, goal)
+        for first in self._images(start, chain[0].shape):
+            for point in self._along(_Point((first,), START), steps):
+                for rows in self._goal(point, goal):
+                    return self._real(point, rows, goal)
         return None
+
+    def _images(self, state: State, shape: Shape | None) -> list[State]:
+        """The renamings of a state, itself included, that have a shape."""
+        images = [state, *(self.symmetry.images(state) if self.symmetry is not None else ())]
+        return [image for image in images if self.shapes.split(image)[0] == shape]
 
     def _along(self, point: _Point, steps: Sequence[Taken]) -> Iterator[_Point]:
         """All ways along the steps, depth first."""
@@ -95,8 +103,8 @@ class Concretiser:
         wanted = steps[0]
         instance = [(wanted.action, tuple(None if isinstance(arg, Term) else arg for arg in wanted.args))]
         for move in list(self.moves.moves(point.states[-1], point.rows, instance)):
-            if move.after is not None and self.shapes.split(move.after)[0] == wanted.shape:
-                yield from self._along(_Point((*point.states, move.after), move.rows), steps[1:])
+            for after in self._images(move.after, wanted.shape) if move.after is not None else ():
+                yield from self._along(_Point((*point.states, after), move.rows), steps[1:])
 
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
         """What is known where the goal is met."""
@@ -128,13 +136,27 @@ class Concretiser:
         ends = self.shapes.zone(self.shapes.split(point.states[-1]), rows, None)
         states = [self._numbers(state, values) for state in point.states]
         replay = Replay(self._raised(most_in(states) + 1))
-        trace = replay.trace(states)
+        trace = self._trace(replay, states, goal)
         if goal.kind in ("reached", "deadlock"):
             return Real(trace, None, ends)
         for kind, name, blame in replay.failed(trace):
             if (kind, name) == (goal.kind, goal.name):
                 return Real(trace, blame, ends)
         raise ReplayFailed(f"`{goal.name}` does not fail where the zones say so")
+
+    def _trace(self, replay: Replay, states: Sequence[State], goal: Goal) -> Trace:
+        """The behaviour along the states, of renamed states where there is symmetry."""
+        if self.symmetry is None:
+            return replay.trace(states)
+        symmetry = Symmetry(replay.program)
+        if goal.step is None or goal.step.shape is None:
+            return rebuild(replay.program, replay.stepper, states, symmetry)
+        base = rebuild(replay.program, replay.stepper, states[:-1], symmetry)
+        for step in quiet_steps_to(replay.program, replay.stepper, base.last, states[-1], symmetry):
+            trace = Trace(base.initial, (*base.steps, step))
+            if any(name == goal.name for _, name, _ in replay.failed(trace)):
+                return trace
+        raise ReplayFailed(f"no step at the end of the path breaks `{goal.name}`")
 
     def _raised(self, high: int) -> Program:
         """The program with a horizon of `high` or somewhat more, so that few programs are made."""

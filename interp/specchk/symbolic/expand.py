@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
+from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.ir.program import Program, Property
@@ -77,8 +79,11 @@ class Part:
 class Expander:
     """Asks and expands zones of a program."""
 
-    def __init__(self, program: Program, reach: Reach | None, *, horizons: bool) -> None:
+    def __init__(
+        self, program: Program, reach: Reach | None, symmetry: Symmetry | None, *, horizons: bool
+    ) -> None:
         self.program = program
+        self.symmetry = symmetry
         self.reach = reach
         self.path = Path()
         self.moves = Moves(program, self.path, horizons=horizons)
@@ -90,7 +95,16 @@ class Expander:
 
     def initial(self, state: State) -> Iterator[Zone]:
         """The zones of an initial state."""
-        yield self.shapes.zone(self.shapes.split(state), START, self.reach)
+        yield self._least(state, self.shapes.zone(self.shapes.split(state), START, self.reach), START)
+
+    def _least(self, state: State, zone: Zone, rows: Matrix) -> Zone:
+        """The representative of a zone, that of `state`: the least of its renamings."""
+        if self.symmetry is None:
+            return zone
+        others = (
+            self.shapes.zone(self.shapes.split(o), rows, self.reach) for o in self.symmetry.images(state)
+        )
+        return min([zone, *others], key=attrgetter("shape", "classes", "bounds"))
 
     def expand(
         self, zones: Iterable[tuple[int, Zone]], covered: Covered | None, asked: frozenset[str]
@@ -158,7 +172,7 @@ class Expander:
         after = move.after
         assert after is not None
         split = self.shapes.split_after(after, state, self._from)
-        zone = self.shapes.zone(split, move.rows, self.reach)
+        zone = self._least(after, self.shapes.zone(split, move.rows, self.reach), move.rows)
         taken = Taken(move.action, move.args, zone.shape)
         properties = self.moves.properties
         if properties.steps:
@@ -171,7 +185,11 @@ class Expander:
                         break
         for inside, rows in self._inside(after, move.rows):
             if inside:
-                own = zone if rows is None else self.shapes.zone(split, rows, self.reach)
+                own = (
+                    zone
+                    if rows is None
+                    else self._least(after, self.shapes.zone(split, rows, self.reach), rows)
+                )
                 if here.add(own):
                     part.successors.append((index, own, taken))
                 else:

@@ -107,3 +107,19 @@ def _keyed(kind: Type) -> bool:
         case Union():
             return any(_keyed(record) for _, record in kind.variants)
     return False
+
+
+def orders_offsets(kind: Type) -> bool:
+    """Whether a value keeps offsets in the order of their size: sets and bags do."""
+    match kind:
+        case Set() | Bag():
+            return _has_offset(kind.item)
+        case Option() | Seq():
+            return orders_offsets(kind.item)
+        case Map():
+            return orders_offsets(kind.value)
+        case Record():
+            return any(orders_offsets(part) for _, part in kind.fields)
+        case Union():
+            return any(orders_offsets(record) for _, record in kind.variants)
+    return False

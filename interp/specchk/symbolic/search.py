@@ -23,12 +23,13 @@ from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings
 from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
+from specchk.core.symmetry import symmetry_of
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
 from specchk.ir.program import Program
 from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
-from specchk.symbolic.legality import check
+from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.paths import NotSymbolic
 from specchk.symbolic.words import condition
 from specchk.symbolic.workers import Workers
@@ -51,6 +52,7 @@ class Options:
     """
 
     budget: Budget = Budget()
+    symmetry: bool = True
     keep_going: bool = False
     strict: bool = False
     workers: int = 0
@@ -96,6 +98,7 @@ class Search:
     expander: Expander = field(init=False)
     concretiser: Concretiser = field(init=False)
     reach: Reach | None = field(init=False)
+    symmetry_text: str = field(init=False, default="off")
     refinements: int = field(init=False, default=0)
     doubtful: set[str] = field(init=False, default_factory=set)
     outside: bool = field(init=False, default=False)
@@ -132,8 +135,12 @@ class Search:
 
     def _begin(self) -> None:
         self.counts = Counts(len(self.program.points))
-        self.expander = Expander(self.program, self.reach, horizons=self.options.horizons)
-        self.concretiser = Concretiser(self.program, horizons=self.options.horizons)
+        symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
+        if symmetry is not None and any(orders_offsets(variable.type) for variable in self.program.variables):
+            symmetry, self.symmetry_text = None, "off (offsets are kept in sets)"
+        horizons = self.options.horizons
+        self.expander = Expander(self.program, self.reach, symmetry, horizons=horizons)
+        self.concretiser = Concretiser(self.program, symmetry, horizons=horizons)
 
     def _is_too_short(self) -> bool:
         """Search once, with the present reach; whether something that was found was not real."""
@@ -292,7 +299,7 @@ class Search:
         statistics = Statistics(
             distinct=len(self.nodes), generated=counts.generated, depth=len(self.levels),
             levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=counts.cuts,
-            symbolic=symbolic,
+            symmetry=self.symmetry_text, symbolic=symbolic,
         )  # fmt: skip
         warnings = complete_search_warnings(self.program, counts.coverage, complete=complete)
         reached: tuple[tuple[str, Trace], ...] = tuple(self.findings.reached.items())
