@@ -30,6 +30,7 @@ from specchk.core.coverage import complete_search_warnings
 from specchk.core.findings import Findings
 from specchk.core.symmetry import Symmetry, symmetry_of
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
+from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.native import engine as native
 from specchk.native.checkpoint import Unusable
@@ -347,7 +348,7 @@ class Search:
             tally.counts,
             complete=complete,
             strict=options.strict,
-            cut=tally.cuts > 0,
+            cut=tally.cuts > 0 or lists_horizon(self.program),
             outside=self.outside > 0,
         )
         statistics = Statistics(

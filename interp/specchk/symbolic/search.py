@@ -26,6 +26,7 @@ from specchk.core.initial import initial_states
 from specchk.core.symmetry import symmetry_of
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
+from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
@@ -288,7 +289,8 @@ class Search:
         counts = self.counts
         complete = self.findings.is_complete(keep_going=self.options.keep_going)
         verdict = self.findings.conclude(
-            counts.coverage, complete=complete, strict=self.options.strict, cut=counts.cuts > 0,
+            counts.coverage, complete=complete, strict=self.options.strict,
+            cut=counts.cuts > 0 or (self.options.horizons and lists_horizon(self.program)),
             outside=self.outside,
         )  # fmt: skip
         symbolic = Symbolic(
