@@ -19,10 +19,11 @@ from specchk.symbolic.search import Options, Search, search
 from specchk.symbolic.zones import Shapes
 
 SPECS = Path(__file__).resolve().parents[1] / "spec"
-FIXPOINTS = [("two_round_fetch", None, {}), ("replication", "two_brokers", {"MaxCrashes": "0"}),
-             ("replication", "three_epochs", {})]  # fmt: skip
-LARGE = [("replication", "three_brokers", {})]
-SMALL = [("two_round_fetch", None, {}), ("replication", "b14_committed_isr_only", {}),
+Case = tuple[str, str | None, dict[str, str]]
+FIXPOINTS: list[Case] = [("two_round_fetch", None, {}), ("replication", "two_brokers", {"MaxCrashes": "0"}),
+                         ("replication", "three_epochs", {})]  # fmt: skip
+LARGE: list[Case] = [("replication", "three_brokers", {})]
+SMALL: list[Case] = [("two_round_fetch", None, {}), ("replication", "b14_committed_isr_only", {}),
          ("replication", "two_brokers", {"MaxCrashes": "0", "MaxEpoch": "0"})]  # fmt: skip
 
 
