@@ -12,7 +12,7 @@ BASE = ("run", "shop.spec")
 KEYS = {
     "schema", "spec", "model", "constants", "sorts", "engine", "symmetry", "verdict", "bounds", "reason",
     "property", "steps", "trace", "violations", "checked", "witnesses", "states_distinct", "states_generated",
-    "depth", "levels", "horizon_cuts", "seconds", "seed", "coverage", "warnings", "exit_code",
+    "depth", "levels", "horizon_cuts", "symbolic", "seconds", "seed", "coverage", "warnings", "exit_code",
 }  # fmt: skip
 
 
