@@ -80,6 +80,8 @@ def basis(about: About, result: Result) -> Iterator[str]:
         yield from _covered(result.coverage, is_green=result.divergence is None)
     if tally.reopened:
         yield f"opened again from disk: {tally.reopened} times"
+    if tally.struck:
+        yield f"faults that struck inside a step: {tally.struck}"
     yield f"constants: {constants(program) or '(none)'}"
     off = switched_off(program)
     never = [a.name for a in program.actions if a.name not in tally.taken and a.name not in off]
@@ -143,6 +145,7 @@ def as_json(about: About, result: Result, exit_code: int) -> dict[str, object]:
         "impossible": result.tally.impossible,
         "left": {name: count for name, count in result.tally.left.items() if count},
         "reopened": result.tally.reopened,
+        "struck": result.tally.struck,
         "coverage": _coverage_json(result),
         "unobserved": dict(about.binding.unobserved),
         "vacuous": result.vacuous or None,
