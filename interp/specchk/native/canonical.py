@@ -16,7 +16,7 @@ from specchk.core.symmetry import Renaming, renamer, sorts_in
 from specchk.core.values import positions, universe
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.native.asm import I64, PTR, Asm, Val
-from specchk.native.codes import register
+from specchk.native.codes import constant, register
 from specchk.native.domains import Domains
 from specchk.native.expressions import read_bits, write_bits
 from specchk.native.fitting import Fitting
@@ -89,7 +89,8 @@ class Renamed:
         if isinstance(kind, Sort):
             return [self._nibble(self.numbers[kind.name], rank) for rank in range(len(kind.members))]
         if self.renaming is None:
-            raise Unsupported("that many renamings of sets or maps over more than plain sort elements")
+            held = [constant(kind, value) for value in sorted(universe(kind))]
+            return [self.codes.rank(kind, self.value(kind, value)) for value in held]
         rename, table = renamer(kind, self.renaming), positions(kind)
         return [table[rename(value)] for value in sorted(universe(kind))]
 
