@@ -18,7 +18,7 @@ from specchk.conform.cases import CaseStep, Suite
 from specchk.conform.cover import build_suite
 from specchk.conform.forks import each
 from specchk.conform.replay import Replayer
-from specchk.conform.runner import StaleCase, run_case, run_suite
+from specchk.conform.runner import Runner, StaleCase, merged, run_case, run_slice, run_suite, slices
 from specchk.conform.tiers import BUDGETS, Budget, parts_of, run_parts
 from specchk.core.instantiate import instantiate
 from specchk.lang.frontend import check
@@ -71,6 +71,30 @@ def test_several_processes_find_the_same(binding):
     one, two = (run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=True, workers=n) for n in (1, 2))
     assert (one.failures, one.coverage, one.states) == (two.failures, two.coverage, two.states)
     assert one.complete == two.complete == (binding is BankBinding)
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+@pytest.mark.parametrize("binding", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda x: x.__name__)
+def test_slices_add_up_to_the_whole(binding, keep_going):
+    """However a suite is cut, the slices together counted what one runner counts, and found the same."""
+    whole = run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=keep_going)
+    cases = suite().cases
+    for count in (2, 3, len(cases)):
+        parts = [
+            run_slice(Runner(Replayer(binding(PROGRAM)), suite()), cases, one, keep_going=keep_going)
+            for one in slices(len(cases), count)
+        ]
+        again = merged(suite(), cases, parts, whole.seconds, keep_going=keep_going)
+        assert again == whole
+
+
+def test_slices_have_every_position_once():
+    """Slices are in order, and no more than were asked for."""
+    for count in range(9):
+        for parts in range(1, 7):
+            found = slices(count, parts)
+            assert [at for one in found for at in one] == list(range(count))
+            assert len(found) <= parts
 
 
 def test_an_implementation_may_choose():

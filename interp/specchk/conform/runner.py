@@ -9,13 +9,14 @@ over processes: each takes a slice and hands back what it counted.
              `none`     nothing (a suite of cases that probes nothing is vacuous)
 
 Invariants: a case's result does not depend on the cases before it; the first failing case is that of
-the lowest position, however many processes there were.
+the lowest position, and the numbers are those of one runner that took all, however many there were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -82,11 +83,30 @@ class Runner(Generic[S]):
         self.replayer = replayer
         self.suite = suite
         self.probing = probing
-        self.done = Done(tally=replayer.tally)
+        self.done = self._new_page()
         self._initial = tuple(initial_states(replayer.program))
         self._steps: tuple[CaseStep, ...] = ()  # along which there are places
         self._places: list[Place[S]] = []
         self._wanted = _probes_at(suite)
+
+    def follow(self, before: Case, case: Case) -> None:
+        """Stand as after `before`, where `case` comes next and another runner takes what is before it.
+
+        What the two share is done here, too, and counted there.  So the numbers of a suite are the
+        same, in however many slices it is taken.
+        """
+        steps = zip(before.steps, case.steps, strict=False)
+        shared = next((n for n, (one, other) in enumerate(steps) if one != other),
+                      min(len(before.steps), len(case.steps)))  # fmt: skip
+        done, self.done = self.done, self._new_page()
+        with suppress(Diverged):  # is the other runner's to tell
+            self._take(replace(before, steps=before.steps[:shared]))
+        self.done, self.replayer.tally = done, done.tally
+
+    def _new_page(self) -> Done:
+        """Count from nothing from now on."""
+        self.replayer.tally = Tally()
+        return Done(tally=self.replayer.tally)
 
     def run(self, case: Case) -> CaseResult:
         """Take a case from its initial state, or from where the one before it began to differ."""
@@ -185,19 +205,27 @@ def run_suite(
     begun = perf_counter()
     chosen = suite.cases if cases is None else cases
     wanted = workers or cores()
-    size = max(1, -(-len(chosen) // wanted))
 
-    def task(first: int) -> Callable[[], Done]:
-        last = min(first + size, len(chosen))
-        return lambda: _slice(Runner(replayer, suite, probing), chosen, range(first, last), keep_going)
+    def task(positions: range) -> Callable[[], Done]:
+        return lambda: run_slice(Runner(replayer, suite, probing), chosen, positions, keep_going=keep_going)
 
-    done = Done()
-    for part in each([task(first) for first in range(0, len(chosen), size)], wanted, PASSING):
-        done.add(part)
-    return _result(suite, chosen, done, perf_counter() - begun)
+    parts = each([task(one) for one in slices(len(chosen), wanted)], wanted, PASSING)
+    return merged(suite, chosen, parts, perf_counter() - begun, keep_going=keep_going)
 
 
-def _slice(runner: Runner[Any], cases: Sequence[Case], positions: range, keep_going: bool) -> Done:
+def slices(count: int, parts: int) -> list[range]:
+    """Positions from 0 up to `count`, cut into at most so many parts of about the same size."""
+    size = max(1, -(-count // parts))
+    return [range(first, min(first + size, count)) for first in range(0, count, size)]
+
+
+def run_slice(
+    runner: Runner[Any], cases: Sequence[Case], positions: range, *, keep_going: bool = False
+) -> Done:
+    """Take some of the cases, with a new runner; what it did of them."""
+    first = positions.start
+    if first > 0 and len(positions) > 0:
+        runner.follow(cases[first - 1], cases[first])
     for position in positions:
         divergence = runner.run(cases[position]).divergence
         if divergence is not None:
@@ -205,6 +233,18 @@ def _slice(runner: Runner[Any], cases: Sequence[Case], positions: range, keep_go
             if not keep_going:
                 break
     return runner.done
+
+
+def merged(
+    suite: Suite, cases: Sequence[Case], parts: Sequence[Done], seconds: float, *, keep_going: bool = False
+) -> Result:
+    """What the slices of a suite, in their order, are together: what one runner would have done."""
+    done = Done()
+    for part in parts:
+        done.add(part)
+        if part.failures and not keep_going:
+            break
+    return _result(suite, cases, done, seconds)
 
 
 def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> Result:
