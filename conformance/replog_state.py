@@ -88,9 +88,9 @@ def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
     """What recovery would make of the disk: nothing else can happen to it in between."""
     log = node.storage.copy().recover().log
     nobody = dict.fromkeys(names)
-    return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw, "checkpoint": log.hw,
-            "flushed": node.storage.flushed(), "truncating": False, "isr": set(), "version": 0,
-            "remote": nobody, "waiting": 0}  # fmt: skip
+    return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw,
+            "checkpoint": node.storage.hw_checkpoint, "flushed": node.storage.flushed(), "truncating": False,
+            "isr": set(), "version": 0, "remote": nobody, "waiting": 0}  # fmt: skip
 
 
 def _leading(state: ReplicaState, names: Sequence[str]) -> Plain:

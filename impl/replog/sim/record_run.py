@@ -34,7 +34,6 @@ from replog.sim.faults import OPERATOR, FaultyNetwork
 from replog.sim.oracles import Oracles
 from replog.sim.profiles import Profile
 from replog.sim.record import Event, RecordedWorld
-from replog.sim.storage import MemoryStorage, Recovered
 from replog.sim.world import PARTITION, START_MS, Call, Delivery, Item, Network, Node, WorldOptions
 
 FORMAT = "replog-recording/1"
@@ -61,16 +60,6 @@ FAULTS = (
 RESTART_MS = 1_500
 
 
-class _Disk(MemoryStorage):
-    """A disk whose HW checkpoint is never ahead of its log: a start rewrites it at once."""
-
-    def recover(self) -> Recovered:
-        """Open the disk, and write down the HW that was found."""
-        found = super().recover()
-        self.hw_checkpoint = found.log.hw
-        return found
-
-
 class _Deaf(Oracles):
     """Whoever hears what clients got, and says nothing: recordings are judged elsewhere."""
 
@@ -95,9 +84,7 @@ class RecordedRun:
         config = replace(
             weather.config(), lag_ms=1_500, fetch_max_bytes=1, fetch_wait_ms=400, alter_retry_ms=5_000
         )
-        options = WorldOptions(
-            self.brokers, self.min_isr, rules, config, 3_000, coalesces_metadata=True, make_storage=_Disk
-        )
+        options = WorldOptions(self.brokers, self.min_isr, rules, config, 3_000, coalesces_metadata=True)
         self.world = RecordedWorld(options, Network(), self.random, self.events.append)
         self.world.controller.state.protocol = CURRENT
         self._start()
