@@ -327,10 +327,11 @@ class ReplogBinding(Ruled[Cluster]):
         state = cluster.state(self.id(broker))
         if state is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
             return DOWN if state is None else Impossible("no more crashes in this model")
-        if cluster.nodes[self.id(broker)].storage.hw_checkpoint == state.log.hw:
+        storage = cluster.nodes[self.id(broker)].storage
+        if storage.hw_checkpoint == state.log.hw:
             return Impossible("there is nothing new to write")
         cluster.fire(self.id(broker), Timer.HW_CHECKPOINT)
-        return Accepted()
+        return _answer(storage.hw_checkpoint == state.log.hw, "it has no role yet")
 
     @action("flush")
     def flush(self, cluster: Cluster, broker: str) -> Answer:

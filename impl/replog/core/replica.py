@@ -110,7 +110,8 @@ class Replica:
                 isr.maybe_shrink(state, leading, now_ms, out)
             out.append(SetTimer(Timer.ISR_CHECK, max(state.config.lag_ms // 2, 1)))
         elif timer is Timer.HW_CHECKPOINT:
-            out.append(StoreHighWatermark(state.log.hw))
+            if state.role is not Role.NONE:  # Kafka: only partitions that are online are checkpointed
+                out.append(StoreHighWatermark(state.log.hw))
             out.append(SetTimer(Timer.HW_CHECKPOINT, state.config.hw_checkpoint_ms))
         elif following is not None:
             if timer is Timer.SEND_FETCH:

@@ -173,7 +173,8 @@ class RecordedWorld(World):
         if timer is Timer.ISR_CHECK and pending is not None and before.pending is None:
             gone = [member for member in before.isr if member not in pending.proposed]
             self.emit(node.broker_id, "shrink", gone=gone)
-        if timer is Timer.HW_CHECKPOINT and before.hw_checkpoint != state.log.hw:
+        news = before.hw_checkpoint != state.log.hw and state.role is not Role.NONE
+        if timer is Timer.HW_CHECKPOINT and news:
             self.emit(node.broker_id, "checkpoint")
 
     def _served(self, node: Node, request: FetchRequest, effects: list[Effect]) -> None:
