@@ -20,6 +20,7 @@ ALSO_RUN = ("replog.sim.scenario", "replog.sim.sweep")
 # Where everything is caught outside of a program, with the reason.
 CATCHES = {
     "replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for",
+    "specchk.spark.jobs": "an executor hands what a piece of work raises to the driver, which raises it",
     "specchk.symbolic.workers": "a forked process hands what it raises to its parent, which raises it",
 }
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from specchk.cli.common import print_json, rejections
+from specchk.cli.crews import Cluster, crew_on, crew_options
 from specchk.cli.divergences import Files, divergence_options
 from specchk.cli.exits import Exit
 from specchk.cli.gate import Gate, gate_options
@@ -19,6 +20,7 @@ from specchk.cli.suite_options import Wanted, suite_options
 from specchk.conform.binding import Binding, BindingError
 from specchk.conform.divergence import SCHEMA
 from specchk.conform.gate import Bound
+from specchk.conform.kit import kit_of
 from specchk.conform.load import NoBinding
 from specchk.conform.load import load_binding as load
 from specchk.conform.replay import Replayer
@@ -37,11 +39,12 @@ from specchk.lang.frontend import check
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
 @suite_options
 @gate_options
+@crew_options
 @click.option("--list", "list_cases", is_flag=True, help="Print the cases and run none.")
 @click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
 @divergence_options
 def command(
-    binding: str, wanted: Wanted, gate: Gate, list_cases: bool, as_json_: bool, **files: Any
+    binding: str, wanted: Wanted, gate: Gate, cluster: Cluster, list_cases: bool, as_json_: bool, **files: Any
 ) -> None:  # fmt: skip
     """Hold an implementation to its spec, by the binding in the file BINDING.
 
@@ -53,6 +56,9 @@ def command(
     cls = load_binding(Path(binding))
     tier = None if wanted.case is not None else wanted.of_tier
     gate.check(tier)
+    cluster.not_with(list_cases, "--list", "it runs nothing")
+    cluster.not_with(wanted.case, "--case", "one case is done at once")
+    cluster.not_with(gate.since, "--since", "what ran is noted on this machine")
     try:
         with rejections(as_json=as_json_):
             checked = check(str(Path(binding).parent / cls.spec))
@@ -64,7 +70,8 @@ def command(
             parts, results = _one_case(parts, wanted)
         else:
             bound = Bound(Path(binding), cls, checked)
-            gate, parts, results = gate.run(bound, parts, wanted.budget, tier)
+            with crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls) as crew:
+                gate, parts, results = gate.run(bound, parts, wanted.budget, tier, crew)
         if not results:
             _nothing(gate, as_json=as_json_)
         results = _shrunk(parts, results)

@@ -12,6 +12,7 @@ import click
 
 from specchk.cli.common import write_text
 from specchk.cli.exits import Exit
+from specchk.conform.crews import Crew
 from specchk.conform.gate import Bound, Held, compare, hold, update
 from specchk.conform.gate_page import sections
 from specchk.conform.gate_report import held_json, render_held, render_since, since_json
@@ -19,6 +20,7 @@ from specchk.conform.junit import junit
 from specchk.conform.known_bad import NoSuchText
 from specchk.conform.lock import NAME, BadLock, Kills
 from specchk.conform.scores_file import NoScores, Scores, read_scores
+from specchk.conform.shares import run_parts_by
 from specchk.conform.since import NoRevision
 from specchk.conform.since_run import Since, audit, run_since
 from specchk.conform.suites import Result
@@ -57,18 +59,22 @@ class Gate:
             raise click.UsageError("--audit goes with --since")
         self.scores()
 
-    def run(self, bound: Bound, parts: Sequence[Part], budget: Budget, tier: str | None) -> Run:
+    def run(
+        self, bound: Bound, parts: Sequence[Part], budget: Budget, tier: str | None, crew: Crew | None = None
+    ) -> Run:
         """Run the suites, the controls, and hold the run to the lock."""
         gate = replace(self, path=_near(bound.path.parent / NAME), budget=budget)
         if self.since is None:
-            parts, results = list(parts), run_parts(parts, budget)
+            results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
+            parts = list(parts)
         else:
             gate = gate.since_run(bound, parts)
             assert gate.ran is not None
             parts, results = list(gate.ran.parts), list(gate.ran.results)
         green = not any(result.divergence or result.vacuous for result in results)
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
-            gate = replace(gate, held=gate.locked(_held(bound, parts, results, budget, self.scores().kills)))
+            held = _held(bound, parts, results, budget, self.scores().kills, crew)
+            gate = replace(gate, held=gate.locked(held))
         return gate, parts, results
 
     def since_run(self, bound: Bound, parts: Sequence[Part]) -> Gate:
@@ -151,9 +157,10 @@ def _held(
     results: Sequence[Result],
     budget: Budget,
     mutants: Mapping[str, Kills],
+    crew: Crew | None,
 ) -> Held:
     try:
-        return hold(bound, parts, results, budget, mutants)
+        return hold(bound, parts, results, budget, mutants, crew)
     except NoSuchText as error:
         raise click.ClickException(f"a control of the binding is out of date: {error}") from None
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from specchk.cli.common import print_json, rejections
+from specchk.cli.crews import Cluster, crew_on, crew_options
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.conform.campaign import Wanted, run_campaign
 from specchk.conform.campaign_report import as_json as as_json_of
 from specchk.conform.campaign_report import text, verdict
 from specchk.conform.forks import cores
+from specchk.conform.kit import kit_of
 from specchk.conform.load import NoBinding, load_tracing
 from specchk.lang.frontend import check
 
@@ -27,10 +29,11 @@ from specchk.lang.frontend import check
 )
 @click.option("--no-power", is_flag=True, help="Do not try spoiled copies.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed spoils the same.")
+@crew_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
-    as_json: bool,
+    cluster: Cluster, as_json: bool,
 ) -> None:  # fmt: skip
     """Explain recordings of an implementation by its spec, as the tracing in the file TRACING reads them.
 
@@ -41,10 +44,13 @@ def command(
         cls = load_tracing(Path(tracing))
     except NoBinding as error:
         raise click.ClickException(str(error)) from None
+    cluster.not_with(workers, "--workers", "it is for processes of this machine")
     paths = _files(recordings)
     wanted = Wanted(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
-        campaign = run_campaign(cls, check(str(Path(tracing).parent / cls.spec)), paths, wanted)
+        checked = check(str(Path(tracing).parent / cls.spec))
+        with crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls) as crew:
+            campaign = run_campaign(cls, checked, paths, wanted, crew)
     found = verdict(campaign)
     code = Exit.OK if found == "explained" else Exit.DIVERGED if found == "diverges" else Exit.INCONCLUSIVE
     if as_json:

@@ -8,28 +8,32 @@ A campaign is vacuous, and no success, unless
 - candidate sets stayed small: a spec that could be anywhere agrees with anything,
 - of the copies that were spoiled (`corrupt`) at least 95 in 100 were rejected.
 
-The same recordings and seed give the same result, on any number of processes.
+The same recordings and seed give the same result, on any number of processes, here or anywhere.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from time import perf_counter
+from typing import Any
 
 from specchk.conform.corrupt import KINDS, spoil
+from specchk.conform.crews import Crew
 from specchk.conform.explanation import Explanation, told
 from specchk.conform.forks import each
-from specchk.conform.recording import BadRecording, Recording, read_recording
+from specchk.conform.recording import BadRecording, Recording, decode, read_bytes, read_recording
 from specchk.conform.tracing import Tracing
 from specchk.conform.validate import Explained, Validator
 from specchk.core.instantiate import instantiate
-from specchk.lang.frontend import CheckedSpec
+from specchk.lang.frontend import CheckedSpec, check
 
 POWER = 0.95
+PER_HAND = 4  # shares of the recordings for each hand of a crew
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
 
@@ -102,21 +106,79 @@ class Wanted:
     seed: int = 1
 
 
-def run_campaign(cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], wanted: Wanted) -> Campaign:
-    """Explain all recordings; raises `SpecError` if the spec has no room for one."""
-    begun = perf_counter()
-    workers = max(1, min(wanted.workers, len(paths)))
-    shares = [paths[number::workers] for number in range(workers)]
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A recording's file to be sent: its name and packed bytes, or why it cannot be read."""
 
+    name: str
+    packed: bytes
+    bad: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """A `crews.Work` that explains recordings, several at a time; `spec` is what its file is called."""
+
+    wanted: Wanted
+    spec: str
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Sequence[Sheet]], list[Result]]:
+        """Explains by the spec of a tracing, which is told by the name that it has where it came from."""
+        there = str(folder / cls.spec)
+        one = _Explainer(cls, check(there), self.wanted)
+        names = str(Path(there).parent), str(Path(self.spec).parent)
+        return lambda sheets: [_renamed(one.of(sheet), *names) for sheet in sheets]
+
+
+def _renamed(result: Result, here: str, there: str) -> Result:
+    """A result that names a spec's files by another folder."""
+    if result.blocked is None:
+        return result
+    misses = tuple(
+        {**miss, "guards": [{**one, "where": _moved(one["where"], here, there)} for one in miss["guards"]]}
+        for miss in result.blocked.misses
+    )
+    return replace(result, blocked=replace(result.blocked, misses=misses))
+
+
+def _moved(where: str, here: str, there: str) -> str:
+    return there + where.removeprefix(here) if where.startswith(here) else where
+
+
+def run_campaign(
+    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], wanted: Wanted, crew: Crew | None = None
+) -> Campaign:
+    """Explain all recordings, here or by a crew; raises `SpecError` if the spec has no room for one."""
+    begun = perf_counter()
+    workers = max(1, min(wanted.workers if crew is None else crew.hands, len(paths)))
+    count = workers if crew is None else min(PER_HAND * workers, len(paths))
+    shares = [paths[number::count] for number in range(count)]
+    if crew is None:
+        parts = _here(cls, checked, shares, wanted)
+    else:
+        about = f"{cls.__name__}: {len(paths)} recordings"
+        work = Explaining(wanted, checked.spec.source.path)
+        parts = crew.each(work, [tuple(map(_sheet, mine)) for mine in shares], about)
+    results = tuple(parts[number % count][number // count] for number in range(len(paths)))
+    found = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
+    return replace(found, vacuous=_vacuous(cls, found, wanted))
+
+
+def _here(
+    cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: Wanted
+) -> list[list[Result]]:
     def share(mine: Sequence[Path]) -> list[Result]:
         one = _Explainer(cls, checked, wanted)
         return [one.result(path) for path in mine]
 
-    parts = each([lambda mine=mine: share(mine) for mine in shares], workers)  # type: ignore[misc]
-    results = [parts[number % workers][number // workers] for number in range(len(paths))]
-    seconds = perf_counter() - begun
-    found = Campaign(cls.__name__, cls.spec, tuple(results), seconds, workers)
-    return Campaign(cls.__name__, cls.spec, tuple(results), seconds, workers, _vacuous(cls, found, wanted))
+    return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
+
+
+def _sheet(path: Path) -> Sheet:
+    try:
+        return Sheet(path.name, zlib.compress(read_bytes(path), 1))
+    except BadRecording as error:
+        return Sheet(path.name, b"", str(error))
 
 
 class _Explainer:
@@ -128,13 +190,22 @@ class _Explainer:
 
     def result(self, path: Path) -> Result:
         """Explain the recording in a file, and its spoiled copies."""
+        return self._read(path.name, lambda: read_recording(path))
+
+    def of(self, sheet: Sheet) -> Result:
+        """The same of a file that was sent."""
+        if sheet.bad:
+            return Result(sheet.name, bad=sheet.bad)
+        return self._read(sheet.name, lambda: decode(sheet.name, zlib.decompress(sheet.packed)))
+
+    def _read(self, name: str, read: Callable[[], Recording]) -> Result:
         try:
-            recording = read_recording(path)
+            recording = read()
         except BadRecording as error:
-            return Result(path.name, bad=str(error))
+            return Result(name, bad=str(error))
         if recording.header["format"] != self.cls.reads:
             wrong = recording.header["format"]
-            return Result(path.name, bad=f"{path.name}:1: the format is {wrong}, and not {self.cls.reads}")
+            return Result(name, bad=f"{name}:1: the format is {wrong}, and not {self.cls.reads}")
         return self._explained(recording)
 
     def _explained(self, recording: Recording) -> Result:

@@ -9,17 +9,21 @@ Not here: what a control is (`known_bad`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from specchk.conform.binding import Binding
 from specchk.conform.cache import cached_suite
-from specchk.conform.known_bad import BadCode, BadSpec, Control, planted
+from specchk.conform.cases import Suite
+from specchk.conform.crews import Crew
+from specchk.conform.known_bad import BadCode, BadSpec, planted
 from specchk.conform.replay import Divergence, Replayer
 from specchk.conform.runner import run_suite
 from specchk.core.instantiate import instantiate
+from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
 KINDS = ((BadSpec, "a model whose spec is wrong"), (BadCode, "a mistake in the implementation"))
@@ -34,23 +38,51 @@ class Tried:
     told: str
 
 
-def try_controls(cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None) -> tuple[Tried, ...]:
-    """Run all of a binding's controls."""
-    return tuple(try_control(cls, checked, control, max_states) for control in cls.controls)
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A control to be run: its number in the binding's `controls`, the program, and the cases."""
+
+    number: int
+    program: Program
+    suite: Suite
 
 
-def try_control(
-    cls: type[Binding[Any]], checked: CheckedSpec, control: Control, max_states: int | None
-) -> Tried:
-    """Run one control up to its first divergence."""
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """A `crews.Work` that runs controls."""
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Trial], Tried]:
+        """Runs those of a binding."""
+        del folder
+        return lambda trial: try_control(cls, trial)
+
+
+def try_controls(
+    cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None
+) -> tuple[Tried, ...]:
+    """Run all of a binding's controls, here or by a crew."""
+    trials = [trial_of(cls, checked, number, max_states) for number in range(len(cls.controls))]
+    if crew is None:
+        return tuple(try_control(cls, trial) for trial in trials)
+    return tuple(crew.each(Trials(), trials, f"{cls.__name__}: {len(trials)} controls"))
+
+
+def trial_of(cls: type[Binding[Any]], checked: CheckedSpec, number: int, max_states: int | None) -> Trial:
+    """A control with its program and the cases that it is run on."""
+    control = cls.controls[number]
     program = instantiate(checked, control.model, control.bounds).program
-    suite = cached_suite(program, "classes", tuple(control.bounds.items()), max_states)
+    return Trial(number, program, cached_suite(program, "classes", tuple(control.bounds.items()), max_states))
+
+
+def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
+    """Run one control up to its first divergence."""
+    control = cls.controls[trial.number]
     is_code = isinstance(control, BadCode)
     with ExitStack() as stack:
         if isinstance(control, BadCode):
             stack.enter_context(planted(control))
-        binding = cls(program) if is_code else cls.against(program)
-        found = run_suite(Replayer(binding), suite).divergence
+        binding = cls(trial.program) if is_code else cls.against(trial.program)
+        found = run_suite(Replayer(binding), trial.suite).divergence
     return Tried(control.name, "code" if is_code else "spec", "" if found is None else _told(found))
 
 

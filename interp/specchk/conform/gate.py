@@ -16,6 +16,7 @@ from typing import Any
 
 from specchk.conform.binding import Binding
 from specchk.conform.controls import Tried, try_controls, why_vacuous
+from specchk.conform.crews import Crew
 from specchk.conform.lock import BadLock, Kills, Lock, Lowered, Numbers, lowered, of_spec, raised, read, write
 from specchk.conform.sources import files_of, fingerprint
 from specchk.conform.suites import Result
@@ -81,17 +82,17 @@ def _named(part: Part) -> str:
     return f"{part.label}{kind}"
 
 
-def try_all(bound: Bound, budget: Budget) -> tuple[Tried, ...]:
+def try_all(bound: Bound, budget: Budget, crew: Crew | None = None) -> tuple[Tried, ...]:
     """Run the controls."""
-    return try_controls(bound.cls, bound.checked, budget.max_states)
+    return try_controls(bound.cls, bound.checked, budget.max_states, crew)
 
 
 def hold(
     bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget,
-    mutants: Mapping[str, Kills] | None = None,
+    mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; what a lock would say of the run."""
-    tried = try_all(bound, budget)
+    tried = try_all(bound, budget, crew)
     found = found_lock(bound, parts, results, tried, budget)
     found = replace(found, mutants=dict(mutants or {}))
     return Held(tried, why_vacuous(bound.cls, tried), found)

@@ -21,7 +21,7 @@ import pytest
 
 from specchk.conform.binding import BindingError
 from specchk.conform.cases import Case, Suite
-from specchk.conform.controls import try_control
+from specchk.conform.controls import trial_of, try_control
 from specchk.conform.gate import Bound
 from specchk.conform.known_bad import Control
 from specchk.conform.load import NoBinding, load_binding
@@ -179,7 +179,9 @@ class ControlItem(ReportItem):
 
     def runtest(self) -> None:
         """Something must be found wrong."""
-        tried = try_control(self.bound.cls, self.bound.checked, self.control, BUDGETS["gate"].max_states)
+        number = self.bound.cls.controls.index(self.control)
+        trial = trial_of(self.bound.cls, self.bound.checked, number, BUDGETS["gate"].max_states)
+        tried = try_control(self.bound.cls, trial)
         self.user_properties.append(("found", tried.told))
         if not tried.told:
             raise Diverges("vacuous: nothing was found wrong with this control, so the gate is blind")

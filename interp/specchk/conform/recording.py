@@ -37,11 +37,24 @@ class Recording:
 
 def read_recording(path: Path) -> Recording:
     """Read a file; raises `BadRecording`."""
+    return decode(path.name, read_bytes(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file as it is; raises `BadRecording`."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return path.read_bytes()
+    except OSError as error:
         raise BadRecording(f"{path.name}: {error}") from None
-    return parse(path.name, text.splitlines())
+
+
+def decode(name: str, data: bytes) -> Recording:
+    """The recording in a file's bytes; raises `BadRecording`."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRecording(f"{name}: {error}") from None
+    return parse(name, text.splitlines())
 
 
 def parse(name: str, lines: Sequence[str]) -> Recording:

@@ -99,16 +99,24 @@ def run_parts(parts: Sequence[Part], budget: Budget, workers: int = 0) -> list[R
 def run_part(part: Part, budget: Budget, workers: int = 1) -> Result:
     """Run one part."""
     replayer = Replayer(part.binding)
-    if part.at.suite == "product":
-        return run_product(replayer, budget.max_states)
-    if part.at.suite == "walks":
-        return run_walks(replayer, budget.walks)
-    if part.at.suite == "faults":
-        return run_faults(replayer, budget.max_states)
+    if part.at.suite not in MADE_OF_CASES:
+        return run_whole(replayer, part.at.suite, budget)
     suite = part.suite(budget)
-    if budget.sample_steps is None:
-        return run_suite(replayer, suite, workers=workers)
-    return run_suite(replayer, suite, cases=sample(suite, budget.sample_steps), workers=workers)
+    return run_suite(replayer, suite, cases=cases_of(suite, budget), workers=workers)
+
+
+def run_whole(replayer: Replayer[Any], kind: str, budget: Budget) -> Result:
+    """Run a suite that is not made of cases: a product, walks, or faults."""
+    if kind == "product":
+        return run_product(replayer, budget.max_states)
+    if kind == "walks":
+        return run_walks(replayer, budget.walks)
+    return run_faults(replayer, budget.max_states)
+
+
+def cases_of(suite: Suite, budget: Budget) -> Sequence[Case]:
+    """The cases that a budget has room for."""
+    return suite.cases if budget.sample_steps is None else sample(suite, budget.sample_steps)
 
 
 def sample(suite: Suite, steps: int) -> tuple[Case, ...]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
+from pkgutil import get_data
 from typing import cast
 
 from lark import Token
@@ -45,8 +45,9 @@ class Parser:
     def __init__(self) -> None:
         self.builder = Builder()
         self.layout = Layout()
-        grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-        self.lark = load_parser(grammar, self.layout)
+        grammar = get_data("specchk.lang", "grammar.lark")  # from a zip file, too, on a cluster
+        assert grammar is not None
+        self.lark = load_parser(grammar.decode("utf-8"), self.layout)
 
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse characters `start..end` of a source as `decl` or `expr`."""

@@ -1,0 +1,154 @@
+"""Jobs of many pieces on executors: files are sent along, pieces are done by whoever is free.
+
+    driver     a zip file of the files, a broadcast of `start`, one task for each piece
+    executor   once in a process: start(where the files were unpacked) gives what does pieces
+
+`start` and the pieces are values of other rooms, which are known here only as such.  Results come back
+packed, in the order of the pieces.  A piece's exception is raised in the driver as it was, with the
+executor's traceback as its cause; a piece that Spark gave up on, after its retries, is `Failed`.
+
+Not here: what is done with a piece (`specchk.conform`); searching states (`search`, `tasks`).
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import tempfile
+import traceback
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, SparkFiles
+from pyspark.errors import PySparkException
+
+from specchk.spark.probe import write_archive
+from specchk.spark.session import Unavailable, session
+
+Start = Callable[[Path], Callable[[Any], Any]]
+
+
+class Failed(Exception):
+    """Spark gave up on a piece; the text has its reason."""
+
+
+class Remote(Exception):
+    """What was raised on an executor, as text: the cause of what is raised here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What a piece came to: a value, an exception with its traceback, or the module that was missing."""
+
+    number: int
+    value: Any = None
+    error: Exception | None = None
+    told: str = ""
+    missing: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The executors of a session, with files; `archive` is the name that these have there."""
+
+    context: SparkContext
+    archive: str
+
+    @property
+    def hands(self) -> int:
+        """How many pieces are done at once."""
+        return max(1, self.context.defaultParallelism)
+
+    def each(self, start: Start, pieces: Sequence[Any], about: str) -> list[Any]:
+        """What each piece came to, in order."""
+        if not pieces:
+            return []
+        shipped = self.context.broadcast(pickle.dumps(start, protocol=5))
+        self.context.setJobDescription(f"specchk {about}")
+        work = self.context.parallelize(list(enumerate(pieces)), len(pieces))
+        try:
+            found = work.mapPartitions(Do(shipped, self.archive)).collect()
+        except (Py4JError, PySparkException) as error:
+            raise Failed(reason_of(error)) from error
+        finally:
+            shipped.unpersist()
+        return values_of(map(pickle.loads, found))
+
+
+@contextmanager
+def team(master: str | None, settings: dict[str, str], files: Sequence[tuple[str, bytes]]) -> Iterator[Team]:
+    """A session's executors, given some files; `Unavailable` without Spark."""
+    with session(master, settings) as context, tempfile.TemporaryDirectory() as folder:
+        name = f"specchk-kit-{uuid.uuid4().hex}"
+        archive = Path(folder, f"{name}.zip")
+        write_archive(archive, files)
+        context.addArchive(f"{archive}#{name}")
+        yield Team(context, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Does pieces; `start` is a broadcast of what does them, packed."""
+
+    start: Any
+    archive: str
+
+    def __call__(self, pieces: Iterable[tuple[int, Any]]) -> Iterator[bytes]:
+        """What each came to, packed."""
+        place = SparkFiles.get(self.archive)
+        for number, piece in pieces:
+            yield pickle.dumps(came(number, lambda piece=piece: started(self.start.value, place)(piece)), 5)  # type: ignore[misc]
+
+
+@lru_cache(maxsize=1)
+def started(packed: bytes, place: str) -> Callable[[Any], Any]:
+    """What does pieces; begun once in a process."""
+    start: Start = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
+    return start(Path(place))
+
+
+def came(number: int, run: Callable[[], Any]) -> Came:
+    """What running something came to; nothing is raised."""
+    try:
+        return Came(number, run())
+    except ModuleNotFoundError as error:
+        return Came(number, missing=error.name or str(error), host=socket.gethostname())
+    except Exception as error:  # whatever it is, the driver raises it again
+        return Came(number, error=_sendable(error), told=traceback.format_exc(), host=socket.gethostname())
+
+
+def _sendable(error: Exception) -> Exception:
+    """An exception that can be sent: itself, or one with its words."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - packed in this line
+    except Exception:  # a user's exception may refuse in any way
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def values_of(found: Iterable[Came]) -> list[Any]:
+    """The values in the pieces' order; raises what the first piece raised that did."""
+    ordered = sorted(found, key=lambda one: one.number)
+    for one in ordered:
+        if one.missing:
+            raise Unavailable(
+                f"the Spark worker on {one.host} has no module `{one.missing}`: install it in the workers' "
+                "Python (see PYSPARK_PYTHON), or keep it in a file of yours, which is sent along"
+            )
+        if one.error is not None:
+            raise one.error from Remote(f"on {one.host}:\n{one.told}")
+    return [one.value for one in ordered]
+
+
+def reason_of(error: Exception) -> str:
+    """What Spark says of a job that failed, in a line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = next((line for line in lines if "Job aborted" in line or "SparkException" in line), lines[0])
+    return told.removeprefix(": ").removeprefix("org.apache.spark.SparkException: ")

@@ -1,0 +1,264 @@
+"""Work in pieces by others: the report is that of one machine, whoever did which piece, and when."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bank import SPEC, BankBinding
+from broken import BROKEN
+
+from specchk.conform.binding import At, BindingError
+from specchk.conform.campaign import Campaign, Wanted, run_campaign
+from specchk.conform.controls import try_controls
+from specchk.conform.crews import Work
+from specchk.conform.kit import Kit, enter, kit_of, shipped
+from specchk.conform.known_bad import BadCode, BadSpec
+from specchk.conform.load import load_binding, load_tracing
+from specchk.conform.shares import lots_of, run_parts_by, shares_of
+from specchk.conform.suites import Result, Walks
+from specchk.conform.tiers import Budget, parts_of, run_parts
+from specchk.lang.frontend import CheckedSpec, check
+
+ROOT = Path(__file__).parents[2]
+SUITES = (At(), At(suite="edges"), At(suite="product"), At(suite="walks"))
+BUDGET = Budget(walks=Walks(1, 20, 10))
+
+
+class Shuffled:
+    """A crew that does the pieces in any order, each with a work that went through bytes."""
+
+    hands = 3
+
+    def __init__(self, cls: type[Any], folder: Path = Path()) -> None:
+        self.cls, self.folder = cls, folder
+
+    def each(self, work: Work[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+        order = list(range(len(pieces)))
+        random.Random(len(order)).shuffle(order)
+        done = {}
+        for number in order:
+            sent = pickle.loads(pickle.dumps((work, pieces[number])))
+            done[number] = pickle.loads(pickle.dumps(sent[0].begin(self.cls, self.folder)(sent[1])))
+        return [done[number] for number in range(len(pieces))]
+
+
+def bank() -> CheckedSpec:
+    return check("bank.spec", SPEC)
+
+
+def timeless(results: Sequence[Result]) -> list[Result]:
+    return [replace(one, seconds=0.0) for one in results]
+
+
+@pytest.mark.parametrize("binding", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda x: x.__name__)
+def test_a_crew_gives_the_results_of_one_machine(binding):
+    """Verdicts, counts, coverage and divergences of all kinds of suites are the same."""
+    parts = parts_of(binding, bank(), SUITES)
+    assert timeless(run_parts_by(Shuffled(binding), parts, BUDGET)) == timeless(run_parts(parts, BUDGET, 1))
+
+
+def test_shares_have_each_case_once():
+    """The shares of a lot are all of its cases in order, and a suite without cases is one share."""
+    parts = parts_of(BankBinding, bank(), SUITES)
+    lots = lots_of(parts, BUDGET)
+    shares = shares_of(lots, 2)
+    assert len(shares) > len(lots)
+    for number, lot in enumerate(lots):
+        mine = [one.positions for one in shares if one.lot == number]
+        if lot.suite is None:
+            assert mine == [None]
+        else:
+            assert [at for one in mine for at in one or ()] == list(range(len(lot.cases)))
+
+
+def test_a_binding_that_does_not_fit_is_refused_before_anything_is_sent():
+    """The error is that of a run on this machine, and no crew is asked."""
+
+    class Unbound(BankBinding):
+        toss = None  # type: ignore[assignment]
+
+    class Nobody(Shuffled):
+        def each(self, work: Work[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+            raise AssertionError("something was sent")
+
+    with pytest.raises(BindingError, match="toss"):
+        run_parts_by(Nobody(Unbound), parts_of(Unbound, bank(), [At()]), BUDGET)
+
+
+class Controlled(BankBinding):
+    controls = (
+        BadSpec("half as many days", "small", {"Most": "1"}),
+        BadCode("days never pass", BankBinding.sleep, "bank.days += 1", "pass", "small"),
+    )
+
+
+def test_a_crew_runs_the_controls():
+    """Each control is found out as it is here, by its number."""
+    assert try_controls(Controlled, bank(), None, Shuffled(Controlled)) == try_controls(
+        Controlled, bank(), None
+    )
+
+
+# ------------------------------------------------------------ recordings
+
+
+def recordings(folder: Path) -> list[Path]:
+    """One that is a behaviour, one that is not; one that is cut off, is no text, or is not there."""
+    event = '{"at": "bank", "seq": 1, "event": "moved", "from": "a1", "to": "a2", "after": {"from": %d}}'
+    for name, left in (("right", 1), ("wrong", 3)):
+        lines = ['{"format": "bank/1"}', event % left, '{"end": true, "events": 1}']
+        (folder / f"{name}.ndjson").write_text("\n".join(lines))
+    (folder / "cut.ndjson").write_text('{"format": "bank/1"}')
+    (folder / "binary.ndjson").write_bytes(b"\xff\xfe")
+    return [folder / f"{name}.ndjson" for name in ("right", "wrong", "cut", "binary", "absent")]
+
+
+TRACING = """
+from specchk.conform.tracing import Call, Seen, Tracing, event
+
+
+class BankTracing(Tracing):
+    spec, model, reads = "bank.spec", "small", "bank/1"
+
+    @event("moved")
+    def moved(self, found):
+        return Call("transfer", (found["from"], found["to"]))
+
+    def after(self, found):
+        return [Seen("balance", f"balance[{found['from']}]", found["after"]["from"])]
+"""
+
+
+def quiet(campaign: Campaign) -> Campaign:
+    results = tuple(replace(one, seconds=0.0) for one in campaign.results)
+    return replace(campaign, results=results, seconds=0.0, workers=0)
+
+
+def test_a_crew_explains_recordings(tmp_path: Path):
+    """Results are in the recordings' order, files that are no recordings are told with the same words."""
+    (tmp_path / "bank.spec").write_text(SPEC)
+    (tmp_path / "reader.py").write_text(TRACING)
+    cls, checked = load_tracing(tmp_path / "reader.py"), check(str(tmp_path / "bank.spec"))
+    paths = [path for _ in range(3) for path in recordings(tmp_path)]
+    here = run_campaign(cls, checked, paths, Wanted(1))
+    there = run_campaign(cls, checked, paths, Wanted(1), Shuffled(cls, tmp_path))
+    assert quiet(here) == quiet(there)
+    assert [one.accepted for one in here.results] == [True, False, False, False, False] * 3
+    assert there.workers == 3
+
+
+def test_a_spec_is_told_by_the_name_that_it_has_here(tmp_path: Path):
+    """The place of a guard is in the file that was named, not in the copy that was sent."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bank.spec").write_text(SPEC)
+        (tmp_path / name / "reader.py").write_text(TRACING.replace("(found", '("a1", "a1") or (found'))
+    cls, checked = load_tracing(tmp_path / "here" / "reader.py"), check(str(tmp_path / "here" / "bank.spec"))
+    there = run_campaign(cls, checked, recordings(tmp_path)[:1], Wanted(1), Shuffled(cls, tmp_path / "there"))
+    blocked = there.results[0].blocked
+    assert blocked is not None
+    assert blocked.misses[0]["guards"][0]["where"].startswith(str(tmp_path / "here" / "bank.spec"))
+
+
+# ------------------------------------------------------------ kits
+
+
+def unpacked(kit: Kit, place: Path) -> Path:
+    for name, data in kit.files:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return place
+
+
+class Elsewhere(Shuffled):
+    """A crew in a process of its own, that has the kit and nothing else of the user's."""
+
+    def __init__(self, cls: type[Any], kit: Kit, place: Path) -> None:
+        super().__init__(cls)
+        self.kit, self.place = kit, unpacked(kit, place / "kit")
+
+    def each(self, work: Work[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+        (self.place.parent / "sent").write_bytes(pickle.dumps((shipped(work, self.kit, self.cls), pieces)))
+        script = (
+            "import pathlib, pickle, sys; place = pathlib.Path(sys.argv[1]); "
+            "start, pieces = pickle.loads((place.parent / 'sent').read_bytes()); do = start(place); "
+            "(place.parent / 'back').write_bytes(pickle.dumps([do(piece) for piece in pieces]))"
+        )
+        subprocess.run([sys.executable, "-c", script, str(self.place)], cwd=self.place, check=True)
+        found: list[Any] = pickle.loads((self.place.parent / "back").read_bytes())
+        return found
+
+
+def test_a_kit_is_all_that_a_binding_needs(tmp_path: Path):
+    """A package beside the binding, a neighbour, what is imported late, and the spec are in it."""
+    home, away = tmp_path / "home", tmp_path / "away"
+    (home / "bind").mkdir(parents=True)
+    (home / "lib" / "vault" / "deep").mkdir(parents=True)
+    (home / "lib" / "vault" / "__init__.py").write_text("")
+    (home / "lib" / "vault" / "deep" / "__init__.py").write_text("")
+    (home / "lib" / "vault" / "deep" / "rules.py").write_text("def least():\n    return 0\n")
+    (home / "lib" / "vault" / "late.py").write_text("START = 2\n")
+    (home / "bind" / "bank.spec").write_text(SPEC)
+    source = Path(__file__).with_name("bank.py").read_text()
+    (home / "bind" / "neighbour.py").write_text(source.replace("== 0", "== least()").replace(
+        "@dataclass\n", "from vault.deep.rules import least\n\n@dataclass\n", 1))  # fmt: skip
+    (home / "bind" / "binding.py").write_text(
+        "import sys\n"
+        "sys.path.append(__file__.replace('bind/binding.py', 'lib'))\n"
+        "from neighbour import Bank, BankBinding\n"
+        "class Own(BankBinding):\n"
+        "    def start(self):\n"
+        "        from vault.late import START\n"
+        "        return Bank({'a1': START, 'a2': START})\n"
+    )
+    before, path = set(sys.modules), list(sys.path)
+    try:
+        cls = load_binding(home / "bind" / "binding.py")
+        checked = check(str(home / "bind" / "bank.spec"))
+        kit = kit_of(home / "bind" / "binding.py", cls, checked)
+        parts = parts_of(cls, checked, [At(), At(suite="walks")])
+        here = run_parts(parts, BUDGET, 1)
+        crew = Elsewhere(cls, kit, away)
+        (home / "lib").rename(home / "gone")
+        there = run_parts_by(crew, parts, BUDGET)
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - before:
+            if name.split(".")[0] in ("vault", "neighbour"):
+                del sys.modules[name]
+    assert timeless(here) == timeless(there)
+    assert set(kit.roots) == {"bind", "lib"}
+    assert "lib/vault/late.py" in dict(kit.files)
+
+
+def test_the_kit_of_replog_has_replog_and_all_files_of_its_spec():
+    """All of the package is sent, and a spec with what it extends; nothing that is installed is."""
+    main = ROOT / "conformance" / "tracing.py"
+    cls, checked = load_tracing(main), check(str(ROOT / "spec" / "recorded.spec"))
+    names = set(dict(kit_of(main, cls, checked).files))
+    assert {"spec/recorded.spec", "spec/replication.spec", "conformance/tracing.py"} <= names
+    assert not [name for name in names if "site-packages" in name or "specchk/" in name]
+
+
+def test_a_process_forgets_the_kit_before(tmp_path: Path):
+    """A module of the same name is that of the kit that was entered last."""
+    path = list(sys.path)
+    try:
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "of_a_kit.py").write_text(f"NAME = {name!r}\n")
+            enter(tmp_path / name, ["."])
+            module = __import__("of_a_kit")
+            assert name == module.NAME
+        assert str(tmp_path / "first") not in sys.path
+    finally:
+        sys.path[:] = path
+        sys.modules.pop("of_a_kit", None)
