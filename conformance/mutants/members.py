@@ -18,6 +18,7 @@ from specchk.conform.suites import Walks
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
 STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition")
+ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 WATCHED = tuple(sorted(TESTS.rglob("*.py")))
 
 
@@ -39,11 +40,20 @@ class Told:
             reason = str(report.longrepr).strip().splitlines()[-1] if report.failed else ""
             self.reporter.tell(report.nodeid.rpartition("/")[2], reason)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Count a file that cannot even be read."""
+        if report.failed:
+            self.reporter.tell(report.nodeid, str(report.longrepr).strip().splitlines()[-1])
+
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
         """Stop early."""
         if not self.reporter.goes_on:
             item.session.shouldstop = "enough"
+
+
+class NotTested(Exception):
+    """Pytest did not run the tests."""
 
 
 def pytest_on(*names: str) -> Any:
@@ -53,7 +63,11 @@ def pytest_on(*names: str) -> Any:
         os.environ["CI"] = "1"
         paths = [str(TESTS / name) for name in names]
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(TESTS.parents[1])]
-        pytest.main([*paths, *options], plugins=[Told(reporter)])
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what the campaign has imported
+        before = reporter.tests
+        code = pytest.main([*paths, *options], plugins=[Told(reporter)])
+        if code not in ENDED or reporter.tests == before:
+            raise NotTested(f"pytest ended with {code!r} after {reporter.tests - before} tests")
 
     return run
 

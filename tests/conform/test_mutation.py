@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,11 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laws.sources import ROOT
-from specchk.conform.mutants import MutantError, chosen, diff, load
+from specchk.conform.members import Kill
+from specchk.conform.mutants import Mutant, MutantError, chosen, diff, load
+from specchk.conform.mutate import Outcome
 from specchk.conform.operators import argued, generated, sampled
 from specchk.conform.patches import Patch, StalePatch, as_json, forget, from_json, install, patched, uninstall
 from specchk.conform.pool import run_all
 from specchk.conform.reach import reaches, recording, touched
+from specchk.conform.scores import WANTED_CURATED, Score
 
 MUTANTS = ROOT / "conformance" / "mutants"
 TARGETS = ["replog.core.epochs", "replog.core.isr", "replog.core.leader", "replog.core.logview"]
@@ -92,7 +97,7 @@ def test_only_lines_that_are_run_are_recorded(till):
 
 
 def test_what_a_task_said_before_it_was_killed_counts():
-    """A task that ends, one that dies and one that is late; none is left behind, the order is kept."""
+    """A task that ends, two that die and one that is late; none is left behind, the order is kept."""
 
     def late(say):
         say("begun")
@@ -101,14 +106,34 @@ def test_what_a_task_said_before_it_was_killed_counts():
 
     def lost(say):
         say("begun")
-        raise SystemExit(3)
+        raise LookupError("no such thing")
 
-    ended = run_all([late, lambda say: say("all"), lost], workers=2, seconds=1.0)
+    def gone(say):
+        os._exit(3)
+
+    ended = run_all([late, lambda say: say("all"), lost, gone], workers=2, seconds=1.0)
     assert [(one.said, one.how) for one in ended] == [
         (["begun"], "late"),
         (["all"], "done"),
         (["begun"], "lost"),
+        ([], "lost"),
     ]
+    assert ended[2].why.startswith("LookupError: no such thing, test_mutation.py line ")
+    assert ended[3].why == "exit code 3"
+
+
+@pytest.mark.parametrize("how", ["late", "lost: exit code 3", "the self-check ended with 1: Traceback"])
+def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
+    """It is undecided, and there is no score, unless enough tests had failed by then."""
+    mutant = Mutant("m", "none", "A flaw.", ())
+    one = Outcome(mutant, (Kill("tests", "a", "fails", 0.1),), ("tests",), 1, how, 0.2)
+    two = replace(one, kills=(*one.kills, Kill("tests", "b", "fails", 0.2)))
+    assert [one.verdict(), replace(one, kills=()).verdict(), two.verdict()] == [
+        "unfinished", "unfinished", "killed",
+    ]  # fmt: skip
+    score = Score("curated", WANTED_CURATED, (one,), None, 0.2)
+    assert score.shortfall == f"1 not decided: m ({how})"
+    assert score.killed == 0
 
 
 # -- curated mutants

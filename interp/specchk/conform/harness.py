@@ -76,5 +76,7 @@ def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
     """A self-check that ends in any other way than well has caught its mutant; a crash is not a catch."""
     code, line = ended.said[0] if ended.said else (PASSED, "")
     kills = (Kill("self-check", f"exit {code}", line, ended.seconds),) if code in CAUGHT else ()
-    how = ended.how if code in (PASSED, *CAUGHT) else f"the self-check ended with {code}: {line}"
+    how = ended.why or ended.how
+    if code not in (PASSED, *CAUGHT):
+        how = f"the self-check ended with {code}: {line}"
     return Outcome(mutant, kills, ("self-check",), 1, how, ended.seconds)

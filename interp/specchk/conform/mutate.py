@@ -7,8 +7,9 @@ until two different tests have failed.
 
     killed      by two tests at least
     weak        by one: the gate would lose it with one test
-    timeout     a test did not end; counted as killed, and apart
+    timeout     by tests that did not end; counted as killed, and apart
     survived    by none
+    unfinished  not decided: its process died, or its time was over before all members were asked
     equivalent  survived, and its file argues why it may
     wrongly     argued to be equivalent, but killed: the argument is wrong
 
@@ -40,7 +41,8 @@ from specchk.conform.reach import Lines, modules_of, reaches, recording, touched
 from specchk.lang.tables import cache_directory
 
 KILLED, WEAK, TIMEOUT = "killed", "weak", "timeout"
-SURVIVED, EQUIVALENT, WRONGLY = "survived", "equivalent", "wrongly"
+SURVIVED, UNFINISHED = "survived", "unfinished"
+EQUIVALENT, WRONGLY = "equivalent", "wrongly"
 UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
 SURVEY_SECONDS = 1200.0
 _HERE = Path(__file__).parent
@@ -68,7 +70,7 @@ class Outcome:
     kills: tuple[Kill, ...]
     asked: tuple[str, ...]
     tests: int
-    how: str  # the process: done, late, lost
+    how: str  # the process: done, or how else it ended
     seconds: float
     is_cached: bool = False
 
@@ -79,12 +81,14 @@ class Outcome:
 
     def verdict(self, enough: int = 2) -> str:
         """One of the words in the module's table."""
-        if self.mutant.equivalent:
-            return WRONGLY if self.kills else EQUIVALENT
+        if self.mutant.equivalent and self.kills:
+            return WRONGLY
         if self.tests_that_failed >= enough:
             return TIMEOUT if all(kill.is_timeout for kill in self.kills) else KILLED
-        if self.how != "done" or any(kill.is_timeout for kill in self.kills):
-            return TIMEOUT
+        if self.how != "done":
+            return UNFINISHED
+        if self.mutant.equivalent:
+            return EQUIVALENT
         return WEAK if self.kills else SURVIVED
 
 
@@ -97,7 +101,7 @@ class Ground:
     """The implementation as it is: the tests that it passed, and the lines that each member runs."""
 
     kills: tuple[Kill, ...]  # none, or the campaign means nothing
-    unfinished: tuple[str, ...]
+    unfinished: tuple[str, ...]  # members, and how their process ended
     tests: int
     lines: Mapping[str, Lines]
 
@@ -226,9 +230,8 @@ def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
     kills = tuple(one[1] for one in ended.said if one[0] == "kill")
     asked = [one for one in ended.said if one[0] == "asked"]
     tests = max((one[2] for one in asked), default=0)
-    if ended.how == "lost":
-        kills = (*kills, Kill("process", "died", "the process died under it", ended.seconds))
-    return Outcome(mutant, kills, tuple(one[1] for one in asked), tests, ended.how, ended.seconds)
+    how = f"{ended.how}: {ended.why}" if ended.why else ended.how
+    return Outcome(mutant, kills, tuple(one[1] for one in asked), tests, how, ended.seconds)
 
 
 def _ground(names: Sequence[str], ended: Sequence[Ended]) -> Ground:
@@ -236,7 +239,9 @@ def _ground(names: Sequence[str], ended: Sequence[Ended]) -> Ground:
     ran = {
         name: said for name, one in zip(names, ended, strict=True) for said in one.said if said[0] == "ran"
     }
-    unfinished = tuple(name for name in names if name not in ran)
+    unfinished = tuple(
+        f"{name} ({one.why or one.how})" for name, one in zip(names, ended, strict=True) if name not in ran
+    )
     lines = {name: ran[name][2] if name in ran else {} for name in names}
     return Ground(kills, unfinished, sum(said[1] for said in ran.values()), lines)
 

@@ -8,10 +8,12 @@ no process is left behind.
 from __future__ import annotations
 
 import multiprocessing
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -19,14 +21,19 @@ Say = Callable[[Any], None]
 Task = Callable[[Say], None]
 _END = "end"
 _SAID = "said"
+_DIED = "died"
 
 
 @dataclass(slots=True)
 class Ended:
-    """What a task said, and how it ended: `done`, `late` (killed at its deadline) or `lost` (it died)."""
+    """What a task said, and how it ended: `done`, `late` (killed at its deadline) or `lost` (it died).
+
+    `why` are the last words of a lost one: its exception and where, or its exit code.
+    """
 
     said: list[Any] = field(default_factory=list)
     how: str = ""
+    why: str = ""
     seconds: float = 0.0
 
 
@@ -87,6 +94,8 @@ def _hear(connection: Connection, ended: Ended) -> None:
         return
     if kind == _SAID:
         ended.said.append(what)
+    elif kind == _DIED:
+        ended.how, ended.why = "lost", what
     else:
         ended.how = "done"
 
@@ -102,10 +111,21 @@ def _finish(connection: Connection, task: _Running) -> None:
     task.process.join()
     connection.close()
     task.ended.seconds = perf_counter() - task.begun
+    if task.ended.how == "lost" and not task.ended.why:
+        task.ended.why = f"exit code {task.process.exitcode}"
 
 
 def _work(to: Connection, task: Task) -> None:
     """A process's life."""
-    task(lambda what: to.send((_SAID, what)))
-    to.send((_END, None))
+    try:
+        task(lambda what: to.send((_SAID, what)))
+        to.send((_END, None))
+    except BaseException as error:  # whatever ends it, it is to be known
+        to.send((_DIED, _last_words(error)))
     to.close()
+
+
+def _last_words(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f", {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"

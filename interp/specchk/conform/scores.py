@@ -12,7 +12,17 @@ from collections import Counter
 from dataclasses import dataclass
 
 from specchk.conform.mutants import diff
-from specchk.conform.mutate import EQUIVALENT, KILLED, SURVIVED, TIMEOUT, WEAK, WRONGLY, Ground, Outcome
+from specchk.conform.mutate import (
+    EQUIVALENT,
+    KILLED,
+    SURVIVED,
+    TIMEOUT,
+    UNFINISHED,
+    WEAK,
+    WRONGLY,
+    Ground,
+    Outcome,
+)
 
 CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
 _GOOD = frozenset({KILLED, TIMEOUT})
@@ -68,6 +78,9 @@ class Score:
             return f"the implementation as it is did not come through {self.ground.unfinished[0]}"
         if self.counts[WRONGLY]:
             return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
+        if self.counts[UNFINISHED]:
+            first = next(one for one in self.outcomes if self.verdict(one) == UNFINISHED)
+            return f"{self.counts[UNFINISHED]} not decided: {first.mutant.id} ({first.how})"
         if not self.counted:
             return "there was no mutant to kill"
         if self.killed < self.wanted.share * self.counted:
@@ -94,8 +107,11 @@ def headline(score: Score) -> str:
     words = [f"{score.killed} of {score.counted} killed"]
     words += [f"{counts[name]} {text}" for name, text in (
         (TIMEOUT, "of them by a timeout"), (WEAK, "by one test only"), (SURVIVED, "survived"),
+        (UNFINISHED, "not decided"),
         (EQUIVALENT, "equivalent"), (WRONGLY, "wrongly called equivalent")) if counts[name]]  # fmt: skip
-    control = "" if score.ground is None else f"; unchanged, {score.ground.tests} tests pass"
+    control = "; not run unchanged"
+    if score.ground is not None:
+        control = f"; unchanged, {score.ground.tests} tests pass"
     if score.shortfall:
         return f"below the mark: {score.shortfall} ({score.kind} mutants: {', '.join(words)})"
     return f"{score.kind} mutants: {', '.join(words)}{control}, {score.seconds:.0f} s"
