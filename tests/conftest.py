@@ -5,12 +5,15 @@
 - Hypothesis runs the profile `ci` (the same examples every time) where the variable CI is set, else
   `dev`.  `--hypothesis-profile` chooses otherwise.
 - `--rewrite` writes what the product says now into golden files and docs, to be read in the diff.
+- Ctrl-C is heard, also where a shell started the tests in the background with it ignored: the processes
+  that tests interrupt would inherit that, and never end.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -20,6 +23,9 @@ SAMPLE = 4  # one slow test in so many
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
