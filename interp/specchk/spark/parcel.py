@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import tempfile
@@ -59,6 +60,19 @@ def host_of(packed: bytes) -> Host:
     layout = layout_of(parcel.program)
     kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
     return Host(parcel, layout, kernel, storage_at(parcel.ledger))
+
+
+@lru_cache(maxsize=2)
+def worker_host(packed: bytes) -> Host:
+    """As `host_of`, in a process that runs tasks for Spark.
+
+    Spark's daemon collects garbage after every task; what came with modules and the kernel, some
+    hundred thousand objects that stay, is taken out of that.
+    """
+    host = host_of(packed)
+    gc.collect()
+    gc.freeze()
+    return host
 
 
 def scratch_of(parcel: Parcel) -> Path:

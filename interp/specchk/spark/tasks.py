@@ -32,7 +32,7 @@ from specchk.native.frames import Thread
 from specchk.native.store import Run, Worker
 from specchk.native.visited import Busy, Visited
 from specchk.spark.ledger import gaps
-from specchk.spark.parcel import Host, host_of, scratch_of
+from specchk.spark.parcel import Host, scratch_of, worker_host
 from specchk.spark.slices import (
     Broken,
     Slice,
@@ -76,7 +76,7 @@ class Expand:
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[Row]:
         """Blocks and trailers of some partitions' slices."""
-        host = host_of(self.parcel.value)
+        host = worker_host(self.parcel.value)
         for partition in partitions:
             yield from expanded(host, self.level, partition)
 
@@ -121,7 +121,7 @@ class Onward:
     def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Row]:
         """Blocks and trailers of the slice that was made."""
         for about in Absorb(self.parcel, self.level)(partition, rows):
-            yield from expanded(host_of(self.parcel.value), about.level, about.partition)
+            yield from expanded(worker_host(self.parcel.value), about.level, about.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Absorb:
 
     def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Slice]:
         """The slice of one partition, kept for good."""
-        host = host_of(self.parcel.value)
+        host = worker_host(self.parcel.value)
         about = done(host.storage, self.level, partition, host.state_bytes)
         if about is None:
             about = absorbed(host, self.level, partition, rows)
@@ -238,7 +238,7 @@ class Precede:
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[tuple[int, ...]]:
         """The smallest of each partition, where there is one."""
-        host = host_of(self.parcel.value)
+        host = worker_host(self.parcel.value)
         for partition in partitions:
             best = preceding(host, self.level, partition, self.target)
             if best is not None:
@@ -269,5 +269,5 @@ class Forget:
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
         """How many partitions were asked."""
-        shutil.rmtree(scratch_of(host_of(self.parcel.value).parcel), ignore_errors=True)
+        shutil.rmtree(scratch_of(worker_host(self.parcel.value).parcel), ignore_errors=True)
         yield len(list(partitions))
