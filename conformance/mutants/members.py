@@ -1,20 +1,26 @@
-"""What may kill a mutant of replog, cheapest first: suites of the spec, simulations, the store's tests."""
+"""What may kill a mutant of replog, cheapest first: recordings, suites of the spec, simulations, tests."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from replog.sim.profiles import profile
+from replog.sim.record_run import record
 from replog.sim.run import Simulation
 from specchk.conform.binding import At
+from specchk.conform.campaign import Wanted, run_campaign
 from specchk.conform.faults import run_faults
+from specchk.conform.load import load_tracing
 from specchk.conform.members import Bench, Outside, Replay, Reporter
+from specchk.conform.recorded import Recorded
 from specchk.conform.replay import Replayer
 from specchk.conform.suites import Walks
+from specchk.lang.frontend import check
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
 STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition")
@@ -113,7 +119,24 @@ def simulations_have_faults(bench: Bench) -> str:
     return "" if report.crashes and report.faults["message-loss"] else "nothing went wrong in a simulation"
 
 
-SELF_CHECKS = (("crashes inside steps", faults_strike), ("faults of simulations", simulations_have_faults))
+def recordings_are_read(bench: Bench) -> str:
+    """Say whether recordings are explained to their ends, and spoiled copies of them are not."""
+    tracing = load_tracing(bench.folder / "tracing.py")
+    checked = check(str((bench.folder / tracing.spec).resolve()))
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{seed}.ndjson" for seed in range(12)]
+        for seed, path in enumerate(paths):
+            path.write_text("\n".join(record(seed)))
+        found = run_campaign(tracing, checked, paths, Wanted())
+    unexplained = [one.name for one in found.results if not one.accepted]
+    return "; ".join([*found.vacuous, *(f"{name} is not explained" for name in unexplained)])
+
+
+SELF_CHECKS = (
+    ("crashes inside steps", faults_strike),
+    ("faults of simulations", simulations_have_faults),
+    ("recordings and spoiled copies", recordings_are_read),
+)
 TARGETS = tuple(
     f"replog.core.{name}"
     for name in (
@@ -130,6 +153,7 @@ TARGETS = tuple(
 )
 ONE = {"MaxOffset": "1"}
 MEMBERS = (
+    Recorded("recordings", "tracing.py", record, range(60)),
     classes("slow_follower", ONE),
     classes("two_brokers", ONE),
     classes("three_epochs", ONE),

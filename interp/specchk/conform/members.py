@@ -3,6 +3,7 @@
     Replay("classes slow_follower", At("slow_follower"))                   cases: each is a test
     Replay("walks slow_follower", At("slow_follower", suite="walks"))      each `PER_TEST` walks are a test
     Replay("product ...", At(..., suite="product"), limit=300)             one test; so is `faults`
+    Recorded("recordings", "tracing.py", record, range(40))                runs; each is a test (`recorded`)
     Outside("power loss", run, about=("replog.store",))                    whatever else holds it to something
 
 A folder of mutants may have a `members.py` with the tuple `MEMBERS`, cheapest first; without it the
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from specchk.conform.binding import At, Binding, BindingError
 from specchk.conform.cache import cached_suite
@@ -32,6 +33,7 @@ from specchk.conform.patches import patched, patches_of
 from specchk.conform.replay import FAILURES, Divergence, Replayer
 from specchk.conform.runner import Runner
 from specchk.conform.suites import Result, Walks, run_product, run_walks
+from specchk.conform.validate import Validator
 from specchk.core.instantiate import Instance, instantiate
 from specchk.lang.frontend import CheckedSpec
 
@@ -119,6 +121,8 @@ class Bench:
     checked: CheckedSpec
     programs: dict[str, Instance] = field(default_factory=dict)
     suites: dict[str, Suite] = field(default_factory=dict)
+    specs: dict[str, CheckedSpec] = field(default_factory=dict)
+    validators: dict[str, Validator] = field(default_factory=dict)
 
     def instance(self, at: At) -> Instance:
         """The spec under a model and its bounds."""
@@ -209,7 +213,18 @@ class Outside:
         return True
 
 
-Member = Replay | Outside
+class Member(Protocol):
+    """Whatever has tests with names, and can be held to an implementation."""
+
+    @property
+    def name(self) -> str:
+        """Unique in a gate."""
+
+    def prepare(self, bench: Bench) -> None:
+        """Compute what does not depend on the implementation."""
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Run the tests while they are wanted; False if the modules play no part in them."""
 
 
 def _told(divergence: Divergence | None) -> str:

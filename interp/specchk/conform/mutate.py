@@ -47,7 +47,8 @@ UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
 SURVEY_SECONDS = 1200.0
 _HERE = Path(__file__).parent
 _SEARCHES = ("core", "ir")
-_REPLAYS = ("binding", "replay", "runner", "suites", "cover", "classes", "faults", "values", "members")
+_REPLAYS = ("binding", "replay", "runner", "suites", "cover", "classes", "faults", "values", "members",
+            "recorded", "recording", "tracing", "validate")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,8 @@ class Campaign:
 
     def _world(self) -> str:
         """A digest of all sources that play a part, the patches aside."""
-        files = {path for package in self.packages for path, _ in modules_of(package)} | {self.bench.spec}
+        files = {path for package in self.packages for path, _ in modules_of(package)}
+        files.update(self.bench.spec.parent.rglob("*.spec"))
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), watched(self.folder))
         files.update(path for folder in _SEARCHES for path in (_HERE.parent / folder).glob("*.py"))
         files.update(_HERE / f"{name}.py" for name in _REPLAYS)
