@@ -25,36 +25,44 @@ Lines = dict[str, frozenset[int]]  # by module
 
 
 @dataclass(slots=True)
+class _Function:
+    """A function's code, and its lines that were run and those that were not."""
+
+    code: CodeType
+    run: set[int]
+    left: set[int]
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """A line of it is run."""
+        self.run.add(frame.f_lineno)
+        self.left.discard(frame.f_lineno)
+        return self if self.left else None
+
+
+@dataclass(slots=True)
 class Tracer:
     """Records lines of the files of some packages, by file name."""
 
     names: Mapping[str, str]  # file -> module
-    seen: dict[CodeType, set[int]] = field(default_factory=dict)
-    complete: set[CodeType] = field(default_factory=set)
+    seen: dict[int, _Function] = field(default_factory=dict)  # by identity: hashing code is slow
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
         """A function is called: watch it if it is one of ours and has lines that were not seen."""
         code = frame.f_code
-        if code in self.complete or code.co_filename not in self.names:
-            return None
-        lines = self.seen.setdefault(code, set())
-        lines.add(frame.f_lineno)
-
-        def local(frame: FrameType, event: str, argument: Any) -> Any:
-            lines.add(frame.f_lineno)
-            return local
-
-        if not _lines_of(code) - lines:
-            self.complete.add(code)
-            return None
-        return local
+        function = self.seen.get(id(code))
+        if function is None:
+            if code.co_filename not in self.names:
+                return None
+            function = self.seen[id(code)] = _Function(code, set(), _lines_of(code))
+        return function(frame, event, argument)
 
     def lines(self) -> Lines:
         """What was run in functions."""
         found: dict[str, set[int]] = {}
-        for code, lines in self.seen.items():
+        for function in self.seen.values():
+            code = function.code
             if code.co_flags & _NEWLOCALS and code.co_name != "<module>":
-                found.setdefault(self.names[code.co_filename], set()).update(lines)
+                found.setdefault(self.names[code.co_filename], set()).update(function.run)
         return {module: frozenset(lines) for module, lines in found.items()}
 
 
