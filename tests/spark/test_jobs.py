@@ -1,0 +1,280 @@
+"""Pieces of work on executors: what comes back, what is raised, and reports that are those of one machine."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyspark
+import pytest
+from click.testing import CliRunner
+from pyspark import SparkContext
+
+from replog.sim.record_run import record
+from spark.cluster import Cluster, standalone
+from spark.small import SPEC
+from specchk.cli import conform
+from specchk.spark.jobs import Came, Remote, came, reason_of, started, team, values_of
+from specchk.spark.session import NO_JAVA, Unavailable, has_java
+
+ROOT = SPEC.parent
+CONFORMANCE = ROOT / "conformance"
+TOY = """
+from pathlib import Path
+from typing import ClassVar
+
+from helper import START
+from specchk.conform.binding import Accepted, At, Binding, Refused, action, project
+
+
+class Counter:
+    def __init__(self):
+        self.n = START
+
+
+def step(counter):
+    counter.n += 1
+
+
+class CounterBinding(Binding):
+    spec, model = "counter.spec", "small"
+    gate: ClassVar = (At(), At(bounds={"Most": "5"}, suite="edges"), At(suite="walks"))
+
+    def start(self):
+        return Counter()
+
+    @action("up")
+    def up(self, counter):
+        if counter.n == self.constants["Most"]:
+            return Refused("full")
+        step(counter)
+        return Accepted()
+
+    @project
+    def state(self, counter):
+        return {"n": counter.n}
+"""
+HELPER = """
+import os
+from pathlib import Path
+
+START = 0
+if "TOLD" in os.environ:
+    Path(os.environ["TOLD"]).write_text(__file__)
+"""
+COUNTER = """spec counter
+const Most : int = 3
+var n : 0..9 = 0
+action up():
+    require n < Most
+    n' = n + 1
+model small:
+    expect holds
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """A binding with a neighbour; both are in no place that another process would look at."""
+    (tmp_path / "counter.spec").write_text(COUNTER)
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "binding.py").write_text(TOY)
+    return tmp_path / "binding.py"
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Bindings are imported here with their neighbours; the next test has others of the same name."""
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+    sys.modules.pop("helper", None)
+
+
+def timeless(text: str) -> Any:
+    """A report's JSON without what depends on the time it took, and on how many did it."""
+    found = json.loads(text)
+    for one in (found, *found.get("suites", ())):
+        for name in ("seconds", "events_per_second", "workers"):
+            one.pop(name, None)
+    return found
+
+
+# ------------------------------------------------------------ what comes back
+
+
+def test_values_come_in_the_order_of_the_pieces() -> None:
+    """Whatever was done first."""
+    assert values_of([Came(2, "c"), Came(0, "a"), Came(1, "b")]) == ["a", "b", "c"]
+
+
+def test_the_first_exception_is_raised_as_it_was() -> None:
+    """By the pieces' order, with the executor's traceback as its cause."""
+
+    def fails() -> None:
+        raise LookupError("of the second")
+
+    found = [Came(2, error=ValueError("of the third")), came(1, fails), Came(0, "fine")]
+    with pytest.raises(LookupError, match="of the second") as caught:
+        values_of(found)
+    assert isinstance(caught.value.__cause__, Remote)
+    assert "in fails" in str(caught.value.__cause__)
+
+
+def test_an_exception_that_cannot_be_sent_is_told() -> None:
+    """Its name and its words remain."""
+
+    class Local(Exception):
+        pass
+
+    def fails() -> None:
+        raise Local("of a class that nobody else has")
+
+    with pytest.raises(RuntimeError, match="Local: of a class"):
+        values_of([came(0, fails)])
+
+
+def test_a_module_that_executors_lack_is_named() -> None:
+    """The answer says which one, where, and what to do."""
+
+    def fails() -> None:
+        __import__("no_such_module_here")
+
+    with pytest.raises(Unavailable, match="has no module `no_such_module_here`: install it"):
+        values_of([came(0, fails)])
+
+
+def test_what_spark_says_of_a_failed_job_is_a_line() -> None:
+    """The line of the exception, not the trace of the virtual machine."""
+    text = "An error occurred\n: org.apache.spark.SparkException: Job aborted due to stage failure\n\tat x"
+    assert reason_of(RuntimeError(text)) == "Job aborted due to stage failure"
+
+
+# ------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--conf", "a=b"), "--conf is for --master"),
+        (("--master", "local[2]", "--conf", "nothing"), "not of the form NAME=VALUE"),
+        (("--master", "local[2]", "--list"), "--list and --master do not go together"),
+        (("--master", "local[2]", "--case", "abc"), "--case and --master do not go together"),
+        (("--master", "local[2]", "--since", "HEAD"), "--since and --master do not go together"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(toy: Path, args: tuple[str, ...], words: str) -> None:
+    """Nothing that was asked for is ignored."""
+    found = CliRunner().invoke(conform.command, [str(toy), *args])
+    assert found.exit_code == 2
+    assert words in " ".join(found.output.split())
+
+
+def test_without_java_it_says_what_to_install(toy: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """One sentence, before anything is run."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    found = CliRunner().invoke(conform.command, [str(toy), "--master", "local[2]"])
+    assert found.exit_code == 2
+    assert "apt install openjdk-17-jre-headless" in found.output
+
+
+# ------------------------------------------------------------ with Spark
+
+
+@pytest.mark.slow
+def test_pieces_see_the_files_that_were_sent(context: SparkContext) -> None:
+    """Each piece is done where the files are, and an exception comes back as it was."""
+    start = operator.attrgetter("joinpath")
+    with team(None, {}, [("folder/data.txt", b"sent")]) as found:
+        assert found.hands == 2
+        places = found.each(start, ["folder", "folder/data.txt"], "a test")
+        assert places[1].read_text() == "sent"
+        assert found.each(start, [], "nothing") == []
+        with pytest.raises(TypeError):
+            found.each(start, ["folder", 5], "a test")
+    assert context.parallelize([1]).count() == 1
+    started.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_a_gate_is_told_as_on_one_machine(
+    context: SparkContext, toy: Path, tmp_path: Path, is_wrong: bool
+) -> None:
+    """JSON, JUnit and exit code, of a gate that holds and of one that diverges."""
+    del context
+    if is_wrong:
+        toy.write_text(TOY.replace('{"n": counter.n}', '{"n": min(counter.n, 2)}'))
+    here, there = tmp_path / "here.xml", tmp_path / "there.xml"
+    one = CliRunner().invoke(conform.command, [str(toy), "--json", "--junit", str(here)])
+    two = CliRunner().invoke(
+        conform.command, [str(toy), "--json", "--junit", str(there), "--master", "local[2]"]
+    )
+    assert one.exit_code == two.exit_code == (13 if is_wrong else 0)
+    assert timeless(one.stdout) == timeless(two.stdout)
+    times = re.compile(r' time="[^"]*"')
+    assert times.sub("", here.read_text()) == times.sub("", there.read_text())
+
+
+@pytest.mark.slow
+def test_what_only_the_driver_has_is_missing(context: SparkContext, toy: Path, monkeypatch: Any) -> None:
+    """A module that is no file of the user's is not sent, and named."""
+    del context
+    monkeypatch.setitem(sys.modules, "only_the_driver_has_it", ModuleType("only_the_driver_has_it"))
+    toy.write_text(f"import only_the_driver_has_it\n{TOY}")
+    found = CliRunner().invoke(conform.command, [str(toy), "--master", "local[2]"])
+    assert found.exit_code == 2
+    assert "has no module `only_the_driver_has_it`" in found.output
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    assert has_java(), NO_JAVA
+    with standalone(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+def specchk(*args: str, code: int = 0) -> Any:
+    """What a command prints, as JSON."""
+    own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    line = [sys.executable, "-m", "specchk", *args, "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **own}, check=False)
+    assert done.returncode == code, done.stderr
+    return timeless(done.stdout)
+
+
+@pytest.mark.slow
+def test_a_cluster_reports_what_one_machine_does(cluster: Cluster, tmp_path: Path) -> None:
+    """Replog's recordings, and a suite of its gate, on two workers that know nothing of replog."""
+    settings = ("spark.executor.memory=512m", "spark.ui.enabled=false", "spark.driver.host=127.0.0.1")
+    there = ["--master", cluster.master, *(word for one in settings for word in ("--conf", one))]
+    for seed in range(6):
+        (tmp_path / f"seed-{seed}.ndjson").write_text("\n".join(record(seed)))
+    explain = ("validate", str(CONFORMANCE / "tracing.py"), str(tmp_path), "--partial")
+    assert specchk(*explain) == specchk(*explain, *there)
+    replay = ("conform", str(CONFORMANCE / "binding.py"), "--model", "page_cache_lost")
+    assert specchk(*replay) == specchk(*replay, *there)
+
+
+@pytest.mark.slow
+def test_a_submitted_session_decides_where_work_is_done(toy: Path, tmp_path: Path) -> None:
+    """Under spark-submit --master is not asked: the session that is there does the work."""
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    main = Path(conform.__file__).parents[1] / "__main__.py"
+    session = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
+           "SPARK_HOME": str(submit.parents[1]), "TOLD": str(tmp_path / "told")}  # fmt: skip
+    line = [str(submit), *session, str(main), "conform", str(toy), "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "specchk-kit-" in (tmp_path / "told").read_text()
+    assert timeless(done.stdout) == specchk("conform", str(toy))
