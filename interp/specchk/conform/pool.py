@@ -122,6 +122,7 @@ def _work(to: Connection, task: Task) -> None:
         to.send((_END, None))
     except BaseException as error:  # whatever ends it, it is to be known
         to.send((_DIED, _last_words(error)))
+        raise
     to.close()
 
 
