@@ -42,11 +42,12 @@ def evaluate_constant(expr: Expr) -> Value:
     try:
         return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
     except Undefined as undefined:
-        raise SpecError(
-            [Diagnostic("S511", f"this constant has no value: {undefined.reason}", undefined.span)]
-        ) from None
+        message = f"this constant has no value: {undefined.reason}"
+        hint = "bind the constants that it is computed from otherwise"
+        raise SpecError([Diagnostic("S511", message, undefined.span, hint)]) from None
     except BeyondHorizon:
-        raise SpecError([Diagnostic("S503", "this value is above its horizon", expr.span)]) from None
+        hint = "raise the bound of its `nat upto`, or give it a smaller value"
+        raise SpecError([Diagnostic("S503", "this value is above its horizon", expr.span, hint)]) from None
 
 
 def instantiate(

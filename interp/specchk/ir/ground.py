@@ -64,7 +64,9 @@ class Ground:
             return self._values[full]
         decl, home = self._consts[full]
         if full in self._open:
-            raise _error("S508", decl, f"constants depend on each other: {' -> '.join([*self._open, full])}")
+            circle = " -> ".join([*self._open, full])
+            hint = f"give one of them a value of its own, e.g. with `--set {full}=1`"
+            raise _error("S508", decl, f"constants depend on each other: {circle}", hint)
         self._open.append(full)
         binding = self.model.bindings.get(full)
         node = binding.value if binding is not None else decl.default
@@ -74,8 +76,9 @@ class Ground:
         ground = self._of_value(kind, value, home)
         if ground is None:
             wanted = self.type(kind, home)
+            message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
             raise _error(
-                "S503", node, f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
+                "S503", node, message, f"give it a value of its type, or let `{full}` have another type"
             )
         self._open.pop()
         self._values[full] = (ground, value)
@@ -116,7 +119,9 @@ class Ground:
             return EMPTY_INT
         low, high = self.bound(kind.low, home), self.bound(kind.high, home)
         if high < low:
-            raise _error("S503", kind.high, f"the range {low}..{high} is empty")
+            raise _error(
+                "S503", kind.high, f"the range {low}..{high} is empty", "bounds are `low..high`, both in it"
+            )
         return Int(low, high, kind.horizon)
 
     def bound(self, node: tree.Expr, home: Spec) -> int:
@@ -130,7 +135,8 @@ class Ground:
             return 0
         limit = self.bound(node, home)
         if not 0 <= limit <= MAX_LIMIT:
-            raise _error("S503", node, f"a limit is from 0 to {MAX_LIMIT}, not {limit}")
+            hint = "a limit is how many items there are at most; smaller ones keep the search small"
+            raise _error("S503", node, f"a limit is from 0 to {MAX_LIMIT}, not {limit}", hint)
         return limit
 
     def _of_value(self, kind: lang.Type, value: Value, home: Spec) -> Type | None:
@@ -182,5 +188,5 @@ def _range(kind: Type) -> str:
     return f"its type ({cardinality(kind)} values)"
 
 
-def _error(code: str, node: tree.Node, message: str) -> SpecError:
-    return SpecError([Diagnostic(code, message, node.span)])
+def _error(code: str, node: tree.Node, message: str, hint: str) -> SpecError:
+    return SpecError([Diagnostic(code, message, node.span, hint)])

@@ -180,9 +180,9 @@ class Lowering(LowerOps):
             params.append(local)
             scope = scope.bind(param.name, local)
         if instances > MAX_INSTANCES:
-            raise self.error(
-                "S510", decl.span, f"`{decl.name}` has {instances} instances, too many to try in each state"
-            )
+            message = f"`{decl.name}` has {instances} instances, too many to try in each state"
+            hint = "choose smaller constants, or take a set that the state holds for a parameter's"
+            raise self.error("S510", decl.span, message, hint)
         body = self.block(decl.body, scope)
         return Action(decl.name, tuple(params), body, self.next_local, point, decl.span)
 

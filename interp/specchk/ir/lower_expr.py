@@ -74,9 +74,9 @@ class LowerExpr:
         """The coverage point of a place (lower.py keeps the table)."""
         raise NotImplementedError
 
-    def error(self, code: str, span: Span, message: str) -> SpecError:
+    def error(self, code: str, span: Span, message: str, hint: str) -> SpecError:
         """A finding that only shows once the constants are known."""
-        return SpecError([Diagnostic(code, message, span)])
+        return SpecError([Diagnostic(code, message, span, hint)])
 
     def local(self, name: str, kind: Type, span: Span) -> Local:
         """A fresh local."""
@@ -98,7 +98,10 @@ class LowerExpr:
         """The core of one expression."""
         self._made += 1
         if self._made > MAX_NODES:
-            raise self.error("S509", node.span, "the definitions expand to too large an expression here")
+            hint = "name what is repeated with `let`, so that it is computed once"
+            raise self.error(
+                "S509", node.span, "the definitions expand to too large an expression here", hint
+            )
         match node:
             case tree.Name() | tree.Field() | tree.Index():
                 return self._access(node, scope)
@@ -193,7 +196,10 @@ class LowerExpr:
         """The set of all values of a type, `kind` being the set type."""
         assert isinstance(kind, Set)
         if cardinality(kind.item) > MAX_UNIVERSE:
-            raise self.error("S510", span, f"a set of {cardinality(kind.item)} values is too large to list")
+            hint = "choose smaller constants, or go through a set that the state holds"
+            raise self.error(
+                "S510", span, f"a set of {cardinality(kind.item)} values is too large to list", hint
+            )
         return Const(kind, span, self.universe.values(kind.item))
 
     def conjunction(
@@ -378,7 +384,8 @@ class LowerExpr:
         local = self.local(node.binder.name, kind.key, node.binder.span)
         domain = self.domain(node.binder.domain, scope)
         if not self._is_constant(domain) or self.evaluate(domain) != self.universe.values(kind.key):
-            raise self.error("S309", node.binder.domain.span, "a map has a value for every key of its type")
+            hint = "write `for k in T`, with T the type of its keys"
+            raise self.error("S309", domain.span, "a map has a value for every key of its type", hint)
         body = self.lower(node.value, scope.bind(node.binder.name, local))
         return MapOf(Map(kind.key, body.type), node.span, local, body)
 

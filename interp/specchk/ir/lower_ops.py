@@ -148,17 +148,15 @@ class LowerOps(LowerExpr):
             key = self.lower(pair.key, scope)
             value = key.value if isinstance(key, Const) else None
             if value is None or value in given:
+                message = "each key of a map literal is one constant, given once"
                 raise self.error(
-                    "S309", pair.key.span, "each key of a map literal is one constant, given once"
+                    "S309", pair.key.span, message, "write `{ k: v for k in T }` to compute the values"
                 )
             given[value] = self.lower(pair.value, scope)
         keys = self.universe.values(ground.key)
         if set(given) != set(keys):
-            raise self.error(
-                "S309",
-                node.span,
-                f"a map has a value for every key of its type: {len(given)} of {len(keys)} given",
-            )
+            message = f"a map has a value for every key of its type: {len(given)} of {len(keys)} given"
+            raise self.error("S309", node.span, message, "give the others, or write `{ k: v for k in T }`")
         args = tuple(given[key] for key in keys)
         return Apply(Map(ground.key, _hull(args, ground.value)), node.span, Op.MAP, args)
 
