@@ -27,7 +27,10 @@ BUGS = {
 }  # fmt: skip
 
 LOST = {"id": "loses-a-vote", "flaw": "F1", "verdict": "survived", "kills": []}
-SCORES = {"schema": "specchk.mutation/1", "kind": "curated", "killed": 3, "counted": 4, "mutants": [LOST]}
+SCORES = {
+    "schema": "specchk.mutation/1", "kind": "curated", "killed": 3, "counted": 4, "mutants": [LOST],
+    "control_tests": 7,
+}  # fmt: skip
 
 
 @pytest.fixture

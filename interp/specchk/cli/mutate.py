@@ -51,14 +51,19 @@ class Wish:
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="A sample of N of the mutants.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed samples the same.")
 @click.option("--show", metavar="ID", help="Print a mutant's story and diff, and run nothing.")
-@click.option("--members", default="*", metavar="GLOB", help="Only the members of the gate that fit.")
+@click.option(
+    "--members",
+    default="*",
+    metavar="GLOBS",
+    help="Only the members of the gate that fit one of these, with commas between them.",
+)
 @click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True,
               metavar="S", help="Stop a mutant after S seconds.")  # fmt: skip
 @click.option("--test-seconds", type=click.FloatRange(min=0, min_open=True), default=30.0, metavar="S",
               show_default=True, help="A test that takes S seconds has failed.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core.")
 @click.option("--no-cache", is_flag=True, help="Run also what has been run before.")
-@click.option("--no-control", is_flag=True, help="Do not run the implementation as it is.")
+@click.option("--no-control", is_flag=True, help="Do not run it unchanged; no lock takes such a score.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     binding: str, mutants: str | None, generated: bool, harness: bool, is_self_check: bool,
@@ -80,17 +85,19 @@ def command(
         if show is not None:
             _show(chosen(_mutants(path, folder, Wish(kind, (show,), None, 0)), [show])[0])
             return
-        settings = Settings(max_seconds, test_seconds, workers or 0, members, is_cached=not no_cache)
+        wanted = scores.WANTED_GENERATED if generated else scores.WANTED_CURATED
+        settings = Settings(
+            max_seconds, test_seconds, workers or 0, members, is_cached=not no_cache, enough=wanted.tests
+        )
         begun = perf_counter()
         with rejections(as_json=as_json):
             if is_self_check:
                 _tell_self_check(_self_check(path, folder), as_json=as_json)
             elif harness:
                 todo = _sampled(_mutants(path, folder, wish), wish)
-                outcomes = run_harness(todo, path, ["--mutants", str(folder)], _progress(len(todo)))
-                _finish(
-                    Score(kind, scores.WANTED_HARNESS, tuple(outcomes), None, perf_counter() - begun), as_json
-                )
+                ground, outcomes = run_harness(todo, path, ["--mutants", str(folder)], _progress(len(todo)))
+                seconds = perf_counter() - begun
+                _finish(Score(kind, scores.WANTED_HARNESS, tuple(outcomes), ground, seconds), as_json)
             else:
                 _finish(_run(path, folder, wish, settings, is_controlled=not no_control), as_json)
     except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:

@@ -19,7 +19,7 @@ from pathlib import Path
 from specchk.conform.forks import cores
 from specchk.conform.members import Kill
 from specchk.conform.mutants import Mutant
-from specchk.conform.mutate import Outcome
+from specchk.conform.mutate import UNCHANGED, Ground, Outcome
 from specchk.conform.patches import as_json
 from specchk.conform.pool import Ended, Say, Task, run_all
 
@@ -36,8 +36,8 @@ _START = (
 
 def run_harness(
     mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[Outcome], None]
-) -> list[Outcome]:
-    """Run the self-check under each mutant, and first without any: `done` hears of each."""
+) -> tuple[Ground, list[Outcome]]:
+    """Run the self-check without any mutant, where it has to pass, and under each: `done` hears of each."""
 
     def task(mutant: Mutant) -> Task:
         def check(say: Say) -> None:
@@ -46,10 +46,17 @@ def run_harness(
         return check
 
     def ended(number: int, result: Ended) -> None:
-        done(_outcome(mutants[number], result))
+        if number:
+            done(_outcome(mutants[number - 1], result))
 
-    every = run_all([task(one) for one in mutants], cores(), LIMIT_SECONDS, ended)
-    return [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
+    unchanged, *every = run_all([task(one) for one in (UNCHANGED, *mutants)], cores(), LIMIT_SECONDS, ended)
+    outcomes = [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
+    return _ground(_outcome(UNCHANGED, unchanged)), outcomes
+
+
+def _ground(control: Outcome) -> Ground:
+    unfinished = () if control.how == "done" else (f"self-check ({control.how})",)
+    return Ground(control.kills, unfinished, control.tests, {})
 
 
 def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:

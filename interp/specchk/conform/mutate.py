@@ -44,7 +44,7 @@ KILLED, WEAK, TIMEOUT = "killed", "weak", "timeout"
 SURVIVED, UNFINISHED = "survived", "unfinished"
 EQUIVALENT, WRONGLY = "equivalent", "wrongly"
 UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
-SURVEY_SECONDS = 1200.0
+SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
 _HERE = Path(__file__).parent
 _SEARCHES = ("core", "ir")
 _REPLAYS = ("binding", "replay", "runner", "suites", "cover", "classes", "faults", "values", "members",
@@ -58,7 +58,7 @@ class Settings:
     seconds: float = 300.0
     test_seconds: float = 30.0
     workers: int = 0
-    members: str = "*"
+    members: str = "*"  # globs, with commas between them
     is_cached: bool = True
     enough: int = 2
 
@@ -121,7 +121,8 @@ class Campaign:
     def _listed(self) -> list[Member]:
         """The members that are wanted."""
         every = members_of(self.folder, self.bench)
-        return [one for one in every if fnmatch.fnmatch(one.name, self.settings.members)]
+        wanted = self.settings.members.split(",")
+        return [one for one in every if any(fnmatch.fnmatch(one.name, glob) for glob in wanted)]
 
     def run(self, mutants: Sequence[Mutant], done: Callable[[Outcome], None] = _nothing) -> list[Outcome]:
         """The outcomes of all mutants, in their order; `done` hears of each as soon as it is known."""
@@ -150,21 +151,38 @@ class Campaign:
 
     def survey(self) -> Ground:
         """Hold the implementation as it is to all members, and note which lines each of them runs."""
-        key = self._key(self._world(), UNCHANGED)
-        self.ground = _read_ground(key) if self.settings.is_cached else None
-        if self.ground is None:
-            for member in self.members:
-                member.prepare(self.bench)
-            tasks = [self._survey(member.name) for member in self.members]
-            ended = run_all(tasks, self.settings.workers or cores(), SURVEY_SECONDS)
-            self.ground = _ground([member.name for member in self.members], ended)
-            _write_ground(key, self.ground)
+        world = self._world()
+        keys = {one.name: self._key(world, UNCHANGED, (one.name,)) for one in self.members}
+        found: dict[str, Ground] = {}
+        for name, key in keys.items():
+            kept = _read_ground(key) if self.settings.is_cached else None
+            if kept is not None:
+                found[name] = kept
+        todo = [one for one in self.members if one.name not in found]
+
+        def ended(number: int, result: Ended) -> None:
+            name = todo[number].name
+            found[name] = _ground(name, result)
+            _write_ground(keys[name], found[name])
+
+        for member in todo:
+            member.prepare(self.bench)
+        tasks = [self._survey(member.name) for member in todo]
+        run_all(tasks, self.settings.workers or cores(), SLOWER * self.settings.seconds, ended)
+        every = [found[one.name] for one in self.members]
+        self.ground = Ground(
+            tuple(kill for one in every for kill in one.kills),
+            tuple(words for one in every for words in one.unfinished),
+            sum(one.tests for one in every),
+            {name: lines for one in every for name, lines in one.lines.items()},
+        )
         return self.ground
 
     def _survey(self, name: str) -> Task:
         def hold(say: Say) -> None:
             _silence()
-            reporter = Reporter(0, SURVEY_SECONDS, lambda kill: say(("kill", kill)), name)
+            limit = SLOWER * self.settings.seconds
+            reporter = Reporter(0, limit, lambda kill: say(("kill", kill)), name)
             (member,) = [one for one in self.freshly(()) if one.name == name]
             with recording(self.packages) as tracer:
                 member.hold(self.bench, (), reporter)
@@ -210,9 +228,10 @@ class Campaign:
 
     # -- what an outcome depends on
 
-    def _key(self, world: str, mutant: Mutant) -> str:
-        settings = self.settings
-        about = (world, as_json(mutant.patches), settings.enough, [one.name for one in self.members])
+    def _key(self, world: str, mutant: Mutant, members: Sequence[str] = ()) -> str:
+        names = list(members) or [one.name for one in self.members]
+        enough = self.settings.enough if mutant.patches else 0
+        about = (world, as_json(mutant.patches), enough, names)
         return hashlib.sha256(repr(about).encode()).hexdigest()[:40]
 
     def _world(self) -> str:
@@ -236,16 +255,13 @@ def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
     return Outcome(mutant, kills, tuple(one[1] for one in asked), tests, how, ended.seconds)
 
 
-def _ground(names: Sequence[str], ended: Sequence[Ended]) -> Ground:
-    kills = tuple(said[1] for one in ended for said in one.said if said[0] == "kill")
-    ran = {
-        name: said for name, one in zip(names, ended, strict=True) for said in one.said if said[0] == "ran"
-    }
-    unfinished = tuple(
-        f"{name} ({one.why or one.how})" for name, one in zip(names, ended, strict=True) if name not in ran
-    )
-    lines = {name: ran[name][2] if name in ran else {} for name in names}
-    return Ground(kills, unfinished, sum(said[1] for said in ran.values()), lines)
+def _ground(name: str, ended: Ended) -> Ground:
+    """What one member says of the implementation as it is."""
+    kills = tuple(said[1] for said in ended.said if said[0] == "kill")
+    ran = [said for said in ended.said if said[0] == "ran"]
+    if not ran:
+        return Ground(kills, (f"{name} ({ended.why or ended.how})",), 0, {name: {}})
+    return Ground(kills, (), ran[0][1], {name: ran[0][2]})
 
 
 def _silence() -> None:

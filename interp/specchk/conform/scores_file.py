@@ -37,7 +37,10 @@ class NoScores(Exception):
 
 
 def read_scores(paths: Sequence[str]) -> Scores:
-    """The scores in some files, one for each kind of mutants; raises `NoScores`."""
+    """The scores in some files, one for each kind of mutants; raises `NoScores`.
+
+    A score whose campaign did not run the implementation as it is, is none.
+    """
     kills: dict[str, Kills] = {}
     rows: list[Row] = []
     for path in paths:
@@ -45,6 +48,8 @@ def read_scores(paths: Sequence[str]) -> Scores:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             if found["schema"] != SCHEMA:
                 raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
+            if not found["control_tests"]:
+                raise NoScores(f"{path} has no control: the implementation was not run as it is")
             kills[found["kind"]] = Kills(int(found["killed"]), int(found["counted"]))
             rows += [_row(found["kind"], one) for one in found["mutants"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
