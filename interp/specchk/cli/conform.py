@@ -14,7 +14,7 @@ from specchk.cli.common import print_json, rejections
 from specchk.cli.crews import Cluster, crew_on, crew_options
 from specchk.cli.divergences import Files, divergence_options
 from specchk.cli.exits import Exit
-from specchk.cli.gate import Gate, gate_options
+from specchk.cli.gate import Gate, choices_beside, gate_options
 from specchk.cli.output import echo
 from specchk.cli.suite_options import Wanted, suite_options
 from specchk.conform.binding import Binding, BindingError
@@ -58,11 +58,12 @@ def command(
     gate.check(tier)
     cluster.not_with(list_cases, "--list", "it runs nothing")
     cluster.not_with(wanted.case, "--case", "one case is done at once")
+    cluster.not_with(gate.update_choices, "--update-choices", "it explores on this machine")
     cluster.not_with(gate.since, "--since", "what ran is noted on this machine")
     try:
         with rejections(as_json=as_json_):
             checked = check(str(Path(binding).parent / cls.spec))
-            parts = parts_of(cls, checked, wanted.suites(cls))
+            parts = parts_of(cls, checked, wanted.suites(cls), choices_beside(Path(binding)))
         if list_cases:
             _list(parts, wanted, as_json=as_json_)
             return

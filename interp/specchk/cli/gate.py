@@ -12,19 +12,31 @@ import click
 
 from specchk.cli.common import write_text
 from specchk.cli.exits import Exit
+from specchk.conform.choices import NAME as CHOICES
+from specchk.conform.choices import BadChoices, Choices, write
+from specchk.conform.choices import read as read_choices
+from specchk.conform.choices_report import (
+    Standing,
+    implementation_of,
+    render_standing,
+    standing,
+    standing_json,
+    standing_section,
+)
+from specchk.conform.chosen import NotExplored, explored
 from specchk.conform.crews import Crew
 from specchk.conform.gate import Bound, Held, compare, hold, update
 from specchk.conform.gate_page import sections
 from specchk.conform.gate_report import held_json, render_held, render_since, since_json
 from specchk.conform.junit import junit
 from specchk.conform.known_bad import NoSuchText
-from specchk.conform.lock import NAME, BadLock, Kills
+from specchk.conform.lock import NAME, BadLock, Kills, of_spec
 from specchk.conform.scores_file import NoScores, Scores, read_scores
 from specchk.conform.shares import run_parts_by
 from specchk.conform.since import NoRevision
 from specchk.conform.since_run import Since, audit, run_since
 from specchk.conform.suites import Result
-from specchk.conform.tiers import BUDGETS, Budget, Part, run_parts
+from specchk.conform.tiers import BUDGETS, Budget, Part, run_part, run_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,17 +54,21 @@ class Gate:
     mutants: tuple[str, ...]
     since: str | None
     audit: bool
+    update_choices: bool = False
     budget: Budget = BUDGETS["gate"]
     path: Path = Path(NAME)
     held: Held | None = None
     ran: Since | None = None
+    standing: Standing | None = None
     wrongly: tuple[str, ...] = ()
     """What an audit says against what `since` left out."""
 
     def check(self, tier: str | None) -> None:
         """Refuse options that do not go together."""
-        if (self.lock or self.update_lock) and (tier != "gate" or self.since):
-            raise click.UsageError("a lock is of the whole gate; leave out what chooses less")
+        if (self.lock or self.update_lock or self.update_choices) and (tier != "gate" or self.since):
+            raise click.UsageError(
+                "a lock is of the whole gate, and so are choices; leave out what chooses less"
+            )
         if self.since is not None and tier is None:
             raise click.UsageError("--since chooses among the cases of a tier, not of one suite")
         if self.audit and self.since is None:
@@ -65,6 +81,8 @@ class Gate:
         """Run the suites, the controls, and hold the run to the lock."""
         gate = replace(self, path=_near(bound.path.parent / NAME), budget=budget)
         if self.since is None:
+            if self.update_choices:
+                parts = _bare(parts)
             results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
             parts = list(parts)
         else:
@@ -72,6 +90,10 @@ class Gate:
             assert gate.ran is not None
             parts, results = list(gate.ran.parts), list(gate.ran.results)
         green = not any(result.divergence or result.vacuous for result in results)
+        if green and self.update_choices:
+            parts, results = _choose(bound, parts, results, budget)
+        if tier == "gate":
+            gate = replace(gate, standing=_standing(bound, parts, results, written=self.update_choices))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             held = _held(bound, parts, results, budget, self.scores().kills, crew)
             gate = replace(gate, held=gate.locked(held))
@@ -105,6 +127,8 @@ class Gate:
             return otherwise
         if self.wrongly or (self.held is not None and self.held.vacuous):
             return Exit.INCONCLUSIVE
+        if self.standing is not None and self.standing.wrong:
+            return Exit.BELOW_LOCK
         return Exit.BELOW_LOCK if self.held is not None and self.held.below else otherwise
 
     def head(self) -> str:
@@ -113,22 +137,29 @@ class Gate:
             return f"vacuous: {self.held.vacuous}"
         if self.held is not None and self.held.below:
             return f"below its lock: {self.held.below[0]}"
+        if self.standing is not None and self.standing.wrong:
+            return (
+                f"wrong: {self.standing.path} says never, and {len(self.standing.wrong)} classes were taken"
+            )
         return "since, but with cases left out wrongly, told at the end" if self.wrongly else ""
 
     def text(self) -> str:
         """What to print below the suites' report; empty where there is nothing."""
         since = [] if self.ran is None else render_since(str(self.since), self.ran, self.audit, self.wrongly)
         held = [] if self.held is None else render_held(self.held, self.path)
-        return "\n".join([*since, *held])
+        stands = [] if self.standing is None else render_standing(self.standing)
+        return "\n".join([*since, *stands, *held])
 
     def json(self) -> dict[str, object]:
         """What to add to the suites' report."""
         since = {} if self.ran is None else since_json(str(self.since), self.ran, self.wrongly)
-        return {**since, **({} if self.held is None else held_json(self.held))}
+        stands = {} if self.standing is None else standing_json(self.standing)
+        return {**since, **stands, **({} if self.held is None else held_json(self.held))}
 
     def sections(self, parts: Sequence[Part], results: Sequence[Result]) -> list[str]:
         """What to add to a page."""
-        return sections(parts, results, self.held, self.scores().rows)
+        found = sections(parts, results, self.held, self.scores().rows)
+        return found if self.standing is None else [*found, standing_section(self.standing)]
 
     def scores(self) -> Scores:
         """The mutation scores in the files that were given."""
@@ -151,6 +182,48 @@ def _near(path: Path) -> Path:
         return path
 
 
+def choices_beside(binding: Path) -> Choices | None:
+    """The choices beside a binding, or an error of usage."""
+    try:
+        return read_choices(binding.parent / CHOICES)
+    except BadChoices as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _bare(parts: Sequence[Part]) -> list[Part]:
+    return [replace(part, listed=None) for part in parts]
+
+
+def _choose(
+    bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget
+) -> tuple[list[Part], list[Result]]:
+    """Explore and write the choices, and run again the suites that they are about."""
+    known = choices_beside(bound.path)
+    about = Choices(of_spec(bound.checked)[0], implementation_of(bound), known.suites if known else {})
+    try:
+        choices = explored(parts, results, budget, about)
+    except NotExplored as error:
+        raise click.ClickException(f"the whole product was not explored: {error}") from None
+    write(bound.path.parent / CHOICES, choices)
+    parts = [
+        replace(part, listed=choices.of(choices.spec, part.label, part.instance.program)) for part in parts
+    ]
+    again = [
+        result if part.listed is None else run_part(part, budget, 0)
+        for part, result in zip(parts, results, strict=True)
+    ]
+    return parts, again
+
+
+def _standing(
+    bound: Bound, parts: Sequence[Part], results: Sequence[Result], *, written: bool
+) -> Standing | None:
+    choices = choices_beside(bound.path)
+    if choices is None:
+        return None
+    return standing(_near(bound.path.parent / CHOICES), choices, bound, parts, results, written=written)
+
+
 def _held(
     bound: Bound,
     parts: Sequence[Part],
@@ -171,13 +244,19 @@ def gate_options(function: F) -> F:
     @wraps(function)
     def command(
         *, lock: bool, update_lock: bool, junit: str | None, mutants: tuple[str, ...], since: str | None,
-        audit: bool, **rest: Any,
+        audit: bool, update_choices: bool, **rest: Any,
     ) -> Any:  # fmt: skip
-        return function(gate=Gate(lock, update_lock, junit, mutants, since, audit), **rest)
+        gate = Gate(lock, update_lock, junit, mutants, since, audit, update_choices)
+        return function(gate=gate, **rest)
 
     decorators = [
         click.option("--lock", is_flag=True, help=f"Hold the gate to {NAME} beside the binding."),
         click.option("--update-lock", is_flag=True, help=f"Write {NAME}, to be reviewed."),
+        click.option(
+            "--update-choices",
+            is_flag=True,
+            help=f"Explore what the implementation never chooses, and write {CHOICES}.",
+        ),
         click.option("--since", metavar="REV", help="Only what the changes since a git revision concern."),
         click.option("--audit", is_flag=True, help="With --since: prove that nothing was left out wrongly."),
         click.option(

@@ -86,6 +86,7 @@ class Suite:
     """Cases for one model at some bounds, and the reachable classes that they are measured by.
 
     `complete`: whether `states` and `edges` are the whole graph's, so that no class is missing.
+    `never` are the positions of classes that the implementation is known never to take (`choices`).
     """
 
     kind: str
@@ -98,6 +99,7 @@ class Suite:
     states: int
     edges: int
     complete: bool
+    never: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:
@@ -144,6 +146,7 @@ def from_json(text: str) -> Suite:
         found["states"],
         found["edges"],
         found["complete"],
+        tuple(found["never"]),
     )
 
 

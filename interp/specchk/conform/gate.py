@@ -57,7 +57,7 @@ def numbers_of(part: Part, budget: Budget, result: Result) -> Numbers:
     suite, coverage = part.suite(budget), result.coverage
     return Numbers(
         part.at.suite, suite.states, suite.edges, len(suite.classes), len(coverage.covered),
-        len(suite.probe_classes), len(coverage.refused),
+        len(suite.probe_classes), len(coverage.refused), len(coverage.never),
     )  # fmt: skip
 
 

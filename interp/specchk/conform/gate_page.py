@@ -19,7 +19,8 @@ from specchk.conform.tiers import Part
 
 # What a cell says by its letter and its colour.
 CELLS = MappingProxyType({
-    "covered": ("#", "#2e7d32"), "missed": ("!", "#c62828"), "refused": ("x", "#1565c0"),
+    "covered": ("#", "#2e7d32"), "missed": ("!", "#c62828"),
+    "never taken": ("-", "#607d8b"), "refused": ("x", "#1565c0"),
     "asked nothing": ("o", "#9e9e9e"), "not tried": (".", "#e0a800"),
 })  # fmt: skip
 
@@ -43,7 +44,8 @@ def _legend() -> str:
     words = " &nbsp; ".join(f"{_cell(state, state)} {state}" for state in CELLS)
     return (
         f"<h2>Classes</h2><p>Each cell is a class of steps or of refusals of an action. {words}</p>"
-        "<p>Nothing was asked where the binding has no such message, process or budget.</p>"
+        "<p>What is never taken is allowed by the spec and not chosen by the implementation, as their whole "
+        "product has shown. Nothing was asked where the binding has no such message, process or budget.</p>"
     )
 
 
@@ -61,9 +63,8 @@ def _map(part: Part, coverage: Coverage) -> str:
         f"<td>{''.join(_refusals(coverage, refusals.get(action.name, ())))}</td></tr>"
         for action in part.instance.program.actions
     )
-    covered = f"{len(coverage.covered)} of {len(coverage.classes)} classes of steps"
     return (
-        f"<h3>{escape(part.label)}: {covered}, {coverage.cases} cases</h3>"
+        f"<h3>{escape(part.label)}: {coverage}, {coverage.cases} cases</h3>"
         f"<table><tr><th>action</th><th>steps</th><th>refusals</th></tr>{rows}</table>"
     )
 
@@ -77,7 +78,8 @@ def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, Effe
 
 def _steps(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
     for number, one in classes:
-        yield _cell("covered" if number in coverage.covered else "missed", _said(one))
+        not_taken = "never taken" if number in coverage.listed else "missed"
+        yield _cell("covered" if number in coverage.covered else not_taken, _said(one))
 
 
 def _refusals(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:

@@ -21,6 +21,7 @@ import pytest
 
 from specchk.conform.binding import BindingError
 from specchk.conform.cases import Case, Suite
+from specchk.conform.choices import NAME, BadChoices, read
 from specchk.conform.controls import trial_of, try_control
 from specchk.conform.gate import Bound
 from specchk.conform.known_bad import Control
@@ -59,10 +60,10 @@ class BindingFile(pytest.File):
             cls = load_binding(self.path)
             checked = check(str(self.path.parent / cls.spec))
             listed = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}[tier]
-            parts = parts_of(cls, checked, listed)
+            parts = parts_of(cls, checked, listed, read(self.path.parent / NAME))
             for part in parts:
                 Replayer(part.binding)  # says what does not fit
-        except (NoBinding, BindingError) as error:
+        except (NoBinding, BindingError, BadChoices) as error:
             raise self.CollectError(str(error)) from None
         except SpecError as error:
             raise self.CollectError("\n".join(told(one) for one in error.diagnostics)) from None

@@ -58,7 +58,8 @@ def _properties(part: Part, result: Result) -> Iterator[tuple[str, object]]:
     yield "steps", result.steps
     yield "probes", result.probes
     if result.coverage is not None:
-        yield "classes", f"{len(result.coverage.covered)} of {len(result.coverage.classes)}"
+        yield "classes", f"{len(result.coverage.covered)} of {result.coverage.reachable}"
+        yield "classes_never", len(result.coverage.never)
     for name, reason in part.binding.unobserved.items():
         yield "unobserved", f"{name}: {reason}"
 

@@ -39,7 +39,8 @@ HEAD = """\
 class Numbers:
     """One suite: the spec's graph, its classes, and what of them was covered.
 
-    Not how many cases there are: fewer that cover as much are better.
+    Not how many cases there are: fewer that cover as much are better.  `never` are the classes that the
+    implementation is known never to take (`choices`), of those that were not covered.
     """
 
     suite: str
@@ -49,6 +50,7 @@ class Numbers:
     covered: int = 0
     refusals: int = 0
     refused: int = 0
+    never: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,9 +98,12 @@ def basis(about: About, result: Result) -> Iterator[str]:
 
 def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
     refusals = len(coverage.probe_classes)
-    yield (f"classes: {len(coverage.covered)} of {len(coverage.classes)} taken, by {coverage.cases} cases; "
+    yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {coverage.cases} cases; "
            f"of {refusals} kinds of refusal {len(coverage.refused)} by the implementation, "
            f"{len(coverage.impossible)} with nothing to ask it with")  # fmt: skip
+    if coverage.never:
+        yield (f"never taken, though the spec allows it: {len(coverage.never)} more classes, as the whole "
+               "product of spec and implementation has shown")  # fmt: skip
     if coverage.missed and is_green:
         yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
 
@@ -120,6 +123,7 @@ def _coverage_json(result: Result) -> dict[str, object] | None:
         "classes": len(found.classes),
         "classes_taken": len(found.covered),
         "classes_missed": [{"id": one.id, "class": str(one)} for one in found.missed],
+        "classes_never": [{"id": one.id, "class": str(one)} for one in found.never],
         "classes_by_action": {name: {"taken": row[0], "reachable": row[1]} for name, row in classes.items()},
         "refusals": len(found.probe_classes),
         "refusals_asked": len(found.refused),

@@ -252,7 +252,7 @@ def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> 
     divergence = failures[0][1] if failures else None
     coverage = Coverage(
         suite.label, done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
-        frozenset(done.refused), frozenset(done.impossible - done.refused),
+        frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)

@@ -34,7 +34,8 @@ class Coverage:
     """What the cases of a suite have covered, by position in the suite's classes.
 
     A class of refusals is `refused` where the implementation was asked and refused, `impossible` where
-    the binding had nothing to ask with in any place that was tried.
+    the binding had nothing to ask with in any place that was tried.  `listed` are the classes of steps
+    that the implementation is said never to take (`choices`).
     """
 
     label: str
@@ -44,11 +45,33 @@ class Coverage:
     probe_classes: tuple[EffectClass, ...]
     refused: frozenset[int]
     impossible: frozenset[int]
+    listed: frozenset[int] = frozenset()
 
     @property
     def missed(self) -> tuple[EffectClass, ...]:
-        """The classes of steps that were reachable and not taken."""
-        return tuple(one for number, one in enumerate(self.classes) if number not in self.covered)
+        """The classes of steps that were reachable and not taken, nor known never to be."""
+        return tuple(
+            self.classes[at] for at in range(len(self.classes)) if at not in self.covered | self.listed
+        )
+
+    @property
+    def never(self) -> tuple[EffectClass, ...]:
+        """The classes that the spec allows and the implementation is known never to take."""
+        return tuple(self.classes[at] for at in sorted(self.listed - self.covered))
+
+    @property
+    def wrong(self) -> tuple[EffectClass, ...]:
+        """The classes that are said never to be taken, and were."""
+        return tuple(self.classes[at] for at in sorted(self.listed & self.covered))
+
+    @property
+    def reachable(self) -> int:
+        """How many classes of steps this implementation can take, as far as it is known."""
+        return len(self.classes) - len(self.never)
+
+    def __str__(self) -> str:
+        more = f" ({len(self.never)} more are allowed and never taken)" if self.never else ""
+        return f"{len(self.covered)} of {self.reachable} classes{more}"
 
 
 @dataclass(frozen=True, slots=True)

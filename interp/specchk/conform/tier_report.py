@@ -40,7 +40,7 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[Result]) -> 
 def _line(part: Part, result: Result) -> str:
     said = f"{verdict(result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
     if result.coverage is not None:
-        said += f", {len(result.coverage.covered)} of {len(result.coverage.classes)} classes"
+        said += f", {result.coverage}"
     return said
 
 

@@ -11,15 +11,17 @@ by side.  A suite that a budget has cut is never said to conform.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from specchk.conform.binding import At, Binding
 from specchk.conform.cache import cached_suite
 from specchk.conform.cases import Case, Suite, label_of
+from specchk.conform.choices import Choices, Listed, applied
 from specchk.conform.faults import run_faults
 from specchk.conform.forks import cores, each
+from specchk.conform.lock import of_spec
 from specchk.conform.replay import Replayer
 from specchk.conform.runner import PASSING, run_suite
 from specchk.conform.suites import Result, Walks, run_product, run_walks
@@ -54,11 +56,15 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One suite of a tier, on a program and a binding of its own."""
+    """One suite of a tier, on a program and a binding of its own.
+
+    `listed` are the choices that the implementation is known to make there.
+    """
 
     at: At
     instance: Instance
     binding: Binding[Any]
+    listed: Listed | None = None
 
     @property
     def label(self) -> str:
@@ -72,15 +78,22 @@ class Part:
 
     def suite(self, budget: Budget) -> Suite:
         """The cases of a part whose suite is made of cases."""
-        return cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
+        suite = cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
+        counts = self.listed is not None and suite.kind == "classes" and suite.complete
+        return applied(suite, self.instance.program, self.listed) if counts and self.listed else suite
 
 
-def parts_of(cls: type[Binding[Any]], checked: CheckedSpec, chosen: Sequence[At]) -> list[Part]:
+def parts_of(
+    cls: type[Binding[Any]], checked: CheckedSpec, chosen: Sequence[At], choices: Choices | None = None
+) -> list[Part]:
     """The parts of a tier; `SpecError` or `BindingError` where one does not fit."""
     parts = []
+    spec = of_spec(checked)[0] if choices is not None else ""
     for at in chosen:
         instance = instantiate(checked, at.model or cls.model, at.bounds)
-        parts.append(Part(at, instance, cls(instance.program)))
+        part = Part(at, instance, cls(instance.program))
+        listed = choices.of(spec, part.label, instance.program) if choices is not None else None
+        parts.append(replace(part, listed=listed))
     return parts
 
 

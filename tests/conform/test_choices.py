@@ -1,0 +1,259 @@
+"""What an implementation never chooses is shown by its whole product, and not believed blindly."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from stairs import SPEC, EitherWay, StairsBinding
+
+from specchk.cli.conform import command
+from specchk.conform.binding import Answer, action
+from specchk.conform.cases import CaseStep
+from specchk.conform.choices import BadChoices, Choices, Listed, Way, of_model, read, write
+from specchk.conform.chosen import NotExplored, explored
+from specchk.conform.lock import of_spec
+from specchk.conform.suites import Coverage, Result
+from specchk.conform.tiers import Budget, Part, parts_of, run_parts
+from specchk.lang.frontend import check
+
+CHECKED = check("stairs.spec", SPEC)
+FINGERPRINT = of_spec(CHECKED)[0]
+ABOUT = Choices(FINGERPRINT, "impl1")
+
+
+def parts(cls=StairsBinding, choices: Choices | None = None) -> list[Part]:
+    return parts_of(cls, CHECKED, cls.gate, choices)
+
+
+def run(cls=StairsBinding, choices: Choices | None = None) -> list[Result]:
+    results = run_parts(parts(cls, choices), Budget(), 1)
+    assert all(result.divergence is None and not result.vacuous for result in results)
+    return results
+
+
+def covered(cls=StairsBinding, choices: Choices | None = None) -> Coverage:
+    found = run(cls, choices)[0].coverage
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def choices() -> Choices:
+    return explored(parts(), run(), Budget(), ABOUT)
+
+
+def test_a_class_that_no_step_has_is_never_taken(choices):
+    """The jump to 2 is the only one of the spec's classes that this implementation does not have."""
+    (said,) = choices.suites["small"].never.values()
+    assert said.startswith("jump")
+    listed = choices.suites["small"]
+    assert (listed.states, listed.steps) == (7, 6)  # 0 to 4, and done in 3 and 4; the spec has 7 and 7
+    assert set(choices.suites) == {"small", "high"}
+
+
+def test_a_class_that_is_taken_elsewhere_gets_a_way(choices):
+    """Alone the cases do not get to the end, since the nearest way there is by 2; with the ways they do."""
+    assert "rest" in {one.action for one in covered().missed}
+    found = covered(choices=choices)
+    assert (found.missed, found.wrong, len(found.never)) == ((), (), 1)
+    assert len(found.covered) == found.reachable == len(found.classes) - 1
+    assert str(found).endswith("classes (1 more are allowed and never taken)")
+
+
+def test_one_who_chooses_everything_has_no_list():
+    """Nothing is missed, so nothing is explored."""
+    assert explored(parts(EitherWay), run(EitherWay), Budget(), ABOUT).suites == {}
+
+
+def test_a_class_that_is_taken_after_all_is_told(choices):
+    """A list that another implementation refutes is wrong by these classes, and does not count for them."""
+    found = covered(EitherWay, choices)
+    assert [one.action for one in found.wrong] == ["jump"]
+    assert (found.never, found.missed) == ((), ())
+
+
+def test_a_list_of_another_spec_or_model_does_not_count(choices):
+    """By the spec's fingerprint, the model's constants, and the suite's name."""
+    program = parts()[0].instance.program
+    assert choices.of(FINGERPRINT, "small", program) is not None
+    assert choices.of("another", "small", program) is None
+    assert choices.of(FINGERPRINT, "small", parts()[1].instance.program) is None
+    assert choices.of(FINGERPRINT, "other", program) is None
+    other = covered(choices=replace(choices, spec="another"))
+    assert (other.never, other.missed) == ((), covered().missed)
+
+
+def test_reasons_are_kept(choices):
+    """What a person wrote stays when the rest is explored anew."""
+    suites = {"small": replace(choices.suites["small"], reason="one step at a time")}
+    again = explored(parts(), run(), Budget(), replace(ABOUT, suites=suites))
+    assert again.suites == {**choices.suites, **suites}
+
+
+def test_a_product_that_was_cut_says_nothing():
+    """Beyond the limit there may be a step that has the class."""
+    with pytest.raises(NotExplored, match="more than 2 states"):
+        explored(parts(), run(), Budget(2), ABOUT)
+
+
+def test_a_product_that_diverges_says_nothing():
+    """The cases need not have seen it."""
+
+    class TooHigh(StairsBinding):
+        @action("climb")
+        def climb(self, stairs: dict[str, int]) -> Answer:
+            return self._go(stairs, 0 < stairs["n"] <= 9, 9 if stairs["n"] == 3 else stairs["n"] + 1)
+
+    with pytest.raises(NotExplored, match="diverges"):
+        explored(parts(TooHigh), run(), Budget(), ABOUT)
+
+
+def test_a_way_that_is_no_path_is_refused(choices):
+    """A file that was edited by hand is not believed."""
+    for steps in ((CaseStep("fly", ()),), (CaseStep("rest", ()),), (CaseStep("jump", (), 7),)):
+        small = replace(choices.suites["small"], ways=(Way(steps),))
+        with pytest.raises(BadChoices, match="no path"):
+            covered(choices=replace(choices, suites={"small": small}))
+
+
+# -- the file
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=9)
+steps = st.builds(CaseStep, names, st.lists(names, max_size=2).map(tuple), st.integers(0, 3))
+ways = st.builds(Way, st.lists(steps, max_size=2).map(tuple), st.integers(0, 2))
+lists = st.builds(
+    Listed, names, st.integers(0, 9), st.integers(0, 9), st.dictionaries(names, names, max_size=2),
+    st.lists(ways, max_size=2).map(tuple), names,
+)  # fmt: skip
+
+
+@given(found=st.builds(Choices, names, names, st.dictionaries(names, lists, max_size=2)))
+def test_choices_are_read_as_they_were_written(tmp_path_factory, found):
+    """`read` is the inverse of `write`."""
+    path = tmp_path_factory.mktemp("choices") / "choices.lock"
+    write(path, found)
+    assert read(path) == found
+
+
+def test_what_is_no_list_is_refused(tmp_path):
+    """Broken TOML, another version, missing parts; where there is no file there are no choices."""
+    path = tmp_path / "choices.lock"
+    assert read(path) is None
+    for text in (
+        "[[",
+        "version = 99",
+        "version = 1",
+        "version = 1\nspec = 'a'\nimplementation = 'b'\nsuites = 3",
+    ):
+        path.write_text(text)
+        with pytest.raises(BadChoices):
+            read(path)
+
+
+def test_a_model_is_known_by_what_it_sets():
+    """Two models of one spec have two names."""
+    assert len({of_model(part.instance.program) for part in parts()}) == 2
+
+
+# -- the gate
+
+
+class Gate:
+    """The gate of a binding in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "stairs.spec").write_text(SPEC, encoding="utf-8")
+        self.bind("StairsBinding")
+
+    def bind(self, base: str) -> None:
+        text = f"from stairs import {base}\n\n\nclass Bound({base}):\n    pass\n"
+        (self.folder / "binding.py").write_text(text, encoding="utf-8")
+
+    def conform(self, *options: str) -> tuple[int, str]:
+        """The exit code, and what is printed."""
+        kept = list(sys.path)
+        try:
+            with contextlib.chdir(self.folder):
+                done = CliRunner().invoke(command, ["binding.py", *options])
+        finally:
+            sys.path[:] = kept
+        return done.exit_code, done.output
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path)
+
+
+def test_a_gate_counts_what_was_explored(gate: Gate):
+    """Before: classes that are missing. After: all that can be taken are, and the others are told apart."""
+    assert gate.conform("--json")[0] == 0
+    assert "not taken, since" in gate.conform("--model", "small")[1]
+    code, text = gate.conform("--update-choices", "--junit", "a.xml", "--html", "a.html")
+    assert code == 0
+    assert "choices: choices.lock written; 2 classes that the spec allows and the implementation" in text
+    assert re.search(r"small, classes, .* (\d+) of \1 classes \(1 more are allowed and never taken\)", text)
+    (suite, _) = ElementTree.parse(gate.folder / "a.xml").getroot().findall("testsuite")[:2]
+    found = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert found["classes_never"] == "1"
+    page = (gate.folder / "a.html").read_text(encoding="utf-8")
+    assert page.count('<span class="never-taken"') == 2 + 1  # one in the legend
+    assert "<h2>Choices</h2>" in page
+    told = json.loads(gate.conform("--json")[1])
+    assert (told["choices"]["never"], told["choices"]["of_this_implementation"]) == (2, True)
+    for one in told["suites"]:
+        (never,) = one["coverage"]["classes_never"]
+        assert never["class"].startswith("jump")
+        assert one["coverage"]["classes_missed"] == []
+    assert "1 more classes" in gate.conform("--model", "small")[1]
+
+
+def test_a_gate_that_takes_what_it_never_takes_ends_with_14(gate: Gate):
+    """The list says never, and this implementation does: the list is wrong, and the lock is below, too."""
+    gate.conform("--update-choices")
+    gate.bind("EitherWay")
+    code, text = gate.conform()
+    assert code == 14
+    assert text.startswith("wrong: choices.lock says never, and 2 classes were taken")
+    assert "small: WRONG, this is said never to be taken and was" in text
+    assert "explored with another implementation" in text
+    assert [one["label"] for one in json.loads(gate.conform("--json")[1])["choices"]["wrong"]] == [
+        "small",
+        "high",
+    ]
+    assert gate.conform("--update-choices")[0] == 0
+    assert gate.conform()[0] == 0
+
+
+def test_a_gate_does_not_count_what_is_stale(gate: Gate):
+    """After a change of the spec, or of a model, classes are missing again until they are explored anew."""
+    gate.conform("--update-choices")
+    spec = gate.folder / "stairs.spec"
+    spec.write_text(SPEC.replace("Top = 5", "Top = 6"), encoding="utf-8")
+    told = json.loads(gate.conform("--json")[1])
+    assert (told["choices"]["stale"], told["choices"]["never"]) == (["high"], 1)
+    assert "high: STALE" in gate.conform()[1]
+    spec.write_text(SPEC.replace("and not done", "and done == false"), encoding="utf-8")
+    told = json.loads(gate.conform("--json")[1])
+    assert (told["choices"]["of_this_spec"], told["choices"]["never"]) == (False, 0)
+    assert all(one["coverage"]["classes_missed"] for one in told["suites"])
+    assert "is of another spec and does not count" in gate.conform()[1]
+
+
+def test_a_spoilt_list_is_an_error(gate: Gate):
+    """It is not taken for none."""
+    (gate.folder / "choices.lock").write_text("[[", encoding="utf-8")
+    code, text = gate.conform()
+    assert code != 0
+    assert "choices.lock says nothing" in text
