@@ -22,6 +22,12 @@ from specchk.conform.crews import Work
 from specchk.conform.kit import Kit, enter, kit_of, shipped
 from specchk.conform.known_bad import BadCode, BadSpec
 from specchk.conform.load import load_binding, load_tracing
+from specchk.conform.members import Bench
+from specchk.conform.mutants import Mutant
+from specchk.conform.mutate import Campaign as Mutants
+from specchk.conform.mutate import Settings
+from specchk.conform.mutate_by import ByCrew, kit_for
+from specchk.conform.patches import Patch
 from specchk.conform.shares import lots_of, run_parts_by, shares_of
 from specchk.conform.suites import Result, Walks
 from specchk.conform.tiers import Budget, parts_of, run_parts
@@ -246,6 +252,65 @@ def test_the_kit_of_replog_has_replog_and_all_files_of_its_spec():
     names = set(dict(kit_of(main, cls, checked).files))
     assert {"spec/recorded.spec", "spec/replication.spec", "conformance/tracing.py"} <= names
     assert not [name for name in names if "site-packages" in name or "specchk/" in name]
+
+
+# ------------------------------------------------------------ mutants
+
+PURSE = """
+class Purse:
+    def __init__(self):
+        self.balance, self.coin, self.days, self.note = {"a1": 2, "a2": 2}, "unseen", 0, ""
+
+    def sleep(self):
+        self.days += 1
+        self.note = "slept"
+"""
+MUTANTS = {
+    "sleepless": ("self.days += 1", "self.days += 0"),
+    "no-note": ('self.note = "slept"', "pass"),
+    "dies": ("self.days += 1", "__import__('os')._exit(3)"),
+    "unloadable": ("class Purse:", "class Bag:"),
+}
+
+
+def test_a_crew_holds_mutants(tmp_path: Path):
+    """Killed, survived, died or unloadable: outcomes are those of this machine, and a survey's lines, too."""
+    home = tmp_path / "home"
+    (home / "purse").mkdir(parents=True)
+    (home / "mutants").mkdir()
+    (home / "purse" / "__init__.py").write_text(PURSE)
+    (home / "bank.spec").write_text(SPEC)
+    bound = Path(__file__).with_name("bank.py").read_text().replace("return Bank()", "return Purse()")
+    bound = bound.replace("bank.days += 1", "bank.sleep()").replace(
+        "SPEC =", "from purse import Purse\nSPEC ="
+    )
+    (home / "purse_binding.py").write_text(bound)
+    before, path = set(sys.modules), list(sys.path)
+    try:
+        bench = Bench(home, "purse_binding.py", home / "bank.spec", check(str(home / "bank.spec")))
+        cls = bench.binding("")
+        mutants = [Mutant(name, "none", "", (Patch("purse", *texts),)) for name, texts in MUTANTS.items()]
+        kit = kit_for(bench, home / "mutants", cls)
+        crew = Elsewhere(cls, kit, tmp_path / "away")
+        found = []
+        for by in (None, ByCrew(crew, kit)):
+            settings = Settings(60.0, 20.0, 1, is_cached=False)
+            campaign = Mutants(bench, home / "mutants", {"purse"}, settings, by)
+            ground = campaign.survey()
+            outcomes = [replace(one, seconds=0.0) for one in campaign.run(mutants)]
+            kills = [[replace(kill, seconds=0.0) for kill in one.kills] for one in outcomes]
+            found.append((ground, [replace(one, kills=()) for one in outcomes], kills))
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - before:
+            if name.split(".")[0] in ("purse", "purse_binding"):
+                del sys.modules[name]
+    assert found[0] == found[1]
+    ground, outcomes, kills = found[1]
+    assert not ground.kills
+    assert not ground.unfinished
+    assert [bool(one) for one in kills] == [True, False, False, True]
+    assert outcomes[2].how.startswith("lost")
 
 
 def test_a_process_forgets_the_kit_before(tmp_path: Path):

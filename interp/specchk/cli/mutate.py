@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 import click
 
 from specchk.cli.common import print_json, rejections
+from specchk.cli.crews import Cluster, crew_on, crew_options
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo, is_terminal
 from specchk.conform import scores
@@ -20,6 +22,7 @@ from specchk.conform.members import Bench, binding_in, self_checks_of, targets_o
 from specchk.conform.members import load as load_module
 from specchk.conform.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutate import Campaign, Outcome, Settings
+from specchk.conform.mutate_by import ByCrew, kit_for
 from specchk.conform.operators import argued, generated, sampled
 from specchk.conform.patches import StalePatch
 from specchk.conform.reach import reaches, touched
@@ -64,11 +67,13 @@ class Wish:
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core.")
 @click.option("--no-cache", is_flag=True, help="Run also what has been run before.")
 @click.option("--no-control", is_flag=True, help="Do not run it unchanged; no lock takes such a score.")
+@crew_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     binding: str, mutants: str | None, generated: bool, harness: bool, is_self_check: bool,
     only: tuple[str, ...], sample: int | None, seed: int, show: str | None, members: str, max_seconds: float,
-    test_seconds: float, workers: int | None, no_cache: bool, no_control: bool, as_json: bool,
+    test_seconds: float, workers: int | None, no_cache: bool, no_control: bool, cluster: Cluster,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Run the gate against mutants: implementations with one flaw each, which it must kill.
 
@@ -77,6 +82,9 @@ def command(
     """
     if generated and harness:
         raise click.UsageError("--generated and --harness are different mutants; take one")
+    cluster.not_with(harness, "--harness", "its mutants are of specchk itself")
+    cluster.not_with(is_self_check, "--self-check", "it is done at once")
+    cluster.not_with(workers, "--workers", "it is for processes of this machine")
     path = Path(binding).resolve()
     folder = Path(mutants).resolve() if mutants else path.parent / "mutants"
     kind = scores.GENERATED if generated else scores.HARNESS if harness else scores.CURATED
@@ -99,7 +107,8 @@ def command(
                 seconds = perf_counter() - begun
                 _finish(Score(kind, scores.WANTED_HARNESS, tuple(outcomes), ground, seconds), as_json)
             else:
-                _finish(_run(path, folder, wish, settings, is_controlled=not no_control), as_json)
+                plan = Plan(path, folder, wish, settings, is_controlled=not no_control)
+                _finish(_run(plan, cluster), as_json)
     except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:
         echo(f"error: {error}", err=True)
         sys.exit(Exit.REJECTED)
@@ -127,20 +136,41 @@ def _sampled(mutants: Sequence[Mutant], wish: Wish) -> Sequence[Mutant]:
     return mutants if wish.sample is None else sampled(mutants, wish.sample, wish.seed)
 
 
-def _run(path: Path, folder: Path, wish: Wish, settings: Settings, *, is_controlled: bool) -> Score:
-    """Run a campaign of curated or generated mutants."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A campaign of curated or generated mutants that is to be run."""
+
+    path: Path
+    folder: Path
+    wish: Wish
+    settings: Settings
+    is_controlled: bool
+
+
+def _run(plan: Plan, cluster: Cluster) -> Score:
+    """Run a campaign, here or on a cluster."""
     begun = perf_counter()
-    every = _mutants(path, folder, wish)
+    every = _mutants(plan.path, plan.folder, plan.wish)
+    bench = _bench(plan.path)
+    cls = bench.binding("")
+    kit = cache(lambda: kit_for(bench, plan.folder, cls))
+    with crew_on(cluster, kit, cls) as crew:
+        score = _score(plan, bench, every, None if crew is None else ByCrew(crew, kit()))
+    return replace(score, seconds=perf_counter() - begun)
+
+
+def _score(plan: Plan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
+    wish = plan.wish
     packages = {module.split(".")[0] for one in every for module in one.modules}
-    campaign = Campaign(_bench(path), folder, packages, settings)
-    ground = campaign.survey() if is_controlled else None
+    campaign = Campaign(bench, plan.folder, packages, plan.settings, by)
+    ground = campaign.survey() if plan.is_controlled else None
     if ground is not None and wish.kind == scores.GENERATED:
         lines = list(ground.lines.values())
         every = tuple(one for one in every if any(reaches(those, touched(one.patches)) for those in lines))
     todo = _sampled(every, wish)
     outcomes = campaign.run(todo, _progress(len(todo)))
     wanted = scores.WANTED_GENERATED if wish.kind == scores.GENERATED else scores.WANTED_CURATED
-    return Score(wish.kind, wanted, tuple(outcomes), ground, perf_counter() - begun)
+    return Score(wish.kind, wanted, tuple(outcomes), ground, 0.0)
 
 
 def _finish(score: Score, as_json: bool) -> None:

@@ -30,11 +30,12 @@ from specchk.lang.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """Files by their path from one folder; `main` is the user's file, `roots` are imported from."""
+    """Files by their path from the folder `base`; `main` is the user's file, `roots` are imported from."""
 
     files: tuple[tuple[str, bytes], ...]
     main: str
     roots: tuple[str, ...]
+    base: str
 
 
 def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path] = ()) -> Kit:
@@ -51,9 +52,8 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
             found.update(path for path in package.rglob("*.py") if path.is_file())
     base = Path(os.path.commonpath([*roots, *(path.parent for path in found)]))
     files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(found))
-    return Kit(
-        files, own.relative_to(base).as_posix(), tuple(root.relative_to(base).as_posix() for root in roots)
-    )
+    inside = tuple(root.relative_to(base).as_posix() for root in roots)
+    return Kit(files, own.relative_to(base).as_posix(), inside, str(base))
 
 
 def spec_files(spec: Spec) -> set[Path]:

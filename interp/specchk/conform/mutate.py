@@ -107,14 +107,43 @@ class Ground:
     lines: Mapping[str, Lines]
 
 
-class Campaign:
-    """All that mutants of one implementation share; `packages` are the top names of what they change."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be held to some members: a mutant, or for the survey the implementation as it is."""
 
-    def __init__(self, bench: Bench, mutants: Path, packages: Iterable[str], settings: Settings) -> None:
+    mutant: Mutant
+    members: frozenset[str]
+
+
+By = Callable[["Campaign", Sequence[Asked], float, Callable[[int, Ended], None]], list[Ended]]
+
+
+def _here(
+    campaign: Campaign, todo: Sequence[Asked], seconds: float, done: Callable[[int, Ended], None]
+) -> list[Ended]:
+    workers = campaign.settings.workers or cores()
+    return run_all([campaign.task(one) for one in todo], workers, seconds, done)
+
+
+class Campaign:
+    """All that mutants of one implementation share; `packages` are the top names of what they change.
+
+    `by` is who holds the mutants, each within some seconds: processes of this machine, if not a crew.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        mutants: Path,
+        packages: Iterable[str],
+        settings: Settings,
+        by: By | None = None,
+    ) -> None:
         self.bench = bench
         self.folder = mutants
         self.packages = tuple(sorted(set(packages)))
         self.settings = settings
+        self.by = by or _here
         self.members = self._listed()
         self.ground: Ground | None = None
 
@@ -145,8 +174,8 @@ class Campaign:
 
         for member in self.members if todo else ():
             member.prepare(self.bench)
-        tasks = [self._task(one, self._asked(one, ground)) for one in todo]
-        run_all(tasks, self.settings.workers or cores(), self.settings.seconds, ended)
+        asked = [Asked(one, self._asked(one, ground)) for one in todo]
+        self.by(self, asked, self.settings.seconds, ended)
         return [found[one.id] for one in mutants]
 
     def survey(self) -> Ground:
@@ -167,8 +196,8 @@ class Campaign:
 
         for member in todo:
             member.prepare(self.bench)
-        tasks = [self._survey(member.name) for member in todo]
-        run_all(tasks, self.settings.workers or cores(), SLOWER * self.settings.seconds, ended)
+        asked = [Asked(UNCHANGED, frozenset({member.name})) for member in todo]
+        self.by(self, asked, SLOWER * self.settings.seconds, ended)
         every = [found[one.name] for one in self.members]
         self.ground = Ground(
             tuple(kill for one in every for kill in one.kills),
@@ -177,6 +206,12 @@ class Campaign:
             {name: lines for one in every for name, lines in one.lines.items()},
         )
         return self.ground
+
+    def task(self, asked: Asked) -> Task:
+        """What a process has to do; `UNCHANGED` is surveyed."""
+        if asked.mutant == UNCHANGED:
+            return self._survey(*asked.members)
+        return self._task(asked.mutant, asked.members)
 
     def _survey(self, name: str) -> Task:
         def hold(say: Say) -> None:
