@@ -11,6 +11,7 @@ import click
 from specchk.cli.clear import Clarity, clarity_options, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options
 from specchk.cli.engines import (
+    ENGINES,
     SPARK,
     chosen_engine,
     engine_options_with_spark,
@@ -18,6 +19,7 @@ from specchk.cli.engines import (
     keeping_options,
     kept,
 )
+from specchk.cli.forecast import Asking, forecast_options
 from specchk.cli.forms import Outputs, finish, output_options
 from specchk.cli.prove import Proving, proving_options, run_symbolic
 from specchk.cli.spark import Cluster, explore_on_spark, spark_options
@@ -40,6 +42,7 @@ from specchk.core.verdict import Outcome, Violated
 @click.option("--seed", type=int, metavar="N", help="Recorded; an exhaustive search makes no random choice.")
 @clarity_options
 @proving_options
+@forecast_options
 @output_options
 @budget_options
 def command(
@@ -50,7 +53,7 @@ def command(
     scratch: str | None, settings: Sequence[str],
     no_symmetry: bool, keep_going: bool, strict: bool, seed: int | None, optimal: bool, several: int | None,
     prove: bool, k: int | None, depth: int | None, query_seconds: float,
-    as_json: bool, itf: str | None, draw: str | None, html: str | None,
+    forecast: bool, forecast_first: bool, as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
     """Check one model of the spec FILE and say whether its properties hold.
@@ -65,6 +68,8 @@ def command(
     proving.check(outputs)
     cluster = Cluster(master, partitions, handover, ledger, scratch, tuple(settings), resume)
     cluster.check(engine)
+    asking = Asking(forecast, forecast_first, file, model, overrides, properties)
+    asking.check(engine)
     chosen = kept(
         chosen_engine(engine, workers, compact=compact), checkpoint, every, spill,
         resume=resume and engine != SPARK,
@@ -73,19 +78,21 @@ def command(
     if proving.asked:
         run_symbolic(instance, proving, budget(max_states, max_seconds, max_memory), outputs, workers)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
+    expected = asking.ahead(instance, options, as_json=as_json)
     if engine == SPARK:
         outcome = explore_on_spark(instance.program, options, cluster, quiet=as_json)
     else:
         outcome = explore(instance.program, options, engine=chosen, quiet=as_json)
-    outcome = replace(outcome, seed=seed)
+    outcome = replace(outcome, seed=seed, forecast=expected)
     if optimal or several is not None:
         outcome = clearer(instance, outcome, Clarity(several or 1))
-    again = _next(file, model, overrides, properties, outcome)
+    again = _next(file, model, overrides, properties, engine, outcome)
     finish(instance, outcome, outputs, again)
 
 
 def _next(
-    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], outcome: Outcome
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], engine: str,
+    outcome: Outcome,
 ) -> str:  # fmt: skip
     """The command a reader wants next."""
     if not isinstance(outcome.verdict, Violated):
@@ -97,4 +104,6 @@ def _next(
         parts += ["--set", quote(override)]
     for name in properties:
         parts += ["--property", quote(name)]
+    if engine != ENGINES[0]:
+        parts += ["--engine", engine]
     return " ".join([*parts, "--html", "report.html"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from specchk.core.forecast import Forecast
 from specchk.core.values import State, show
 from specchk.ir.program import Program
 from specchk.lang.source import Span
@@ -157,6 +158,7 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     witnesses: tuple[tuple[str, Trace], ...] = field(default=())
     seed: int | None = None
+    forecast: Forecast | None = None  # made before the run, where that was asked for
 
 
 def name_of(verdict: Verdict) -> str:

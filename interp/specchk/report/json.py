@@ -29,6 +29,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.report.diff import changes
+from specchk.report.forecast import compared_json
 
 SCHEMA = "specchk.run/1"
 
@@ -171,6 +172,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "seed": outcome.seed,
         "coverage": _coverage(outcome),
         "warnings": list(outcome.warnings),
+        **({"forecast": compared_json(outcome, outcome.forecast)} if outcome.forecast is not None else {}),
         "exit_code": exit_code,
     }
 

@@ -27,6 +27,7 @@ from specchk.ir.footprint import switched_off
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
 from specchk.report.fold import irrelevant
+from specchk.report.forecast import compared
 
 BRANCHES_SHOWN = 3
 WORTH_FOLDING = 2
@@ -148,6 +149,8 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
         lines += ["", *(f"warning: {warning}" for warning in _folded(outcome.warnings))]
     if command:
         lines += ["", f"next: {command}"]
+    if outcome.forecast is not None:
+        lines += ["", compared(outcome, outcome.forecast)]
     return "\n".join(lines)
 
 

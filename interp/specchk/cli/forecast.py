@@ -1,0 +1,84 @@
+"""`specchk run --forecast`: how large a search will be, before it is run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from specchk.cli.common import load, parse_overrides, print_json
+from specchk.cli.engines import SPARK, loaded
+from specchk.cli.exits import Exit
+from specchk.cli.output import echo
+from specchk.core.extrapolate import TooSmall
+from specchk.core.forecast import Forecast
+from specchk.core.instantiate import Instance
+from specchk.core.search import Options
+from specchk.report.forecast import asked_json, forecast_lines
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def forecast_options(function: F) -> F:
+    """`--forecast`, `--forecast-first`."""
+    decorators = [
+        click.option("--forecast", is_flag=True,
+                     help="Say how many states, how much memory and time it will take, and stop."),
+        click.option("--forecast-first", is_flag=True,
+                     help="The same before the search, and at its end whether that was right."),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What of a forecast was asked for, and of which model."""
+
+    only: bool
+    first: bool
+    file: str
+    model: str | None
+    overrides: Sequence[str]
+    properties: Sequence[str]
+
+    def check(self, engine: str) -> None:
+        """Refuse what has no forecast."""
+        if (self.only or self.first) and engine not in ("native", SPARK):
+            raise click.UsageError("--forecast is for the native engine and Spark")
+
+    def ahead(self, instance: Instance, options: Options, *, as_json: bool) -> Forecast | None:
+        """The forecast where one was asked for; leaves if nothing else was."""
+        if not (self.only or self.first):
+            return None
+        found = self._made(options)
+        if self.only and as_json and isinstance(found, Forecast):
+            print_json(asked_json(instance.program, found))
+        elif isinstance(found, Forecast):
+            echo("\n".join(forecast_lines(found)), err=not self.only)
+        else:
+            echo(f"no forecast: {found}", err=True)
+        if self.only:
+            sys.exit(Exit.OK if isinstance(found, Forecast) else Exit.INCONCLUSIVE)
+        return found if isinstance(found, Forecast) else None
+
+    def _made(self, options: Options) -> Forecast | str:
+        """The forecast, or why there is none."""
+        scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
+        question = scout.Question(
+            load(self.file), self.model, parse_overrides(self.overrides), self.properties
+        )
+        asked = native.Options(
+            symmetry=options.symmetry, keep_going=options.keep_going, strict=options.strict
+        )
+        try:
+            found: Forecast = scout.forecast(question, asked)
+        except TooSmall as reason:
+            return str(reason)
+        except native.Unsupported as reason:
+            return f"the native engine cannot run this model ({reason})"
+        return found

@@ -1,0 +1,79 @@
+"""A forecast: states, memory and time of a search, as intervals, and where to run it.
+
+Memory is what the engines lay out: a state's words, and a table of 8-byte slots that doubles when it
+is `LOAD` full.  Time is the sample's rate over the interval of states; the upper end allows for
+states that cost twice as much once tables have outgrown the caches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+LOAD = 0.625
+SLOWER = 2.0
+SHARE_OF_FREE = 0.8
+PARTITION_BYTES = 1 << 30
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a search will come to: 90 % of such intervals have the outcome in them.
+
+    `sampled` states in `levels` whole levels were seen, and `models` smaller models searched to their
+    end.  `is_exact`: the sample was the whole search.  `free_bytes`: memory that this machine has left.
+    """
+
+    low: int
+    likely: int
+    high: int
+    sampled: int
+    levels: int
+    models: int
+    state_bytes: int
+    rate: float
+    free_bytes: int
+    is_exact: bool = False
+
+    def holds(self, states: int) -> bool:
+        """Whether so many states are inside the interval."""
+        return self.low <= states <= self.high
+
+    @property
+    def memory(self) -> Interval:
+        """Bytes of one machine's search."""
+        return table_bytes(self.low, self.state_bytes), table_bytes(self.high, self.state_bytes)
+
+    @property
+    def seconds(self) -> Interval:
+        """Seconds of one machine's search."""
+        return self.low / self.rate, self.high / self.rate * (1.0 if self.is_exact else SLOWER)
+
+    @property
+    def fits(self) -> bool:
+        """Whether this machine has memory for the upper end."""
+        return self.memory[1] <= SHARE_OF_FREE * self.free_bytes
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions keep each one's table below a gigabyte, at the upper end."""
+        return max(2, math.ceil(self.memory[1] / PARTITION_BYTES))
+
+
+def table_bytes(states: int, state_bytes: int) -> int:
+    """Memory of so many states and the table over them."""
+    slots = 1 << max(14, math.ceil(math.log2(max(1.0, states / LOAD))))
+    return states * state_bytes + 8 * slots
+
+
+def free_bytes() -> int:
+    """Memory that can be had without another's loss; 0 where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    found = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+    return 1024 * int(next(found, "0"))

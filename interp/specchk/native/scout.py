@@ -1,0 +1,138 @@
+"""Sampling a search before it is run: its first levels, and smaller models of the same spec.
+
+The sample is the native engine's own search under a small budget; where that is enough for all of
+it, the forecast is the answer's size.  Smaller models have smaller numbers for constants (or, where
+there are none, for sorts), are searched to their end, and are checked for nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from specchk.core.budget import Budget
+from specchk.core.extrapolate import estimate
+from specchk.core.forecast import Forecast, free_bytes
+from specchk.core.instantiate import instantiate
+from specchk.core.smaller import Choice, Levels
+from specchk.core.verdict import Inconclusive
+from specchk.ir.program import Program
+from specchk.lang import tree
+from specchk.lang.diagnostics import SpecError
+from specchk.lang.frontend import CheckedSpec, choose_model
+from specchk.lang.models import consts_of
+from specchk.native import engine
+from specchk.native.frames import Thread
+from specchk.native.layout import Unsupported, layout_of
+
+MOST_DIALS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A model of a spec, as `run` is asked for it."""
+
+    checked: CheckedSpec
+    model: str | None
+    overrides: Mapping[str, str]
+    properties: Sequence[str] = ()
+
+    def program(self, dials: Mapping[str, int]) -> Program:
+        """The program with some constants set; `SpecError` where there is none."""
+        table = {**self.overrides, **{name: str(value) for name, value in dials.items()}}
+        return instantiate(self.checked, self.model, table, self.properties).program
+
+    def dials(self) -> dict[str, int]:
+        """Constants that are plain positive numbers, else sorts that are."""
+        bindings = choose_model(self.checked, self.model, self.overrides).bindings
+        found = {}
+        for name, (const, _) in consts_of(self.checked.spec).items():
+            value = bindings[name].value if name in bindings else const.default
+            if isinstance(value, tree.IntLiteral) and value.value > 0:
+                found[name] = value.value
+        if not found:
+            sizes = {name: binding.value for name, binding in bindings.items()}
+            found = {n: v.value for n, v in sizes.items() if isinstance(v, tree.IntLiteral) and v.value > 1}
+        return dict(list(found.items())[:MOST_DIALS])
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a forecast may cost: states and seconds of each search, searches; the last begins in time."""
+
+    states: int = 1_000_000
+    seconds: float = 10.0
+    searches: int = 16
+    last_begins: float = 90.0
+
+    @property
+    def budget(self) -> Budget:
+        """A search's."""
+        return Budget(self.states, self.seconds)
+
+
+def forecast(question: Question, options: engine.Options, effort: Effort = Effort()) -> Forecast:
+    """How large the search will be.
+
+    `extrapolate.TooSmall` where a sample tells nothing, `layout.Unsupported` where the engine cannot
+    run the model.
+    """
+    end = time.monotonic() + effort.last_begins
+    program = question.program({})
+    sample = _sampled(program, replace(options, budget=effort.budget))
+    layout = layout_of(program)
+    if sample.is_whole:
+        states = sum(sample.levels)
+        return Forecast(
+            states, states, states, states, len(sample.levels), 0, 8 * layout.words, sample.rate,
+            free_bytes(), is_exact=True,
+        )  # fmt: skip
+    below = replace(options, budget=effort.budget, keep_going=True, strict=False)
+
+    def search(dials: Mapping[str, int]) -> Levels | None:
+        if time.monotonic() > end:
+            return None
+        try:
+            found = _sampled(question.program(dials), below)
+        except (SpecError, Unsupported):
+            return None
+        return found.levels if found.is_whole else None
+
+    def exists(dials: Mapping[str, int]) -> bool:
+        try:
+            question.program(dials)
+        except SpecError:
+            return False
+        return True
+
+    dials = question.dials()
+    smaller = Choice(exists, search, dials, effort.states, effort.searches).run() if dials else []
+    low, likely, high = estimate(sample.levels, smaller).interval
+    return Forecast(
+        max(low, sample.seen), max(likely, sample.seen), high, sample.seen, len(sample.levels), len(smaller),
+        8 * layout.words, sample.rate, free_bytes(),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    levels: Levels
+    is_whole: bool
+    seen: int
+    rate: float
+
+
+def _sampled(program: Program, options: engine.Options) -> _Sample:
+    """The whole levels of a search under a budget, and whether these are all."""
+    search = engine.Search(program, options, None)
+    began = search.meter.started = time.monotonic()  # compiling is not searching
+    try:
+        search.explore()
+        seconds = time.monotonic() - began
+        seen = search.store.total(Thread.NEW)
+        whole = not isinstance(search.findings.stopped, Inconclusive)
+    finally:
+        search.store.release()
+    levels = tuple(search.sizes if whole else search.sizes[: len(search.levels)])
+    return _Sample(levels, whole, seen, max(1.0, seen / max(seconds, 1e-6)))

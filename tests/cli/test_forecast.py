@@ -1,0 +1,85 @@
+"""`specchk run --forecast`: how large a search will be, and whether that was right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from specchk.cli.run import command
+from specchk.core.forecast import Forecast
+from specchk.core.instantiate import instantiate
+from specchk.core.search import search
+from specchk.core.verdict import Outcome
+from specchk.lang.frontend import check
+from specchk.native import engine, scout
+from specchk.report.forecast import compared, compared_json, count, duration, forecast_lines, size
+
+SPEC = Path(__file__).resolve().parents[2] / "spec"
+SMALL = str(SPEC / "examples" / "die_hard.spec")
+LARGER = SPEC / "kafka" / "kip320.spec"
+
+
+def test_a_search_that_the_sample_ends_has_an_exact_forecast() -> None:
+    """The interval is the number, and nothing else is run."""
+    found = CliRunner().invoke(command, [SMALL, "--forecast", "--json"])
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    assert told["schema"] == "specchk.forecast/1"
+    assert told["forecast"]["is_exact"]
+    assert told["forecast"]["states"] == {"low": 14, "likely": 14, "high": 14}
+
+
+def test_a_forecast_is_for_engines_that_list_states() -> None:
+    """Zones are not counted ahead."""
+    found = CliRunner().invoke(command, [SMALL, "--forecast", "--engine", "symbolic"])
+    assert found.exit_code == 2
+    assert "--forecast is for the native engine" in found.output
+
+
+def outcome() -> Outcome:
+    model = instantiate(check(str(LARGER)), "small", {"MaxRecords": "1", "MaxLeaderEpoch": "0"})
+    return search(model.program)
+
+
+@pytest.mark.parametrize(("low", "high", "word"), [(1, 10**6, "inside"), (10**5, 10**6, "outside")])
+def test_the_outcome_is_put_beside_the_forecast(low: int, high: int, word: str) -> None:
+    """One line for people, one member for programs; both say whether it held."""
+    made, ended = Forecast(low, low, high, 1, 7, 0, 16, 1e6, 1 << 34), outcome()
+    states = ended.statistics.distinct
+    assert compared(ended, made).endswith(f"was {states}: {word}")
+    assert compared_json(ended, made)["actual"] == states
+    assert compared_json(ended, made)["inside"] is (word == "inside")
+
+
+def test_a_forecast_says_where_to_run_it() -> None:
+    """The present machine where the upper end fits, Spark with so many partitions where not."""
+    assert forecast_lines(Forecast(10**6, 10**7, 10**8, 1, 7, 3, 16, 1e6, 1 << 34))[-1].endswith(
+        "this machine"
+    )
+    assert "--engine spark" in forecast_lines(Forecast(10**6, 10**7, 10**10, 1, 7, 3, 16, 1e6, 1 << 34))[-1]
+
+
+def test_numbers_are_short() -> None:
+    """Three digits and a unit, however large."""
+    assert [count(950), count(12_345), count(23_071_998), count(10**30)] == [
+        "950", "12.3 k", "23.1 M", "more than 999 T",
+    ]  # fmt: skip
+    assert [size(1 << 20), size(3 << 30)] == ["1 MB", "3 GB"]
+    assert [duration(0.5), duration(120), duration(86_400 * 3), duration(1e13)] == [
+        "0.5 s", "2 minutes", "3 days", "ages",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_published_model_is_forecast_from_a_part_of_it() -> None:
+    """A tenth of Kip320's states for two replicas and four epochs is enough."""
+    dials = {"MaxRecords": "3", "LogSize": "3", "MaxLeaderEpoch": "3", "Replicas": "2"}
+    question = scout.Question(check(str(LARGER)), "small", dials)
+    whole = engine.run(question.program({})).statistics.distinct
+    found = scout.forecast(question, engine.Options(), scout.Effort(states=whole // 10, searches=8))
+    assert found.models > 0
+    assert not found.is_exact
+    assert found.holds(whole)

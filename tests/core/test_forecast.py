@@ -1,0 +1,163 @@
+"""Forecasts: what is extrapolated, from which smaller models, and what follows for memory and time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specchk.core.extrapolate import TOTALS, Smaller, TooSmall, estimate
+from specchk.core.forecast import Forecast, table_bytes
+from specchk.core.regression import predicted
+from specchk.core.smaller import Choice
+
+
+def curve(total: float, depth: int) -> tuple[int, ...]:
+    """Levels like a search's: a hump in the logarithm, from one state and back to one."""
+    humps = [1 - (2 * (d + 0.5) / depth - 1) ** 2 for d in range(depth)]
+    low, high = 0.0, 60.0
+    for _ in range(60):
+        scale = (low + high) / 2
+        low, high = (scale, high) if sum(math.exp(scale * h) for h in humps) < total else (low, scale)
+    return tuple(max(1, round(math.exp(low * h))) for h in humps)
+
+
+def known(levels: tuple[int, ...], budget: int) -> tuple[int, ...]:
+    """The first levels, as far as the budget goes."""
+    found: list[int] = []
+    while len(found) < len(levels) and sum(found) + levels[len(found)] <= budget:
+        found.append(levels[len(found)])
+    return tuple(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    start=st.floats(6.0, 9.0), slopes=st.lists(st.floats(0.5, 3.0), min_size=1, max_size=3),
+    depths=st.lists(st.integers(1, 9), min_size=3, max_size=3), share=st.integers(3, 30),
+)  # fmt: skip
+def test_the_interval_has_the_number_of_planted_searches(
+    start: float, slopes: list[float], depths: list[int], share: int
+) -> None:
+    """Where totals and depths grow by dial and levels are humps, the forecast holds."""
+    total, depth = math.exp(start + sum(slopes)), 20 + sum(depths[: len(slopes)])
+    smaller = [Smaller((0.0,) * len(slopes), curve(math.exp(start), 20))]
+    for i, slope in enumerate(slopes if len(slopes) > 1 else []):
+        at = tuple(float(i == j) for j in range(len(slopes)))
+        smaller.append(Smaller(at, curve(math.exp(start + slope), 20 + depths[i])))
+    levels = curve(total, depth)
+    low, likely, high = estimate(known(levels, max(600, sum(levels) // share)), smaller).interval
+    assert low <= sum(levels) <= high
+    assert low <= likely <= high
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40))
+def test_no_forecast_is_below_what_was_seen(levels: list[int]) -> None:
+    """What is likely is never less than the sample, and never without an interval around it."""
+    try:
+        found = estimate(levels, [])
+    except TooSmall:
+        return
+    assert found.value >= math.log(sum(levels))
+    assert found.deviation > 0
+
+
+@pytest.mark.parametrize("levels", [(), (1, 2, 3), (1, 1, 1, 1, 1, 1, 1, 1)])
+def test_a_sample_that_tells_nothing_is_refused(levels: tuple[int, ...]) -> None:
+    """Few levels or few states are said to be too few."""
+    with pytest.raises(TooSmall, match=f"{sum(levels)} states in {len(levels)} levels is too small"):
+        estimate(levels, [])
+
+
+def test_more_of_the_search_makes_the_interval_narrower() -> None:
+    """A sample of a third says more than one of a thirtieth."""
+    levels = curve(1e6, 40)
+    smaller = [Smaller((0.0,), curve(2e4, 30))]
+    wide, narrow = (estimate(known(levels, 10**6 // share), smaller) for share in (30, 3))
+    assert narrow.deviation < wide.deviation
+
+
+def test_the_regression_adds_slopes_and_knows_when_it_guesses() -> None:
+    """What is measured comes back; a dial that nobody turned adds the prior's deviation."""
+    points = [((0.0, 0.0), 5.0), ((1.0, 0.0), 6.0), ((0.0, 1.0), 8.0)]
+    value, deviation = predicted(points, (1.0, 0.0), TOTALS)
+    assert value == pytest.approx(6.0, abs=0.05)
+    assert deviation < 0.1
+    corner = predicted(points, (1.0, 1.0), TOTALS)
+    assert corner[0] == pytest.approx(9.0 + TOTALS.product, abs=0.1)
+    assert deviation < corner[1] < predicted(points[:2], (1.0, 1.0), TOTALS)[1]
+
+
+# ------------------------------------------------------------ smaller models
+
+
+def chosen(dials: Mapping[str, int], most: int = 5000, searches: int = 12) -> tuple[list[Smaller], list[int]]:
+    """The models chosen where a dial doubles, one trebles and one does nothing; totals in order."""
+    asked: list[tuple[int, ...]] = []
+    totals: list[int] = []
+
+    def search(values: Mapping[str, int]) -> tuple[int, ...] | None:
+        assert tuple(values.values()) not in asked
+        asked.append(tuple(values.values()))
+        total = 10 * 2 ** values.get("two", 0) * 3 ** values.get("three", 0)
+        totals.append(total)
+        return (1, total - 1) if total <= most else None
+
+    found = Choice(lambda values: min(values.values()) >= 0, search, dials, most, searches).run()
+    assert len(asked) <= searches
+    return found, totals
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2))
+def test_smaller_models_are_within_the_cube_and_below_the_one_asked_for(
+    two: int, three: int, idle: int
+) -> None:
+    """No model twice, none of full size, and every place has one coordinate a dial that counts."""
+    dials = {"two": two, "three": three, **({"idle": idle} if idle else {})}
+    found, _ = chosen(dials)
+    for one in found:
+        assert all(0 <= x <= 1 for x in one.at)
+        assert not all(x == 1 for x in one.at)
+    assert len({one.at for one in found}) == len(found)
+
+
+def test_a_dial_that_changes_nothing_is_left_alone() -> None:
+    """It does not become an axis."""
+    found, _ = chosen({"two": 4, "three": 2, "idle": 3})
+    assert found
+    assert {len(one.at) for one in found} == {2}
+
+
+def test_models_that_would_be_too_large_are_not_searched() -> None:
+    """Once the dials are known, nothing is begun that is expected to be over the budget."""
+    found, totals = chosen({"two": 8, "three": 6}, most=2000)
+    assert len(found) >= 4
+    assert sum(total > 2000 for total in totals) <= 1
+
+
+# ------------------------------------------------------------ memory and time
+
+
+def made(low: int, high: int, free: int) -> Forecast:
+    return Forecast(low, (low + high) // 2, high, low, 9, 2, 16, 1e6, free)
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12))
+def test_more_states_need_no_less_memory_and_time(one: int, other: int) -> None:
+    """Both intervals are monotone, and the low end is not above the high one."""
+    low, high = min(one, other), max(one, other)
+    assert table_bytes(low, 16) <= table_bytes(high, 16)
+    found = made(low, high, 1 << 34)
+    assert found.memory[0] <= found.memory[1]
+    assert found.seconds[0] <= found.seconds[1]
+
+
+def test_what_does_not_fit_is_for_spark() -> None:
+    """The upper end decides, and each partition's table stays below a gigabyte."""
+    assert made(10**6, 10**7, 1 << 34).fits
+    large = made(10**6, 10**10, 1 << 34)
+    assert not large.fits
+    assert large.memory[1] / large.partitions <= 1 << 30
