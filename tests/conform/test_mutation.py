@@ -9,12 +9,11 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
-from bank import SPEC
 from hypothesis import given
 from hypothesis import strategies as st
+from till_folder import TILL, build, mutate
 
 from laws.sources import ROOT
 from specchk.conform.members import Kill
@@ -206,63 +205,12 @@ def test_an_argument_for_another_code_is_refused(tmp_path):
 
 # -- a campaign
 
-BINDING = """
-from till.drawer import Till
-
-from specchk.conform.binding import Accepted, At, Binding, Impossible, Refused, action, project
-
-
-class TillBinding(Binding):
-    spec, model = "bank.spec", "small"
-    gate = (At(suite="walks"),)
-
-    def start(self):
-        return Till()
-
-    @action("transfer")
-    def transfer(self, till, source, target):
-        if source == target:
-            return Impossible("no such form")
-        return Accepted() if till.move(source, target) else Refused("too poor")
-
-    @action("toss", ways=("heads", "tails"))
-    def toss(self, till, way):
-        return Accepted() if till.toss(way) else Refused("tossed already")
-
-    @action("sleep")
-    def sleep(self, till):
-        till.sleep()
-        return Accepted()
-
-    @project
-    def state(self, till):
-        return {"balance": dict(till.balance), "coin": till.coin, "days": till.days}
-"""
-TILL = """
-class Till:
-    def __init__(self):
-        self.balance, self.coin, self.days, self.note = {"a1": 2, "a2": 2}, "unseen", 0, ""
-
-    def move(self, source, target):
-        if self.balance[source] == 0:
-            return False
-        self.balance[source] -= 1
-        self.balance[target] += 1
-        return True
-
-    def toss(self, way):
-        if self.coin != "unseen":
-            return False
-        self.coin = way
-        return True
-
-    def sleep(self):
-        self.days += 1
-        self.note = "slept"
-        return self.days
-
-    def never(self):
-        return 1
+MEMBERS = """
+from specchk.conform.binding import At
+from specchk.conform.members import Replay
+from specchk.conform.suites import Walks
+WALKS = Replay("walks small", At(suite="walks"), walks=Walks(0, 15, 20))
+MEMBERS = (WALKS, Replay("product small", At(suite="product")))
 """
 CASES = {
     "lends": ('if self.balance[source] == 0:', "if False:", "killed", ""),
@@ -279,22 +227,6 @@ CASES = {
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory) -> Path:
     """A binding of the toy bank, its implementation in a package, and mutants of every fate."""
-    folder = tmp_path_factory.mktemp("toy")
-    (folder / "till").mkdir()
-    (folder / "mutants").mkdir()
-    (folder / "till" / "__init__.py").write_text("")
-    (folder / "till" / "drawer.py").write_text(TILL)
-    (folder / "bank.spec").write_text(SPEC)
-    (folder / "till_binding.py").write_text(BINDING)
-    (folder / "mutants" / "members.py").write_text(
-        dedent("""
-            from specchk.conform.binding import At
-            from specchk.conform.members import Replay
-            from specchk.conform.suites import Walks
-            WALKS = Replay("walks small", At(suite="walks"), walks=Walks(0, 15, 20))
-            MEMBERS = (WALKS, Replay("product small", At(suite="product")))
-        """)
-    )
     tables = []
     for name, (old, new, _, reason) in CASES.items():
         table = {
@@ -309,14 +241,7 @@ def toy(tmp_path_factory) -> Path:
         tables.append(
             "[[mutant]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
         )
-    (folder / "mutants" / "all.toml").write_text("\n".join(tables))
-    return folder
-
-
-def mutate(*arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "specchk", "mutate", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout or done.stderr
+    return build(tmp_path_factory.mktemp("toy"), MEMBERS, "\n".join(tables))
 
 
 @pytest.fixture(scope="module")

@@ -168,7 +168,8 @@ def _score(plan: Plan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None)
         lines = list(ground.lines.values())
         every = tuple(one for one in every if any(reaches(those, touched(one.patches)) for those in lines))
     todo = _sampled(every, wish)
-    outcomes = campaign.run(todo, _progress(len(todo)))
+    is_sound = ground is None or not (ground.kills or ground.unfinished)
+    outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
     wanted = scores.WANTED_GENERATED if wish.kind == scores.GENERATED else scores.WANTED_CURATED
     return Score(wish.kind, wanted, tuple(outcomes), ground, 0.0)
 
