@@ -21,7 +21,7 @@ from pyspark import SparkContext
 from replog.sim.record_run import record
 from spark.cluster import Cluster, standalone
 from spark.small import SPEC
-from specchk.cli import conform
+from specchk.cli import conform, mutate
 from specchk.spark.jobs import Came, Remote, came, reason_of, started, team, values_of
 from specchk.spark.session import NO_JAVA, Unavailable, has_java
 
@@ -31,17 +31,13 @@ TOY = """
 from pathlib import Path
 from typing import ClassVar
 
-from helper import START
+from helper import START, step
 from specchk.conform.binding import Accepted, At, Binding, Refused, action, project
 
 
 class Counter:
     def __init__(self):
         self.n = START
-
-
-def step(counter):
-    counter.n += 1
 
 
 class CounterBinding(Binding):
@@ -67,9 +63,21 @@ import os
 from pathlib import Path
 
 START = 0
+
+
+def step(counter):
+    counter.n += 1
+
+
 if "TOLD" in os.environ:
     Path(os.environ["TOLD"]).write_text(__file__)
 """
+MUTANTS = {
+    "stuck": "pass",
+    "hangs": "\\n    while True: pass",
+    "dies": "os._exit(3)",
+    "same": "counter.n = counter.n + 1",
+}
 COUNTER = """spec counter
 const Most : int = 3
 var n : 0..9 = 0
@@ -96,7 +104,8 @@ def as_before() -> Iterator[None]:
     path = list(sys.path)
     yield
     sys.path[:] = path
-    sys.modules.pop("helper", None)
+    for name in ("helper", "binding"):
+        sys.modules.pop(name, None)
 
 
 def timeless(text: str) -> Any:
@@ -223,6 +232,35 @@ def test_a_gate_is_told_as_on_one_machine(
     assert timeless(one.stdout) == timeless(two.stdout)
     times = re.compile(r' time="[^"]*"')
     assert times.sub("", here.read_text()) == times.sub("", there.read_text())
+
+
+@pytest.mark.slow
+def test_mutants_on_executors_have_the_fate_that_they_have_here(context: SparkContext, toy: Path) -> None:
+    """One that hangs, or dies, ends no executor; verdicts, kills and the survey are those of this machine."""
+    del context
+    (toy.parent / "mutants").mkdir()
+    tables = [
+        f'[[mutant]]\nid = "{name}"\nflaw = "none"\nstory = "A story."\nmodule = "helper"\n'
+        f'old = "counter.n += 1"\nnew = "{text}"\n'
+        for name, text in MUTANTS.items()
+    ]
+    (toy.parent / "mutants" / "all.toml").write_text("\n".join(tables))
+    options = ["--no-cache", "--test-seconds", "2", "--json"]
+    here = CliRunner().invoke(mutate.command, [str(toy), *options])
+    there = CliRunner().invoke(mutate.command, [str(toy), *options, "--master", "local[2]"])
+    assert here.exit_code == there.exit_code == 14
+    found = [json.loads(one.stdout) for one in (here, there)]
+    assert fates(found[0]) == fates(found[1])
+    assert {one["id"]: bool(one["kills"]) for one in found[1]["mutants"]} == {
+        "stuck": True, "hangs": True, "dies": False, "same": False
+    }  # fmt: skip
+
+
+def fates(found: Any) -> Any:
+    """What a campaign says, times aside."""
+    kills = [[{**kill, "seconds": 0} for kill in one["kills"]] for one in found["mutants"]]
+    mutants = [{**one, "seconds": 0, "kills": 0} for one in found["mutants"]]
+    return {**found, "seconds": 0, "mutants": mutants}, kills
 
 
 @pytest.mark.slow
