@@ -1,8 +1,9 @@
 """Which lines of an implementation a member of the gate runs: where it could see a mutant at all.
 
-Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, so
-the cost falls as the run goes on.  Lines of a module or class body do not count as run: importing
-runs them, whatever is tested.
+Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, or
+none was new for `PATIENCE` calls: so the cost falls as the run goes on, and a line that is run once in
+a blue moon may be missed, which spares a mutant a test and never kills one.  Lines of a module or class
+body do not count as run: importing runs them, whatever is tested.
 
 Invariant: a member that runs none of the lines that a mutant changes takes the same steps with it as
 without it, so it is not asked.  A change outside of functions is everybody's.
@@ -21,6 +22,7 @@ from typing import Any
 
 from specchk.conform.patches import Patch, source_of
 
+PATIENCE = 3_000
 Lines = dict[str, frozenset[int]]  # by module
 
 
@@ -31,12 +33,20 @@ class _Function:
     code: CodeType
     run: set[int]
     left: set[int]
+    calls: int = 0  # since a line was new
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A line of it is run."""
-        self.run.add(frame.f_lineno)
-        self.left.discard(frame.f_lineno)
-        return self if self.left else None
+        """It is called, or a line of it is run."""
+        line = frame.f_lineno
+        if line in self.left:
+            self.left.discard(line)
+            self.run.add(line)
+            self.calls = 0
+        elif event == "call":
+            self.calls += 1
+            if not self.left or self.calls > PATIENCE:
+                return None
+        return self
 
 
 @dataclass(slots=True)
@@ -53,7 +63,7 @@ class Tracer:
         if function is None:
             if code.co_filename not in self.names:
                 return None
-            function = self.seen[id(code)] = _Function(code, set(), _lines_of(code))
+            function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, _lines_of(code))
         return function(frame, event, argument)
 
     def lines(self) -> Lines:
