@@ -59,10 +59,11 @@ def runs(found: Program, path: paths.Path) -> int:
     """How often instances of actions are run to expand all zones of a program, with this kind of path."""
     one = Search(found, Options(workers=1))
     one.run()
+    assert one.workers.alone is not None
     shapes, moves = Shapes(found), Moves(found, path)
-    for node in one.nodes:
-        state = shapes.state(node.zone, path)
-        for _ in moves.moves(state, node.zone.bounds, moves.instances):
+    for zone in one.workers.alone.covered.zones():
+        state = shapes.state(zone, path)
+        for _ in moves.moves(state, zone.bounds, moves.instances):
             pass
     return len(one.nodes) * len(moves.instances) + path.forks
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +25,29 @@ def program_of(text: str, folder: Path, model: str | None = None) -> Program:
 
 
 def solutions(zone: Zone, horizon: int) -> list[tuple[int, ...]]:
-    """The offsets of a zone's states up to a horizon."""
-    found = []
-    size = len(zone.bounds)
-    for values in product(range(-horizon, 2 * horizon + 2), repeat=size - 1):
-        y = (0, *values)
-        if all(y[i] - y[j] <= zone.bounds[i][j] for i in range(size) for j in range(size)):
-            offsets = tuple(y[number] + plus for number, plus in zone.classes)
-            if all(0 <= offset <= horizon for offset in offsets):
-                found.append(offsets)
-    return found
+    """The offsets of a zone's states up to a horizon; the first symbol of each class is one of them."""
+    found: list[tuple[int, ...]] = [(0,)]
+    for i in range(1, len(zone.bounds)):
+        found = [
+            (*values, new)
+            for values in found
+            for new in range(horizon + 1)
+            if all(
+                new - y <= zone.bounds[i][j] and y - new <= zone.bounds[j][i] for j, y in enumerate(values)
+            )
+        ]
+    offsets = [tuple([y[number] + plus for number, plus in zone.classes]) for y in found]
+    return [one for one in offsets if all(0 <= offset <= horizon for offset in one)]
 
 
 def states_of(search: Search, horizon: int) -> set[State]:
     """All states in the zones of a search, offsets up to a horizon."""
     shapes = Shapes(search.program)
+    assert search.workers.alone is not None
     return {
-        shapes.join(node.zone.shape, offsets)
-        for node in search.nodes
-        for offsets in set(solutions(node.zone, horizon))
+        shapes.join(zone.shape, offsets)
+        for zone in search.workers.alone.covered.zones()
+        for offsets in set(solutions(zone, horizon))
     }
 
 
@@ -66,6 +69,8 @@ def differences(program: Program, horizon: int, *, keep_going: bool) -> dict[str
     )
     expected = enumerating.run()
     if isinstance(expected.verdict, Inconclusive) and expected.verdict.budget:
+        return None
+    if keep_going and expected.statistics.distinct >= LIMIT.max_states:  # it found something, but not all
         return None
     search = Search(program, Options(symmetry=False, keep_going=keep_going, horizons=True, workers=1))
     found = search.run()

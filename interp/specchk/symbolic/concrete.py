@@ -101,9 +101,11 @@ class Concretiser:
             yield point
             return
         wanted = steps[0]
-        instance = [(wanted.action, tuple(None if isinstance(arg, Term) else arg for arg in wanted.args))]
+        instance = [(wanted.action, wanted.args)]
         for move in list(self.moves.moves(point.states[-1], point.rows, instance)):
-            for after in self._images(move.after, wanted.shape) if move.after is not None else ():
+            if isinstance(move.after, Undefined):
+                continue
+            for after in self._images(move.after, wanted.shape):
                 yield from self._along(_Point((*point.states, after), move.rows), steps[1:])
 
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
@@ -116,7 +118,7 @@ class Concretiser:
             return
         if goal.step is not None and goal.step.shape is None:
             for move in moves.moves(state, point.rows, [(goal.step.action, goal.step.args)]):
-                if move.after is None:
+                if isinstance(move.after, Undefined):
                     yield move.rows
             return
         before = point.states[-2] if len(point.states) > 1 else state

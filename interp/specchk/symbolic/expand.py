@@ -6,22 +6,22 @@ property may fail here) and successor zones, and how often it did what.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any
+from itertools import islice
 
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program
 from specchk.symbolic.concrete import Taken
-from specchk.symbolic.moves import Move, Moves, Test
-from specchk.symbolic.paths import Matrix, Path
-from specchk.symbolic.zones import Covered, Parts, Reach, Shapes, Zone
+from specchk.symbolic.controls import Control, Controls, Effect, Idle, Leaf, Question
+from specchk.symbolic.paths import Matrix
+from specchk.symbolic.trees import Classes, Tree, Walker
+from specchk.symbolic.zones import Reach, Zone
 
 START: Matrix = ((0,),)
-Question = tuple[tuple[Property, Test], str, bool]  # a property, the kind of finding, the answer that is one
+Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,14 @@ class Counts:
 class Part:
     """What came of some zones of a level, by the position of the zone.
 
-    `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any).
+    `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any);
+    so many successors were not dropped at once.
     """
 
     counts: Counts
     states: list[tuple[int, Candidate]] = field(default_factory=list)
     steps: list[tuple[int, Candidate]] = field(default_factory=list)
-    successors: list[tuple[int, Zone, Taken]] = field(default_factory=list)
+    arrived: int = 0
     outside: bool = False
 
 
@@ -83,148 +84,122 @@ class Expander:
         self, program: Program, reach: Reach | None, symmetry: Symmetry | None, *, horizons: bool
     ) -> None:
         self.program = program
-        self.symmetry = symmetry
         self.reach = reach
-        self.path = Path()
-        self.moves = Moves(program, self.path, horizons=horizons)
-        self.shapes = Shapes(program)
-        properties = self.moves.properties
-        self._questions: list[Question] = [(prop, prop[0].kind, False) for prop in properties.invariants]
-        self._questions += [(prop, "reached", True) for prop in properties.witnesses]
-        self._from: Parts = []  # the state that is being expanded, taken apart
+        self.controls = Controls(program, symmetry, horizons=horizons)
+        self.walker = Walker(self.controls.recorder)
+        self._hit: list[Leaf] = []
 
-    def initial(self, state: State) -> Iterator[Zone]:
-        """The zones of an initial state."""
-        yield self._least(state, self.shapes.zone(self.shapes.split(state), START, self.reach), START)
+    def initial(self, state: State) -> Zone:
+        """The zone of an initial state."""
+        effect = self.controls.effect(Leaf((), 0), 0, (), state)
+        return effect.zone([(0, 0)], START, self.reach)
 
-    def _least(self, state: State, zone: Zone, rows: Matrix) -> Zone:
-        """The representative of a zone, that of `state`: the least of its renamings."""
-        if self.symmetry is None:
-            return zone
-        others = (
-            self.shapes.zone(self.shapes.split(o), rows, self.reach) for o in self.symmetry.images(state)
-        )
-        return min([zone, *others], key=attrgetter("shape", "classes", "bounds"))
-
-    def expand(
-        self, zones: Iterable[tuple[int, Zone]], covered: Covered | None, asked: frozenset[str]
-    ) -> Part:
-        """Ask and expand; successors that lie within zones of `covered` are left out.  None: only ask."""
-        moves, path = self.moves, self.path
+    def expand(self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]) -> Part:
+        """Ask and expand; None: only ask.  `asked` was found already."""
         part = Part(Counts(len(self.program.points)))
-        forks, known, cuts = path.forks, path.known, moves.horizon_cuts
-        moves.counts[:] = [0] * len(moves.counts)
-        here = covered.here() if covered is not None else None
+        walker = self.walker
+        walker.forks = walker.known = 0
         for index, zone in zones:
-            state = self.shapes.state(zone, path)
-            self._from = self.shapes.parts(state)
-            part.states += [(index, one) for one in self._asked(state, zone, asked)]
-            if here is not None:
-                self._successors(index, zone, state, here, part)
-        part.counts.coverage = list(moves.counts)
-        part.counts.forks, part.counts.known = path.forks - forks, path.known - known
-        part.counts.cuts = moves.horizon_cuts - cuts
+            control = self.controls.of(zone.shape, len(zone.classes))
+            classes = [(0, 0), *zone.classes]
+            if control.still is not None:
+                self._count(control.still)
+            for question, tree in control.questions:
+                if question.key not in asked:
+                    for kind in self._failures(question, tree, classes, zone.bounds):
+                        part.states.append((index, Candidate(kind, question.name)))
+            if arrive is not None:
+                self._successors(index, control, classes, zone.bounds, arrive, part)
+                if control.still is None:
+                    control.prune()
+        self._tell(part.counts)
         return part
 
-    def _asked(self, state: State, zone: Zone, asked: frozenset[str]) -> Iterator[Candidate]:
-        """The properties of states that may fail here, and the witnesses that may be here."""
-        env = self.moves.properties.environment(state)
-        open_ = [one for one in self._questions if f"{one[1]} {one[0][0].name}" not in asked]
-        for (prop, kind, wanted), plain in zip(open_, self._at_once(open_, env, zone.bounds), strict=True):
-            answers = self.moves.ways(prop, env, zone.bounds) if plain is None else (plain,)
-            for answer in answers:
-                if isinstance(answer, Undefined):
-                    yield Candidate("undefined", prop[0].name)
-                elif answer is wanted:
-                    yield Candidate(kind, prop[0].name)
-                    break
+    def _count(self, leaf: Leaf) -> None:
+        if not leaf.hits:
+            self._hit.append(leaf)
+        leaf.hits += 1
 
-    def _at_once(
-        self, questions: Sequence[Question], env: list[Any], rows: Matrix
-    ) -> Iterator[bool | Undefined | None]:
-        """The answers that need no fork, None where one does: so it is with nearly all."""
-        path = self.path
-        for (_, test), _, _ in questions:
-            path.begin(rows, [])
-            forks = path.forks
-            try:
-                answer: bool | Undefined = bool(test(env))
-            except Undefined as undefined:
-                answer = undefined
-            yield answer if path.forks == forks else None
+    def _tell(self, counts: Counts) -> None:
+        """What the leaves counted that were come to."""
+        counts.forks, counts.known = self.walker.forks, self.walker.known
+        for leaf in self._hit:
+            counts.cuts += leaf.cuts * leaf.hits
+            for point, count in leaf.delta:
+                counts.coverage[point] += count * leaf.hits
+            leaf.hits = 0
+        self._hit.clear()
 
-    def _successors(self, index: int, zone: Zone, state: State, here: Covered, part: Part) -> None:
-        moves, is_busy, cuts = self.moves, False, self.moves.horizon_cuts
-        for move in moves.moves(state, zone.bounds, moves.instances):
-            if move.after is None:
-                taken = Taken(move.action, move.args, None)
-                name = self.program.actions[move.action].name
-                part.steps.append((index, Candidate("undefined", name, taken)))
-                continue
-            is_busy = is_busy or not move.assumed
-            part.counts.generated += 1
-            self._arrive(index, state, move, here, part)
-        if not is_busy and moves.horizon_cuts == cuts:
-            self._resting(index, zone, state, part)
+    def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
+        """What is found of a property in a zone: each way that it has no value, and one failure."""
+        for answer, *_ in self.walker.walk(tree, classes, rows):
+            self._count(answer)
+            if isinstance(answer.value, Undefined):
+                yield "undefined"
+            elif answer.value is question.wanted:
+                yield question.kind
+                break
 
-    def _arrive(self, index: int, state: State, move: Move, here: Covered, part: Part) -> None:
+    def _first_failure(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
+        yield from islice(self._failures(question, tree, classes, rows), 1)
+
+    def _successors(
+        self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
+    ) -> None:
+        is_busy = False
+        for tree in control.instances:
+            for leaf, known, assumed_rows, assumed in self.walker.walk(tree, classes, rows):
+                self._count(leaf)
+                if leaf.cuts:
+                    is_busy = True  # the horizon ends what the spec would go on with
+                if type(leaf) is Idle:
+                    continue
+                if leaf.after is None:
+                    name = self.program.actions[leaf.taken.action].name
+                    part.steps.append((index, Candidate("undefined", name, leaf.taken)))
+                    continue
+                is_busy = is_busy or not assumed
+                part.counts.generated += 1
+                self._arrive(index, control, leaf, known, assumed_rows, arrive, part)
+        if not is_busy:
+            self._resting(index, control, classes, rows, part)
+
+    def _arrive(
+        self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
+        arrive: Arrive, part: Part,
+    ) -> None:  # fmt: skip
         """A state after a step: its step invariants, the constraints, and its zone."""
-        after = move.after
-        assert after is not None
-        split = self.shapes.split_after(after, state, self._from)
-        zone = self._least(after, self.shapes.zone(split, move.rows, self.reach), move.rows)
-        taken = Taken(move.action, move.args, zone.shape)
-        properties = self.moves.properties
-        if properties.steps:
-            env = properties.environment(state, after)
-            for prop in properties.steps:
-                for answer in self.moves.ways(prop, env, move.rows):
-                    if answer is not True:
-                        kind = prop[0].kind if answer is False else "undefined"
-                        part.steps.append((index, Candidate(kind, prop[0].name, taken)))
-                        break
-        for inside, rows in self._inside(after, move.rows):
-            if inside:
-                own = (
-                    zone
-                    if rows is None
-                    else self._least(after, self.shapes.zone(split, rows, self.reach), rows)
-                )
-                if here.add(own):
-                    part.successors.append((index, own, taken))
-                else:
-                    part.counts.covered += 1
-            else:
-                part.outside = True
-                self._outside(index, after, rows or move.rows, taken, part)
-
-    def _inside(self, after: State, rows: Matrix) -> Iterator[tuple[bool, Matrix | None]]:
-        """Whether a state is within all constraints, for each part of it that is or is not."""
-        properties = self.moves.properties
-        if not self.program.constraints:
-            yield True, None
+        if not effect.is_complete:
+            self.controls.complete(control, effect, len(classes) - 1)
+        for question, tree in effect.steps:
+            for kind in self._first_failure(question, tree, classes, rows):
+                part.steps.append((index, Candidate(kind, question.name, effect.taken)))
+        if effect.inside is None:
+            self._found(index, effect, classes, rows, arrive, part)
             return
-        env = properties.environment(after)
-        ways = self.moves.ask(lambda: properties.inside(env), rows)
-        yield from [(answer, self.path.rows) for answer in ways]
+        for inside, known, assumed_rows, _ in self.walker.walk(effect.inside, classes, rows):
+            self._count(inside)
+            if inside.value:
+                self._found(index, effect, known, assumed_rows, arrive, part)
+                continue
+            part.outside = True  # such a state is checked, but not gone on from
+            for question, tree in effect.outside:
+                for kind in self._first_failure(question, tree, known, assumed_rows):
+                    part.steps.append((index, Candidate(kind, question.name, effect.taken)))
 
-    def _outside(self, index: int, after: State, rows: Matrix, taken: Taken, part: Part) -> None:
-        """A state outside a constraint is checked, but not gone on from."""
-        env = self.moves.properties.environment(after)
-        for prop in self.moves.properties.invariants:
-            for answer in self.moves.ways(prop, env, rows):
-                if answer is not True:
-                    kind = prop[0].kind if answer is False else "undefined"
-                    part.steps.append((index, Candidate(kind, prop[0].name, taken)))
-                    break
+    def _found(
+        self, index: int, effect: Effect, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
+    ) -> None:
+        zone = effect.zone(classes, rows, self.reach)
+        if arrive(index, zone, effect.taken):
+            part.arrived += 1
+        else:
+            part.counts.covered += 1
 
-    def _resting(self, index: int, zone: Zone, state: State, part: Part) -> None:
+    def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Part) -> None:
         """Nothing is always enabled here: whether there are states in which nothing is, and may not be."""
-        for rests in self.moves.rests(state, zone.bounds):
-            if rests and not self._may_rest(state, self.path.rows):
+        for answer, *_ in self.walker.walk(control.rest, classes, rows):
+            self._count(answer)
+            if answer.value:
                 part.steps.append((index, Candidate("deadlock", "deadlock")))
                 return
-
-    def _may_rest(self, state: State, rows: Matrix) -> bool:
-        env = self.moves.properties.environment(state)
-        return all(self.moves.ask(lambda: self.moves.properties.may_deadlock(env), rows))

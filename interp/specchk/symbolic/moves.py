@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -32,16 +33,13 @@ Test = Callable[[list[Any]], Any]
 class Move:
     """One way on from a zone: an action with its arguments, the state after it, and what is known there.
 
-    `undefined` instead of a state where the step has no meaning.  `assumed` says whether the way is
-    open for a part of the zone only.
+    `after` is why instead where the step has no meaning.
     """
 
     action: int
     args: tuple[Any, ...]
-    after: State | None
+    after: State | Undefined
     rows: Matrix
-    assumed: bool
-    undefined: Undefined | None = None
 
 
 class Moves(Stepper):
@@ -77,28 +75,33 @@ class Moves(Stepper):
         self, state: State, rows: Matrix, among: Sequence[tuple[int, tuple[Any, ...]]]
     ) -> Iterator[Move]:
         """All ways on from a state over a matrix, by these instances."""
+        for index, args in among:
+            for found in self.ask(partial(self.once, state, index, args), rows):
+                if found is not None:
+                    yield Move(index, *found, self.path.rows)
+
+    def once(
+        self, state: State, index: int, args: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], State | Undefined] | None:
+        """One run of an instance: its arguments, and the state after it or why it has no meaning.
+
+        None where a guard is false.
+        """
         env = self.environment(state)
         first = self.evaluator.first_local
-        clean = list(env)
-        for index, args in among:
-            body, last = self._bodies[index], first + len(args)
-            scripts: list[list[int]] = [[]]
-            while scripts:
-                self.path.begin(rows, scripts.pop())
-                self._out.clear()
-                env[first:last] = args if None not in args else self._opened(args)
-                undefined = None
-                try:
-                    body(env)
-                except Undefined as error:
-                    undefined = error
-                    env[:] = clean
-                scripts += reversed(self.path.pending)
-                if self._out:
-                    _, given, after = self._out[0]
-                    yield Move(index, given, after, self.path.rows, self.path.assumed)
-                elif undefined is not None:
-                    yield Move(index, args, None, self.path.rows, self.path.assumed, undefined)
+        self._out.clear()
+        given = tuple(args if None not in args else self._opened(args))
+        env[first : first + len(args)] = given
+        try:
+            self._bodies[index](env)
+        except Undefined as undefined:
+            if not self._out:
+                return given, undefined
+        return self._out[0][1:] if self._out else None
+
+    def at_rest(self, state: State) -> bool:
+        """Whether one run of each instance does nothing."""
+        return all(self.once(state, index, args) is None for index, args in self.instances)
 
     def _opened(self, args: tuple[Any, ...]) -> list[Any]:
         return [Term(self.path, self.path.fresh()) if arg is None else arg for arg in args]
@@ -121,19 +124,7 @@ class Moves(Stepper):
 
     def rests(self, state: State, rows: Matrix) -> Iterator[bool]:
         """Whether nothing at all can be done, once for each way to find out."""
-        first = self.evaluator.first_local
-
-        def at_rest() -> bool:
-            for index, args in self.instances:
-                env = self.environment(state)
-                env[first : first + len(args)] = args if None not in args else self._opened(args)
-                self._out.clear()
-                self._bodies[index](env)
-                if self._out:
-                    return False
-            return True
-
-        return self.ask(at_rest, rows)
+        return self.ask(partial(self.at_rest, state), rows)
 
 
 class _Alternatives(Compiled):

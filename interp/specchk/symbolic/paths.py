@@ -98,14 +98,7 @@ class Path:
     def fresh(self) -> int:
         """A new symbol, of which only that it is no negative number is known."""
         rows = self._own()
-        new = len(rows)
-        for row in rows:
-            row.append(FREE)
-        rows.append([FREE] * (new + 1))
-        rows[new][new] = 0
-        for row in rows[:new]:  # 0 - new <= 0, and what follows
-            row[new] = row[0]
-        return new
+        return _widen(rows)
 
     def _own(self) -> Rows:
         if not self._owned:
@@ -116,14 +109,43 @@ class Path:
     def _assume(self, i: int, j: int, bound: int) -> None:
         """Add a constraint that is consistent with what is known, and all that follows."""
         rows = self._own()
-        onward = [(b, far) for b, far in enumerate(rows[j]) if far < FREE]
-        for row in rows:
-            near = row[i]
-            if near < FREE:
-                near += bound
-                for b, far in onward:
-                    if near + far < row[b]:
-                        row[b] = near + far
+        _close(rows, i, j, bound)
+
+
+def assuming(rows: Matrix, i: int, j: int, bound: int) -> Rows:
+    """A closed matrix with one more constraint, which is consistent with it, and all that follows."""
+    more = [list(row) for row in rows]
+    _close(more, i, j, bound)
+    return more
+
+
+def widened(rows: Matrix) -> Rows:
+    """A closed matrix with a new symbol, of which only that it is no negative number is known."""
+    more = [list(row) for row in rows]
+    _widen(more)
+    return more
+
+
+def _close(rows: Rows, i: int, j: int, bound: int) -> None:
+    onward = [(b, far) for b, far in enumerate(rows[j]) if far < FREE]
+    for row in rows:
+        near = row[i]
+        if near < FREE:
+            near += bound
+            for b, far in onward:
+                if near + far < row[b]:
+                    row[b] = near + far
+
+
+def _widen(rows: Rows) -> int:
+    new = len(rows)
+    for row in rows:
+        row.append(FREE)
+    rows.append([FREE] * (new + 1))
+    rows[new][new] = 0
+    for row in rows[:new]:  # 0 - new <= 0, and what follows
+        row[new] = row[0]
+    return new
 
 
 def outcomes(path: Path, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:

@@ -9,15 +9,16 @@ search begins again with a further reach, and after `MAX_REFINEMENTS` of these i
 So `Holds` is for all offsets, and counterexamples are shortest: every behaviour of n steps lies in
 zones of at most n steps.  As in the other engines a level is always completed.
 
-Levels are expanded by forked processes, each with a part of the frontier; the parts are put together in
-order, so the answer is the same for any number of them.
+Zones are expanded by forked processes, each of which owns those of some shapes (`members`); the answer
+is the same for any number of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings
@@ -31,10 +32,11 @@ from specchk.ir.program import Program
 from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
 from specchk.symbolic.legality import check, orders_offsets
+from specchk.symbolic.members import SLICE, Arrival, Member, Taking
 from specchk.symbolic.paths import NotSymbolic
 from specchk.symbolic.words import condition
-from specchk.symbolic.workers import Workers
-from specchk.symbolic.zones import Covered, Reach, Zone
+from specchk.symbolic.workers import Workers, cores
+from specchk.symbolic.zones import Reach
 
 REPORT_EVERY_S = 0.25
 MAX_REFINEMENTS = 5
@@ -62,13 +64,6 @@ class Options:
     reach: Reach | None = FIRST_REACH
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    zone: Zone
-    parent: int  # position of the node before; -1 for an initial zone
-    taken: Taken | None
-
-
 class _Spurious(Exception):
     """Something found in zones that no concrete states along its path show: the reach was too short."""
 
@@ -85,17 +80,18 @@ def search(program: Program, options: Options = Options(), on_progress: OnProgre
 
 @dataclass(slots=True)
 class Search:
-    """One search; `nodes` are the zones found."""
+    """One search; `nodes` are the zones found: the one before each (-1: none), and the step from it."""
 
     program: Program
     options: Options
     on_progress: OnProgress | None = None
-    nodes: list[_Node] = field(init=False, default_factory=list)
+    nodes: list[tuple[int, Taken]] = field(init=False, default_factory=list)
+    steps: dict[Taken, Taken] = field(init=False, default_factory=dict)
     levels: list[int] = field(init=False, default_factory=list)
     findings: Findings = field(init=False)
     meter: Meter = field(init=False)
     counts: Counts = field(init=False)
-    covered: Covered = field(init=False)
+    workers: Workers[Member] = field(init=False)
     expander: Expander = field(init=False)
     concretiser: Concretiser = field(init=False)
     reach: Reach | None = field(init=False)
@@ -147,16 +143,20 @@ class Search:
         """Search once, with the present reach; whether something that was found was not real."""
         self.expander.reach = self.reach
         self.nodes.clear()
+        self.steps.clear()
         self.levels.clear()
         self.findings = Findings(self.program, stopped=self.findings.stopped)
         self.doubtful.clear()
-        self.covered = Covered(within=self.options.covering)
+        count = self.options.workers or cores()
         try:
-            with Workers(self.options.workers) as workers:
-                self._levels(self._start(), workers)
+            with Workers(count, partial(self._member, count)) as self.workers:
+                self._levels(self._start())
         except _Spurious:
             return True
         return self.findings.stopped is None and not self.doubtful.isdisjoint(self._unreached())
+
+    def _member(self, count: int, number: int) -> Member:
+        return Member(number, count, self.expander, covering=self.options.covering)
 
     def _unreached(self) -> list[str]:
         return [prop.name for prop in self.program.witnesses if prop.name not in self.findings.reached]
@@ -169,62 +169,69 @@ class Search:
             return range(0)
         if not states:
             self.findings.stopped = NOTHING_TO_CHECK
+        arrivals: list[Arrival] = []
         for number, state in enumerate(states):
             self.counts.generated += 1
-            for zone in self.expander.initial(state):
-                if self.covered.add(zone):
-                    self.nodes.append(_Node(zone, -1, Taken(number, (), zone.shape)))
-        return range(len(self.nodes))
+            zone = self.expander.initial(state)
+            arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
+        return self._number(self.workers.call(Member.start, [(arrivals,)] * self.workers.count))
 
     # ------------------------------------------------------------ levels
 
-    def _levels(self, frontier: range, workers: Workers) -> None:
+    def _levels(self, frontier: range) -> None:
         while frontier and not self.findings.stopped:
             self.levels.append(len(frontier))
-            level = self._level(frontier, workers, self.covered)
+            level = self._level(only_ask=False)
             self._confirm(level.states)
             if self._is_over:
                 return
             self._confirm(level.steps)
-            frontier = self._add(level.successors)
+            frontier = self._next()
             if self._is_over and frontier:  # what was found are steps to these: they are of the level, too
                 self.levels.append(len(frontier))
-                self._confirm(self._level(frontier, workers, None).states)
+                self._confirm(self._level(only_ask=True).states)
                 return
 
     @property
     def _is_over(self) -> bool:
         return bool(self.findings.found) and not self.options.keep_going
 
-    def _level(self, frontier: range, workers: Workers, covered: Covered | None) -> Part:
+    def _level(self, *, only_ask: bool) -> Part:
         """What comes of a level, or of as much of it as the budget allows."""
         level = Part(self.counts)
-        expand = partial(self._expand, covered=covered, asked=self._unanswered())
-        slices = workers.slices(frontier)
-        while slices and not self._out_of_budget(len(level.successors)):
-            now, slices = slices[: workers.count], slices[workers.count :]
-            for part in workers.map(expand, now):
+        asked = self._unanswered()
+        first, is_more = 0, True
+        while is_more and not self._out_of_budget(level.arrived):
+            done = self.workers.call(Member.expand, [(first, asked, only_ask)] * self.workers.count)
+            first += SLICE
+            is_more = any(more for _, more in done)
+            for part, _ in done:
                 self.counts.add(part.counts)
                 self.outside = self.outside or part.outside
+                level.arrived += part.arrived
                 level.states += part.states
                 level.steps += part.steps
-                level.successors += part.successors
+        level.states.sort(key=itemgetter(0))
+        level.steps.sort(key=itemgetter(0))
         return level
 
-    def _add(self, successors: list[tuple[int, Zone, Taken]]) -> range:
-        """Remember the zones that are new; the next frontier."""
-        first = len(self.nodes)
-        for parent, zone, taken in successors:
-            if self.covered.add(zone):
-                self.nodes.append(_Node(zone, parent, taken))
-            else:
-                self.counts.covered += 1
-        return range(first, len(self.nodes))
+    def _next(self) -> range:
+        """Have every zone that arrived taken by its owner; the next frontier."""
+        parcels = self.workers.call(Member.sent, [()] * self.workers.count)
+        return self._number(self.workers.call(Member.take, list(zip(*parcels, strict=True))))
 
-    def _expand(self, some: Sequence[int], covered: Covered | None, asked: frozenset[str]) -> Part:
-        """Check and expand some zones of the frontier; in a worker process."""
-        zones = [(index, self.nodes[index].zone) for index in some]
-        return self.expander.expand(zones, covered, asked)
+    def _number(self, takings: list[Taking]) -> range:
+        """Number the new zones in one order, whoever owns them."""
+        first = len(self.nodes)
+        found = [(order, owner, taken) for owner, own in enumerate(takings) for order, taken in own.found]
+        found.sort(key=itemgetter(0))
+        numbers: list[list[int]] = [[] for _ in takings]
+        for index, ((parent, _), owner, taken) in enumerate(found, first):
+            numbers[owner].append(index)
+            self.nodes.append((parent, self.steps.setdefault(taken, taken)))
+        self.counts.covered += sum([own.dropped for own in takings])
+        self.workers.call(Member.number_level, [(own,) for own in numbers])
+        return range(first, len(self.nodes))
 
     def _unanswered(self) -> frozenset[str]:
         """What is still to be asked: `kind name` of all that was not found yet."""
@@ -277,10 +284,8 @@ class Search:
         index, candidate = found
         chain: list[Taken] = []
         while index >= 0:
-            node = self.nodes[index]
-            assert node.taken is not None
-            chain.append(node.taken)
-            index = node.parent
+            index, taken = self.nodes[index]
+            chain.append(taken)
         return self.concretiser.find(chain[::-1], Goal(candidate.kind, candidate.name, candidate.step))
 
     # ------------------------------------------------------------ outcome

@@ -1,83 +1,106 @@
-"""Forked processes that each do a part of a level.
+"""Processes that share the zones of a search: each owns those of some shapes.
 
-A process is forked for its part, so it sees the search as it is at that moment and sends back only
-what it found.  On one core, or for a small level, nothing is forked.
+An owner expands its zones and knows which were seen, so nothing is known twice and no zone waits for
+another process.  A process is forked when the search begins and stays: what it has recorded of control
+parts (`controls`) is there at the next level.  It does what it is told over a pipe, one call at a time,
+and all do the same at once.  One process alone is this one, and nothing is forked.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BufferedReader, BufferedWriter
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-A = TypeVar("A")
-B = TypeVar("B")
-SMALL = 64  # zones that are not worth a process
-SLICE = 1500  # zones between two looks at the budget
+M = TypeVar("M")
 
 
-class Workers:
-    """So many processes at a time; 0 is one for each core."""
+def cores() -> int:
+    """How many processes can run at once."""
+    return len(os.sched_getaffinity(0))
 
-    def __init__(self, count: int) -> None:
-        self.count = count or len(os.sched_getaffinity(0))
-        self._running: list[tuple[int, int]] = []
 
-    def __enter__(self) -> Workers:
+@dataclass(frozen=True, slots=True)
+class _Process:
+    number: int
+    calls: BufferedWriter
+    answers: BufferedReader
+
+
+class Workers(Generic[M]):
+    """`count` of them, each with what `make` makes of its number."""
+
+    def __init__(self, count: int, make: Callable[[int], M]) -> None:
+        self.count = count
+        self.alone = make(0) if count == 1 else None
+        self._make = make
+        self._processes: list[_Process] = []
+
+    def __enter__(self) -> Workers[M]:
+        for number in range(self.count if self.alone is None else 0):
+            self._processes.append(self._fork(number))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for process, pipe in self._running:
-            os.close(pipe)
-            os.kill(process, 9)
-            os.waitpid(process, 0)
-        self._running.clear()
+        for process in self._processes:
+            process.answers.close()
+            os.kill(process.number, 9)
+            os.waitpid(process.number, 0)
+            with suppress(BrokenPipeError):  # of a call that was not sent
+                process.calls.close()
+        self._processes.clear()
 
-    def slices(self, items: Sequence[A]) -> list[Sequence[A]]:
-        """The items in parts of about one size, in order: a multiple of `count` of them."""
-        if self.count == 1 or len(items) < SMALL:
-            size = SLICE
-        else:
-            rounds = -(-len(items) // (SLICE * self.count))
-            size = -(-len(items) // (rounds * self.count))
-        return [items[at : at + size] for at in range(0, len(items), size)]
+    def call(self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of each gives with its arguments; what one raises is raised here."""
+        if self.alone is not None:
+            return [method(self.alone, *arguments[0])]
+        for process, given in zip(self._processes, arguments, strict=True):
+            pickle.dump((method.__name__, given), process.calls)
+            process.calls.flush()
+        return [_raised(process) for process in self._processes]
 
-    def map(self, function: Callable[[A], B], parts: Sequence[A]) -> Iterator[B]:
-        """The results, in the order of the parts; what a process raises is raised here."""
-        if self.count == 1 or len(parts) == 1:
-            yield from map(function, parts)
-            return
-        self._running = [self._fork(function, part) for part in parts]
-        while self._running:
-            process, pipe = self._running[0]
-            with os.fdopen(pipe, "rb", closefd=True) as stream:
-                data = stream.read()
-            self._running.pop(0)
-            os.waitpid(process, 0)
-            if not data:
-                raise MemoryError("a worker process ended without a word")
-            result = pickle.loads(data)  # noqa: S301 - written by our own fork
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-
-    def _fork(self, function: Callable[[A], B], part: A) -> tuple[int, int]:
-        reading, writing = os.pipe()
+    def _fork(self, number: int) -> _Process:
+        calls, answers = os.pipe(), os.pipe()
         process = os.fork()
         if process:
-            os.close(writing)
-            return process, reading
+            os.close(calls[0])
+            os.close(answers[1])
+            return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
         try:
-            os.close(reading)
-            try:
-                data = pickle.dumps(function(part))
-            except BaseException as error:
-                data = pickle.dumps(error)
-            with os.fdopen(writing, "wb") as stream:
-                stream.write(data)
+            os.close(calls[1])
+            os.close(answers[0])
+            with os.fdopen(calls[0], "rb") as told, os.fdopen(answers[1], "wb") as telling:
+                _serve(self._make(number), told, telling)
         finally:
             os._exit(0)
+
+
+def _serve(member: object, told: BufferedReader, telling: BufferedWriter) -> None:
+    while True:
+        try:
+            name, given = pickle.load(told)  # noqa: S301 - written by the process that forked us
+        except EOFError:
+            return
+        try:
+            answer = getattr(member, name)(*given)
+        except BaseException as error:
+            answer = error
+        pickle.dump(answer, telling)
+        telling.flush()
+
+
+def _raised(process: _Process) -> Any:
+    try:
+        answer = pickle.load(process.answers)  # noqa: S301 - written by our own fork
+    except EOFError:
+        raise MemoryError("a worker process ended without a word") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer

@@ -9,8 +9,9 @@ finitely many, zones forget differences beyond `reach` (extrapolation, as of clo
 Tripakis 1998): a bound of more than `upper` becomes none, one of less than `-lower` becomes `-lower`.
 So a zone may have states that cannot be reached, and never lacks one that can.
 
-`Shapes` takes states apart and puts them together; `Covered` remembers zones and knows whether a new
-one lies within one of them.
+`Shapes` takes states apart and puts them together.
+
+Not here: which zones lie within others (`covering`), and which two are one (`unions`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from specchk.symbolic.paths import FREE, Difference, Matrix, NotSymbolic, Path, 
 Shape = tuple[Any, ...]
 OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small
 Split = Callable[[Any, list[Any]], Any]  # a value and the offsets found so far -> its shape
-Parts = list[tuple[Any, list[Any]]]  # of each variable, its shape and its offsets
 Join = Callable[[Any, Any], Any]  # a shape and an iterator of offsets -> the value
 
 
@@ -75,38 +75,28 @@ class Shapes:
         """The zone as a state whose offsets are terms of a path over its bounds."""
         return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
 
-    def split_after(self, state: State, before: State, parts: Parts) -> tuple[Shape, list[Any]]:
-        """As `split`; of variables that are what they were before, as they were split there."""
-        found: list[Any] = []
-        shape = []
-        for split, value, old, part in zip(self._splits, state, before, parts, strict=True):
-            if value is old:
-                shape.append(part[0])
-                found += part[1]
-            else:
-                shape.append(split(value, found))
-        return tuple(shape), found
-
-    def parts(self, state: State) -> Parts:
-        """The shape and the offsets of each variable."""
-        out = []
-        for split, value in zip(self._splits, state, strict=True):
-            found: list[Any] = []
-            out.append((split(value, found), found))
-        return out
-
     def zone(self, split: tuple[Shape, list[Any]], rows: Matrix, reach: Reach | None) -> Zone:
         """The zone of a state of terms, taken apart, over a matrix; None for `reach` forgets nothing."""
         shape, offsets = split
         at = [(term.symbol, term.plus) if isinstance(term, Term) else (0, term) for term in offsets]
-        distinct = list(dict.fromkeys([(0, 0), *at]))
-        matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
-        if reach is not None:
-            matrix = _forget(matrix, reach)
-        place, kept = _classes(matrix)
-        bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
-        where = dict(zip(distinct, place, strict=True))
-        return Zone(shape, tuple([where[one] for one in at]), bounds)
+        return zone_at(shape, at, rows, reach)
+
+
+def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Reach | None) -> Zone:
+    """The zone of a shape with `x + d` at each open place, over a matrix; None forgets nothing."""
+    distinct = list(dict.fromkeys([(0, 0), *at]))
+    matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
+    if reach is not None:
+        matrix = _forget(matrix, reach)
+    return canonical(shape, at, distinct, matrix)
+
+
+def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matrix: Rows) -> Zone:
+    """The zone of a closed matrix over the symbols `distinct`, of which each open place has one."""
+    place, kept = _classes(matrix)
+    bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
+    where = dict(zip(distinct, place, strict=True))
+    return Zone(shape, tuple([where[one] for one in places]), bounds)
 
 
 def _forget(matrix: Rows, reach: Reach) -> Rows:
@@ -146,67 +136,6 @@ def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
             place.append((len(kept), 0))
             kept.append(i)
     return place, kept
-
-
-Constraints = tuple[tuple[int, int, int], ...]
-
-
-class Covered:
-    """The zones seen so far, by shape; unless `within`, a zone lies only within an equal one."""
-
-    def __init__(self, *, within: bool = True, base: Covered | None = None) -> None:
-        self._seen: dict[Shape, list[Constraints]] = {}
-        self._exactly: set[Zone] = set()  # answers most questions at once
-        self._within = within
-        self._base = base
-
-    def here(self) -> Covered:
-        """One that knows all that this one does, and remembers more without telling it."""
-        return Covered(within=self._within, base=self)
-
-    def add(self, zone: Zone) -> bool:
-        """Remember a zone; False if it lies within one that is remembered."""
-        if self._base is not None and self._base.has(zone):
-            return False
-        if self.has(zone):
-            return False
-        self._exactly.add(zone)
-        self._seen.setdefault(zone.shape, []).append(_constraints(zone))
-        return True
-
-    def has(self, zone: Zone) -> bool:
-        """Whether a zone lies within one that is remembered here."""
-        if zone in self._exactly:
-            return True
-        known = self._seen.get(zone.shape, ()) if self._within else ()
-        classes, bounds = ((0, 0), *zone.classes), zone.bounds
-        for constraints in known:
-            for p, q, limit in constraints:
-                i, c = classes[p]
-                j, d = classes[q]
-                if bounds[i][j] + c - d > limit:
-                    break
-            else:
-                return True
-        return False
-
-
-def _constraints(zone: Zone) -> Constraints:
-    """What a zone says as (p, q, b): the offset at p is at most the one at q plus b; p 0 is the number 0."""
-    first: dict[int, tuple[int, int]] = {}
-    found = []
-    for p, (number, plus) in enumerate(((0, 0), *zone.classes)):
-        if number in first:
-            q, other = first[number]
-            found += [(p, q, plus - other), (q, p, other - plus)]
-        else:
-            first[number] = (p, plus)
-    for i, row in enumerate(zone.bounds):
-        for j, bound in enumerate(row):
-            if i != j and bound < FREE:
-                (p, c), (q, d) = first[i], first[j]
-                found.append((p, q, bound + c - d))
-    return tuple(found)
 
 
 def _offset(value: Any, found: list[Any]) -> int:

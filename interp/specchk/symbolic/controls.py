@@ -1,0 +1,234 @@
+"""Control parts: what the spec's code does with the states of one shape, as decision trees.
+
+A `Control` has a tree for each instance of an action and for each property.  Most instances cannot be
+taken in a control part whatever the offsets are, and most properties hold; those are found out once, and
+a zone of that shape does not ask them again.
+
+The leaves say what came of a run (`Answer`, `Effect`, `Idle`), and what it adds to the coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress
+from typing import Any, TypeVar
+
+from specchk.core.symmetry import Symmetry
+from specchk.core.undefined import Undefined
+from specchk.core.values import State
+from specchk.ir.program import Program
+from specchk.symbolic.concrete import Taken
+from specchk.symbolic.moves import Moves, Test
+from specchk.symbolic.paths import Matrix, Term
+from specchk.symbolic.trees import Classes, Recorder, Tree
+from specchk.symbolic.zones import Reach, Shape, Shapes, Zone, zone_at
+
+T = TypeVar("T")
+Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A property of states: its kind of finding, the answer that is one, and its trees' code."""
+
+    kind: str
+    name: str
+    wanted: bool
+    test: Test
+
+    @property
+    def key(self) -> str:
+        """What a search calls it once it is found."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(slots=True)
+class Leaf:
+    """What came of a run: `delta` and `cuts` are what it counted, `hits` how many zones came here."""
+
+    delta: Delta
+    cuts: int
+    hits: int = field(init=False, default=0)
+
+
+@dataclass(slots=True)
+class Idle(Leaf):
+    """Nothing was done: a guard is false."""
+
+
+@dataclass(slots=True)
+class Answer(Leaf):
+    """What a predicate is, or why it is nothing."""
+
+    value: bool | Undefined
+
+
+@dataclass(slots=True)
+class Effect(Leaf):
+    """A step: its offsets after it, as symbols of the state before and distances from them.
+
+    `images` are those of its renamings that may be the least: all have one shape.  `after` is None where
+    the step has no meaning.
+    """
+
+    taken: Taken
+    after: State | None
+    images: tuple[tuple[tuple[int, int], ...], ...]
+    is_complete: bool = False
+    steps: list[tuple[Question, Tree]] = field(default_factory=list)
+    inside: Tree | None = None
+    outside: list[tuple[Question, Tree]] = field(default_factory=list)
+
+    def zone(self, classes: Classes, rows: Matrix, reach: Reach | None) -> Zone:
+        """The zone after the step, from what is known of the symbols."""
+        shape = self.taken.shape
+        assert shape is not None
+        first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
+        zone = zone_at(shape, first, rows, reach)
+        for other in others:
+            zone = min(zone, zone_at(shape, other, rows, reach), key=_order)
+        return zone
+
+
+def _order(zone: Zone) -> tuple[Any, Any]:
+    return zone.classes, zone.bounds
+
+
+@dataclass(slots=True)
+class Control:
+    """The trees of one shape; `still` is what those count in which no zone finds anything."""
+
+    state: State
+    size: int
+    questions: list[tuple[Question, Tree]]
+    instances: list[Tree]
+    rest: Tree
+    still: Idle | None = None
+
+    def prune(self) -> None:
+        """Keep only what some zone of this shape has to ask; each tree was walked once."""
+        still = [tree.only for tree in self.instances if type(tree.only) is Idle]
+        still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
+        points: dict[int, int] = {}
+        for leaf in still:
+            for point, count in leaf.delta:
+                points[point] = points.get(point, 0) + count
+        self.still = Idle(tuple(points.items()), sum([leaf.cuts for leaf in still]))
+        self.instances = [tree for tree in self.instances if type(tree.only) is not Idle]
+        self.questions = [one for one in self.questions if not _is_settled(*one)]
+
+
+def _is_settled(question: Question, tree: Tree) -> bool:
+    return isinstance(tree.only, Answer) and tree.only.value is (not question.wanted)
+
+
+class Controls:
+    """The control parts of a program, and the code that their trees record."""
+
+    def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
+        self.program = program
+        self.symmetry = symmetry
+        self.recorder = Recorder()
+        self.moves = Moves(program, self.recorder, horizons=horizons)
+        self.shapes = Shapes(program)
+        self._points = range(len(program.points))
+        self._known: dict[Shape, Control] = {}
+        self._shapes: dict[Shape, Shape] = {}
+        properties = self.moves.properties
+        self.invariants = [Question(p.kind, p.name, False, test) for p, test in properties.invariants]
+        self.steps = [Question(p.kind, p.name, False, test) for p, test in properties.steps]
+        self.questions = [
+            *self.invariants,
+            *[Question("reached", p.name, True, test) for p, test in properties.witnesses],
+        ]
+
+    def of(self, shape: Shape, size: int) -> Control:
+        """The control part of a shape with `size` offsets."""
+        found = self._known.get(shape)
+        if found is None:
+            found = self._known[shape] = self._new(shape, size)
+        return found
+
+    def _new(self, shape: Shape, size: int) -> Control:
+        state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(size)])
+        env = self.moves.properties.environment(state)
+        return Control(
+            state, size, self._trees(self.questions, env, size),
+            [Tree(size, partial(self._step, state, *one)) for one in self.moves.instances],
+            Tree(size, partial(self._rest, state, env)),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ the code that is recorded
+
+    def _trees(self, questions: list[Question], env: list[Any], size: int) -> list[tuple[Question, Tree]]:
+        return [(one, Tree(size, partial(self._answer, one.test, env))) for one in questions]
+
+    def _counted(self, run: Callable[[], T]) -> tuple[T, Delta, int]:
+        """What a run gives, and what it counts."""
+        counts, moves = self.moves.counts, self.moves
+        moves.horizon_cuts = 0
+        found = run()
+        delta = tuple([(point, counts[point]) for point in compress(self._points, counts)])
+        for point, _ in delta:
+            counts[point] = 0
+        return found, delta, moves.horizon_cuts
+
+    def _answer(self, test: Test, env: list[Any]) -> Answer:
+        def ask() -> bool | Undefined:
+            try:
+                return bool(test(env))
+            except Undefined as undefined:
+                return undefined
+
+        value, delta, cuts = self._counted(ask)
+        return Answer(delta, cuts, value)
+
+    def _step(self, state: State, index: int, args: tuple[Any, ...]) -> Leaf:
+        taken, delta, cuts = self._counted(lambda: self.moves.once(state, index, args))
+        if taken is None:
+            return Idle(delta, cuts)
+        given, after = taken
+        named = tuple([None if isinstance(arg, Term) else arg for arg in given])
+        if isinstance(after, Undefined):
+            return Effect(delta, cuts, Taken(index, named, None), None, ())
+        return self.effect(Leaf(delta, cuts), index, named, after)
+
+    def effect(self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State) -> Effect:
+        """The step, or the start, that ends in a state."""
+        split = self.shapes.split(after)
+        others = self.symmetry.images(after) if self.symmetry is not None else ()
+        splits = [split, *[self.shapes.split(other) for other in others]]
+        least = min([shape for shape, _ in splits])
+        images = [tuple([_place(o) for o in offsets]) for shape, offsets in splits if shape == least]
+        shape = self._shapes.setdefault(least, least)
+        taken = Taken(index, args, shape)
+        return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))
+
+    def _rest(self, state: State, env: list[Any]) -> Answer:
+        """Whether nothing can be done in a state, and that is not said to be fine."""
+
+        def ask() -> bool:
+            return self.moves.at_rest(state) and not self.moves.properties.may_deadlock(env)
+
+        value, delta, cuts = self._counted(ask)
+        return Answer(delta, cuts, value)
+
+    def complete(self, control: Control, effect: Effect, size: int) -> None:
+        """Give a step the trees of what is asked of it: step invariants and constraints.
+
+        `size` offsets: those of the control part, and what the step has chosen.
+        """
+        assert effect.after is not None
+        env = self.moves.properties.environment(control.state, effect.after)
+        effect.steps = self._trees(self.steps, env, size)
+        effect.is_complete = True
+        if self.program.constraints:
+            after = self.moves.properties.environment(effect.after)
+            effect.inside = Tree(size, partial(self._answer, self.moves.properties.inside, after))
+            effect.outside = self._trees(self.invariants, after, size)
+
+
+def _place(offset: Any) -> tuple[int, int]:
+    return (offset.symbol, offset.plus) if isinstance(offset, Term) else (0, offset)

@@ -1,0 +1,104 @@
+"""Which zones were seen: a new one that lies within one of them need not be gone on from.
+
+A zone says of each two offsets how far apart they are at most.  Its mask is a number with a bit for each
+two offsets and each limit: whether the zone keeps within it.  A zone lies within another one if it keeps
+within every limit that the other does, so one `&` tells.  The limits are those that the zones of a shape
+have; zones that forget differences beyond a reach follow from what they say up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from specchk.symbolic.paths import FREE
+from specchk.symbolic.zones import Reach, Shape, Zone
+
+FAR = FREE >> 1  # no bound is so large: what is, is none
+
+
+class Covered:
+    """The zones seen so far; unless `within`, a zone lies only within an equal one.
+
+    All of them were made with one `reach`.
+    """
+
+    def __init__(self, reach: Reach | None, *, within: bool = True) -> None:
+        self._reach = reach or Reach(FAR, FAR)
+        self._within = within
+        self._seen: dict[Shape, _Seen] = {}
+
+    def add(self, zone: Zone) -> bool:
+        """Remember a zone; False if it lies within one that is remembered."""
+        seen = self._seen.get(zone.shape)
+        if seen is None:
+            seen = self._seen[zone.shape] = _Seen()
+        elif self._lies_within(zone, seen):
+            return False
+        seen.zones.add(zone)
+        if self._within:
+            limits = _limits(zone, self._reach).union(seen.limits)
+            if len(limits) > len(seen.limits):
+                seen.limits = sorted(limits)
+                seen.masks = [_mask(one, seen.limits) for one in seen.zones]
+            else:
+                seen.masks.append(_mask(zone, seen.limits))
+        return True
+
+    def has(self, zone: Zone) -> bool:
+        """Whether a zone lies within one that is remembered here."""
+        seen = self._seen.get(zone.shape)
+        return seen is not None and self._lies_within(zone, seen)
+
+    def zones(self) -> Iterator[Zone]:
+        """Those that were added."""
+        for seen in self._seen.values():
+            yield from seen.zones
+
+    def _lies_within(self, zone: Zone, seen: _Seen) -> bool:
+        if zone in seen.zones:
+            return True
+        if not self._within:
+            return False
+        lacking = ~_mask(zone, seen.limits)
+        for mask in seen.masks:  # noqa: SIM110 - a generator would cost more than the test
+            if not mask & lacking:
+                return True
+        return False
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The zones of one shape."""
+
+    zones: set[Zone] = field(default_factory=set)
+    limits: list[int] = field(default_factory=list)
+    masks: list[int] = field(default_factory=list)
+
+
+def _limits(zone: Zone, reach: Reach) -> set[int]:
+    """All bounds of a zone that others do not follow from."""
+    symbols = {(0, 0), *zone.classes}
+    bounds = {zone.bounds[i][j] + c - d for i, c in symbols for j, d in symbols}
+    return {max(bound, -reach.lower) for bound in bounds if bound <= reach.upper}
+
+
+def _mask(zone: Zone, limits: list[int]) -> int:
+    """The mask of a zone: for each limit, a bit for each two places; place 0 is the number 0."""
+    symbols: dict[tuple[int, int], list[int]] = {}
+    places = len(zone.classes) + 1
+    for place, symbol in enumerate(((0, 0), *zone.classes)):
+        bits = symbols.setdefault(symbol, [0, 0])
+        bits[0] |= 1 << place
+        bits[1] |= 1 << place * places
+    mask = 0
+    for limit in reversed(limits):
+        mask <<= places * places
+        for (i, c), (_, rows) in symbols.items():
+            bounds, most = zone.bounds[i], limit - c
+            near = 0
+            for (j, d), (members, _) in symbols.items():
+                if bounds[j] - d <= most:
+                    near |= members
+            mask |= near * rows  # `near`, once in the row of each place that has this symbol
+    return mask
