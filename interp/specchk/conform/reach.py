@@ -1,9 +1,9 @@
 """Which lines of an implementation a member of the gate runs: where it could see a mutant at all.
 
 Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, or
-none was new for `PATIENCE` calls: so the cost falls as the run goes on, and a line that is run once in
-a blue moon may be missed, which spares a mutant a test and never kills one.  Lines of a module or class
-body do not count as run: importing runs them, whatever is tested.
+none was new for `PATIENCE` calls, when all of them count as run: so the cost falls as the run goes on,
+and no line is missed.  Lines of a module or class body do not count: importing runs them, whatever is
+tested.
 
 Invariant: a member that runs none of the lines that a mutant changes takes the same steps with it as
 without it, so it is not asked.  A change outside of functions is everybody's.
@@ -44,7 +44,10 @@ class _Function:
             self.calls = 0
         elif event == "call":
             self.calls += 1
-            if not self.left or self.calls > PATIENCE:
+            if self.calls > PATIENCE:
+                self.run |= self.left
+                self.left.clear()
+            if not self.left:
                 return None
         return self
 

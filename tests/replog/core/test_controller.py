@@ -192,6 +192,17 @@ def test_a_new_incarnation_waits_for_the_old_session_and_gets_a_new_epoch():
     assert cluster.beat(1).error is Error.STALE_BROKER_EPOCH
 
 
+def test_a_former_life_does_not_keep_the_session_of_the_next_one():
+    """KIP-903: heartbeats of an earlier incarnation are of nobody, so the new one is fenced when silent."""
+    cluster = Cluster()
+    cluster.expire(2)
+    epoch = cluster.register(2, 2).broker_epoch
+    newer = HeartbeatRequest(2, epoch, cluster.controller.state.version, False)
+    assert not cluster.tell(2, newer, HeartbeatReply).is_fenced
+    cluster.expire()
+    assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
+
+
 def test_preferred_election_keeps_the_old_leader_in_the_isr():
     """A15: the first replica leads again, nobody leaves; refused when it may not, or need not."""
     cluster = Cluster()

@@ -156,6 +156,15 @@ def test_out_of_range_above_the_leaders_end_cuts_to_it():
     assert isinstance(ask(follower), FetchRequest)
 
 
+def test_epochs_beyond_the_leaders_end_are_cut_on_disk_too():
+    """KAFKA-16541: the file of the epochs is written after the cut, or a restart brings them back."""
+    follower = following(log_of(0, 0, 1), epoch=2)
+    answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
+    request = ask(follower)
+    effects = follower.receive(0, ListOffsetsReply(request.correlation, Error.NONE, 2), NOW)
+    assert effects[:2] == [Truncate(2), StoreEpochs(((0, 0),))]
+
+
 def test_out_of_range_below_the_leaders_start_begins_anew_there():
     """A9: the leader's EARLIEST is past the LEO: drop everything."""
     follower = following(log_of(0))

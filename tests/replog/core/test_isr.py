@@ -46,6 +46,15 @@ def test_a_member_is_removed_after_the_lag_limit_and_not_while_it_is_at_the_leo(
     assert proposals(caught_up.fire(Timer.ISR_CHECK, 0, NOW + 99_000)) == []
 
 
+def test_a_member_that_fetches_and_is_always_behind_is_removed():
+    """I10: a fetch below the LEO does not count as having caught up, however many there are."""
+    leader = leading(log_of(0))
+    for seconds in range(1, 11):
+        fetch(leader, 0, now=NOW + 1_000 * seconds)
+    (proposal,) = proposals(leader.fire(Timer.ISR_CHECK, 0, NOW + 10_001))
+    assert [member for member, _ in proposal.new_isr] == [0]
+
+
 def test_only_one_proposal_is_in_flight_and_it_is_sent_again_as_it_was():
     """A13: nothing new is proposed while one waits; the retry repeats it with its number."""
     leader = leading(log_of(0))

@@ -100,6 +100,25 @@ def test_a_duplicate_is_answered_with_its_old_offset_and_not_appended():
     assert leader.state.log.leo == 1
 
 
+def test_the_first_of_five_batches_in_flight_may_be_sent_again():
+    """A2, KIP-98: five may be in flight, so the retry of any of them is a duplicate and no gap."""
+    leader = leading(isr=(0,))
+    for number in range(5):
+        produce(leader, number=number, producer_id=7, producer_epoch=0, first_seq=number)
+    again = produce(leader, number=9, producer_id=7, producer_epoch=0, first_seq=0)
+    assert sent(again) == [ProduceReply(9, Error.NONE, 0)]
+    assert leader.state.log.leo == 5
+
+
+def test_a_producer_that_was_replaced_is_refused():
+    """KIP-98: after a batch of a later producer epoch nothing of the earlier one is appended."""
+    leader = leading(isr=(0,))
+    produce(leader, producer_id=7, producer_epoch=1, first_seq=0)
+    (reply,) = sent(produce(leader, number=2, producer_id=7, producer_epoch=0, first_seq=1))
+    assert reply.error is Error.INVALID_PRODUCER_EPOCH
+    assert leader.state.log.leo == 1
+
+
 def test_waiting_produces_fail_when_the_leader_resigns_or_time_is_up():
     """A4: NOT_LEADER_OR_FOLLOWER on resigning, REQUEST_TIMED_OUT at the deadline; the record stays."""
     leader = leading()

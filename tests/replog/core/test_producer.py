@@ -21,6 +21,7 @@ def table_after(*batches: Batch) -> ProducerTable:
 
 def test_the_last_five_batches_are_recognised_and_the_sixth_is_not():
     """A2: a duplicate is answered with its old offset while it is among the last five batches."""
+    assert WINDOW == 5
     table = table_after(*(seq(n, base=10 + n) for n in range(WINDOW + 1)))
     assert table.duplicate_of(seq(0)) is None
     assert table.check(seq(0)) is Error.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -140,3 +140,19 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new(moment: int, seed:
         returned = False
     fs.power_loss(Random(seed).randrange)
     assert read_offsets(fs, "d", NAME)["a", 0] in ((2,) if returned else (1, 2))
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_death_while_epochs_are_written_leaves_the_old_ones_or_the_new(moment: int) -> None:
+    """Of the process or of the machine: never half of them, never none."""
+    for seed in range(10):
+        fs = disk()
+        write_epochs(fs, "d", [EpochEntry(0, 0)])
+        fs.faults.crash_in = moment
+        with suppress(CrashedError):
+            write_epochs(fs, "d", [EpochEntry(0, 0), EpochEntry(4, 120)])
+        if seed:
+            fs.power_loss(Random(seed).randrange)
+        else:
+            fs.process_crash()
+        assert read_epochs(fs, "d") in (((0, 0),), ((0, 0), (4, 120)))

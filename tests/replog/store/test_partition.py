@@ -165,6 +165,28 @@ def test_after_a_truncation_the_index_leads_to_the_new_batches(offset: int, size
     assert found.base_offset == end
 
 
+@pytest.mark.parametrize("offset", [2, 16, 30])
+def test_a_truncation_leaves_no_file_of_a_later_segment(offset: int) -> None:
+    """A clean stop after it, which is believed without a scan, ends where it was cut."""
+    fs = SimFs()
+    log = filled(30, fs=fs)
+    log.truncate_to(offset)
+    files = [int(name[:20]) for name in fs.listdir("t-0") if name.endswith(".log")]
+    assert tuple(sorted(files)) == log.segment_bases
+    assert files
+    assert max(files) <= offset
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_truncation_leaves_no_index_of_what_is_gone(suffix: str) -> None:
+    """The segment that was cut has no index files until it is sealed again."""
+    fs = SimFs()
+    log = filled(30, fs=fs)
+    log.truncate_to(log.segment_bases[1] + 2)
+    indexed = [int(name[:20]) for name in fs.listdir("t-0") if name.endswith(suffix)]
+    assert indexed == [log.segment_bases[0]]
+
+
 def test_truncating_at_the_end_still_cuts_the_epochs() -> None:
     """An epoch that begins at the log end and wrote nothing goes (KAFKA-10706)."""
     log = filled(3)

@@ -1,11 +1,13 @@
 """Promises that hold when the power fails right after a call returned: one test each, many seeds."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from replog.sim.disk import SimFs
+from replog.sim.disk import CrashedError, SimFs
 from replog.store.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
@@ -64,6 +66,48 @@ def test_nothing_flushed_is_lost() -> None:
         assert after_power_loss(fs, seed).log_end in (20, 21)
 
 
+def test_a_flush_syncs_all_segments_that_were_written_to() -> None:
+    """Also those that were left without a sync when the next one began."""
+    for seed in SEEDS:
+        fs = SimFs()
+        lazy = replace(CONFIG, flush_on_roll=False)
+        log = LogDirectory.open(fs, "data", lazy).log(*KEY)
+        for _ in range(20):
+            log.append_as_leader(encode_batch([Record(b"x" * 40)]), 0)
+        assert len(log.segment_bases) > 2
+        log.flush()
+        assert after_power_loss(fs, seed).log_end == 20
+
+
+def test_the_recovery_point_is_what_was_synced() -> None:
+    """A checkpoint promises no record that is only in the page cache (KAFKA-10101)."""
+    fs, directory, log = filled()
+    log.append_as_leader(encode_batch([Record(b"y" * 40)]), 2)
+    directory.checkpoint({KEY: 20})
+    assert read_offsets(fs, "data", RECOVERY_POINT_FILE) == {KEY: 20}
+
+
+@pytest.mark.parametrize("offset", [0, 11, 19])
+def test_no_recovery_point_is_above_a_cut(offset: int) -> None:
+    """In whichever segment the log is cut (KAFKA-10101)."""
+    fs, _, log = filled()
+    log.truncate_to(offset)
+    assert read_offsets(fs, "data", RECOVERY_POINT_FILE) == {KEY: offset}
+
+
+def test_what_is_written_below_an_earlier_log_start_is_kept() -> None:
+    """A truncation below the log start lowers its checkpoint; a restart does not drop what follows."""
+    for seed in SEEDS:
+        fs, directory, log = filled()
+        log.advance_log_start(13)
+        directory.checkpoint({})
+        log.truncate_to(10)
+        log.append_as_leader(encode_batch([Record(b"y" * 40)]), 3)
+        log.flush()
+        again = after_power_loss(fs, seed)
+        assert (again.log_start, again.log_end) == (10, 11)
+
+
 def test_no_checkpoint_speaks_of_more_than_a_truncation_left() -> None:
     """Recovery point and log start are lowered before the log is cut below them."""
     fs, directory, log = filled()
@@ -110,6 +154,23 @@ def test_an_epoch_is_durable_before_its_first_record() -> None:
         fs, _, log = filled()
         log.append_as_leader(encode_batch([Record(b"y")]), 9)
         fs.power_loss(Random(seed).randrange)
+        path = f"data/t-0/{log.segment_bases[-1]:020d}.log"
+        if fs.exists(path) and b"y" in read_file(fs, path):
+            assert b"9 20\n" in read_file(fs, "data/t-0/leader-epoch-checkpoint")
+
+
+@pytest.mark.parametrize("end", ["power", "process"])
+def test_an_epoch_is_in_its_file_whenever_its_first_record_is(end: str) -> None:
+    """At whatever moment of the append the machine or the process dies."""
+    for moment in range(10):
+        fs, _, log = filled()
+        fs.faults.crash_in = moment
+        with suppress(CrashedError):
+            log.append_as_leader(encode_batch([Record(b"y")]), 9)
+        if end == "power":
+            fs.power_loss(Random(moment).randrange)
+        else:
+            fs.process_crash()
         path = f"data/t-0/{log.segment_bases[-1]:020d}.log"
         if fs.exists(path) and b"y" in read_file(fs, path):
             assert b"9 20\n" in read_file(fs, "data/t-0/leader-epoch-checkpoint")

@@ -122,6 +122,15 @@ def test_a_bad_crc_cuts_there_and_drops_later_segments() -> None:
     assert log.append_as_leader(encode_batch([Record(b"v")]), 2).base_offset == log.log_end - 1
 
 
+def test_a_bad_crc_in_the_tail_is_cut_away() -> None:
+    """One flipped bit of the last record after the recovery point; what is before it is kept."""
+    fs = stopped()
+    edit(fs, names(fs, ".log")[-1], lambda content: content.__setitem__(-1, content[-1] ^ 1))
+    log = reopened(fs).logs[KEY]
+    assert (log.log_end, log.recovery.dropped_segments) == (58, 0)
+    assert log.recovery.cut_bytes > 0
+
+
 def test_a_zeroed_tail_is_no_batch() -> None:
     """A length that survived without its data is cut (an all-zero header is no header)."""
     fs = stopped(saved=False)
@@ -198,7 +207,8 @@ def test_a_log_start_beyond_the_log_begins_anew_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, b"", b"0\n1\n0 0\n", b"0\n9\n", b"noise", b"0\n3\n0 0\n1 22\n2 40\n"]
+    "content",
+    [None, b"", b"0\n1\n0 0\n", b"0\n9\n", b"noise", b"0\n3\n0 0\n1 22\n2 40\n", b"0\n3\n0 0\n1 20\n2 38\n"],
 )
 def test_epochs_that_are_lost_or_wrong_are_rebuilt_from_the_records(content: bytes | None) -> None:
     """The epochs of the records are the truth; the file is a copy."""
