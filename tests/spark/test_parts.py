@@ -20,6 +20,7 @@ from specchk.native.store import Found
 from specchk.native.visited import Busy, Visited
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
+from specchk.spark.search import AT_MOST, FUSED, levels_at_once
 from specchk.spark.slices import Broken, Slice, Tally, path_of, read_slice, write_slice
 from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, storage_at
 from specchk.spark.tasks import Received, Trailer
@@ -217,3 +218,15 @@ def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
         capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "specchk.zip")},
     )  # fmt: skip
     assert asked.stdout.decode().strip() == digest_of(files)
+
+
+# ------------------------------------------------------------ jobs
+
+
+def test_small_levels_share_a_job_and_large_ones_do_not() -> None:
+    """Four levels while all four are thought to be small, one where the next would be too many."""
+    assert levels_at_once([1]) == FUSED
+    assert levels_at_once([1000, 2000]) == FUSED
+    assert levels_at_once([300_000, 600_000]) == 2
+    assert levels_at_once([AT_MOST, AT_MOST]) == 1
+    assert levels_at_once([AT_MOST, AT_MOST // 10]) == FUSED

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ class Team:
             return []
         shipped = self.context.broadcast(pickle.dumps(start, protocol=5))
         self.context.setJobDescription(f"specchk {about}")
-        work = self.context.parallelize(list(enumerate(pieces)), len(pieces))
+        packed = [(number, pickle.dumps(piece, protocol=5)) for number, piece in enumerate(pieces)]
+        work = self.context.parallelize(packed, len(packed))
         try:
             found = work.mapPartitions(Do(shipped, self.archive)).collect()
         except (Py4JError, PySparkException) as error:
@@ -100,11 +101,16 @@ class Do:
     start: Any
     archive: str
 
-    def __call__(self, pieces: Iterable[tuple[int, Any]]) -> Iterator[bytes]:
-        """What each came to, packed."""
+    def __call__(self, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+        """What each came to, packed; a piece is opened here, so that what is missing for it is told, too."""
         place = SparkFiles.get(self.archive)
         for number, piece in pieces:
-            yield pickle.dumps(came(number, lambda piece=piece: started(self.start.value, place)(piece)), 5)  # type: ignore[misc]
+            yield pickle.dumps(came(number, partial(done, self.start.value, place, piece)), protocol=5)
+
+
+def done(start: bytes, place: str, piece: bytes) -> Any:
+    """What a piece comes to."""
+    return started(start, place)(pickle.loads(piece))  # noqa: S301 - the driver of this very application packed it
 
 
 @lru_cache(maxsize=1)

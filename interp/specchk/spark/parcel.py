@@ -19,7 +19,10 @@ from specchk.spark.storage import Storage, storage_at
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own)."""
+    """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own).
+
+    `durable`: whether the ledger is to outlive a crash of the machine.
+    """
 
     run: str
     program: Program
@@ -28,6 +31,7 @@ class Parcel:
     partitions: int
     ledger: str
     scratch: str | None
+    durable: bool = True
 
     def packed(self) -> bytes:
         """As bytes, for a broadcast."""
@@ -59,7 +63,7 @@ def host_of(packed: bytes) -> Host:
     parcel: Parcel = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
     layout = layout_of(parcel.program)
     kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
-    return Host(parcel, layout, kernel, storage_at(parcel.ledger))
+    return Host(parcel, layout, kernel, storage_at(parcel.ledger, durable=parcel.durable))
 
 
 @lru_cache(maxsize=2)

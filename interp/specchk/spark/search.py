@@ -56,7 +56,7 @@ from specchk.spark.tasks import Absorb, Expand, Forget, Onward, Precede, precedi
 
 HANDOVER = 100_000
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
-FUSED = 4  # levels in one job, while they are small
+FUSED, AT_MOST = 4, 2_000_000  # levels in one job, and states that they are thought to have
 OnProgress = Callable[[Progress], None]
 
 
@@ -98,6 +98,16 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
             return Search(program, options, on_progress, context, folder).run()
 
 
+def levels_at_once(sizes: Sequence[int]) -> int:
+    """How many levels one job makes: several, while they are thought to be small.
+
+    A job has a price of its own; but what is found in a level is seen when its job is done.
+    """
+    growth = sizes[-1] / sizes[-2] if len(sizes) > 1 else 2.0
+    expected = [sizes[-1] * growth**ahead for ahead in range(FUSED)]
+    return max(1, sum(sum(expected[: many + 1]) <= AT_MOST for many in range(FUSED)))
+
+
 @dataclass(slots=True)
 class Search:
     """One search, in one context."""
@@ -121,7 +131,7 @@ class Search:
     outside: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self.storage = storage_at(self.place)
+        self.storage = storage_at(self.place, durable=self.options.ledger is not None)
         self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
         self.findings = Findings(self.program)
         layout = layout_of(self.program)
@@ -179,9 +189,11 @@ class Search:
     def _ship(self, handed: Handed) -> None:
         layout, renamings = layout_of(self.program), self._renamings
         code = exchange_code(self.program, layout, renamings)
+        options = self.options
         parcel = Parcel(
-            handed.run, self.program, renamings, code, handed.partitions, self.place, self.options.scratch
-        )
+            handed.run, self.program, renamings, code, handed.partitions, self.place, options.scratch,
+            durable=options.ledger is not None,
+        )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
 
@@ -248,13 +260,14 @@ class Search:
     def _expanded(self) -> list[list[Slice]]:
         """The next levels, made by one job."""
         level, many = len(self.sizes) - 1, self.handed.partitions
-        end = level + (FUSED if self.sizes[-1] <= SMALL_LEVEL else 1)
+        end = level + levels_at_once(self.sizes)
         self._describe(f"specchk {self.program.spec}: expand level {level + 1}, {self.sizes[-1]} states")
         rows: Any = self.context.parallelize(range(many), many).mapPartitions(Expand(self.parcel, level))
         for between in range(level + 1, end):
             rows = rows.partitionBy(many, int).mapPartitionsWithIndex(Onward(self.parcel, between))
         last = rows.partitionBy(many, int).mapPartitionsWithIndex(Absorb(self.parcel, end))
         self._within_time(last.collect)
+        last._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the driver's JVM collects
         size = host_of(self.packed).state_bytes
         levels = [level_of(self.storage, made, many, size) for made in range(level + 1, end + 1)]
         found = [slices for slices in levels if slices is not None]

@@ -41,9 +41,13 @@ class Storage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """A directory of this machine, or one that all machines have mounted."""
+    """A directory of this machine, or one that all machines have mounted.
+
+    Without `durable` files are not synced: for what need not outlive the machine's next crash.
+    """
 
     root: Path
+    durable: bool = True
 
     def write(self, path: str, parts: Iterable[Data]) -> None:
         """See `Storage`."""
@@ -54,7 +58,8 @@ class LocalStorage:
             with draft.open("wb", buffering=0) as file:
                 for part in parts:
                     _write_fully(file, part)
-                os.fsync(file.fileno())
+                if self.durable:
+                    os.fsync(file.fileno())
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
@@ -110,13 +115,13 @@ class ArrowStorage:
         self.system.delete_dir(self.root)
 
 
-def storage_at(place: str) -> Storage:
+def storage_at(place: str, *, durable: bool = True) -> Storage:
     """The storage of a path or URI; `Unusable` for a scheme that nothing here knows."""
     parts = urlsplit(place)
     if len(parts.scheme) <= 1:  # a path, or a drive letter
-        return LocalStorage(Path(place))
+        return LocalStorage(Path(place), durable)
     if parts.scheme == "file":
-        return LocalStorage(Path(unquote(parts.path)))
+        return LocalStorage(Path(unquote(parts.path)), durable)
     try:
         system, root = fs.FileSystem.from_uri(place)
     except (ValueError, OSError) as error:
