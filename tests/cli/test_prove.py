@@ -78,14 +78,16 @@ def test_json_of_a_proof_is_one_object(specchk: Any) -> None:
     assert found["proved"] == ["ordered", "never_seven", "even"]
 
 
-def test_what_has_no_encoding_is_inconclusive_with_its_place(specchk: Any, here: Path) -> None:
-    """A quantifier over all offsets: no proof, no violation, and where it stands."""
+def test_what_has_no_encoding_is_refused_as_the_search_refuses_it(specchk: Any, here: Path) -> None:
+    """A quantifier over all offsets: the same diagnostic and exit code, with its place."""
     text = COUNTER.replace("high != 7", "forall o in Offset: o + 1 > o")
     (here / "counter.spec").write_text(text, encoding="utf-8")
-    for option in (["--prove"], ["--depth", "1"]):
-        said = specchk("run", "counter.spec", *option)
-        assert said.code == 21
-        assert "there is no encoding: counter.spec:11:" in said.out
+    ways = (["--prove"], ["--depth", "1"], ["--engine", "symbolic"])
+    said = [specchk("run", "counter.spec", *way) for way in ways]
+    assert {one.code for one in said} == {30}
+    assert len({one.err for one in said}) == 1
+    assert "counter.spec:11:" in said[0].err
+    assert "S701" in said[0].err
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from specchk.cli.common import print_json, width
+from specchk.cli.common import print_json, rejections, width
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.forms import Outputs, finish
@@ -86,10 +86,17 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> 
     try:
         proof: Proof = engine.prove(instance.program, options)
     except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
+        _refused(instance)
         none = Effort(0, 0, 0, 0, 0.0, 0.0)
         verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
         return Proof(instance.program, options.k, verdict, (), (), (), none)
     return proof
+
+
+def _refused(instance: Instance) -> None:
+    """End with S701, as the search does, where it is an offset without an end that has no encoding."""
+    with rejections():
+        loaded("specchk.symbolic.legality").check(instance.program)
 
 
 def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
@@ -98,6 +105,7 @@ def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
     try:
         outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
     except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
+        _refused(instance)
         verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)
         return Outcome(program, "symbolic", verdict, nothing, (0,) * len(program.points))

@@ -15,6 +15,7 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
 from specchk.ir.walk import expressions
 from specchk.lang.diagnostics import Diagnostic, SpecError
+from specchk.symbolic.encode_states import has_horizon
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})
@@ -48,9 +49,9 @@ def _wrong(expr: Expr) -> str:
             return "an offset is used in arithmetic other than + and -"
         case Apply(op=Op.ADD, args=(a, b)) if _is_offset(a.type) and _is_offset(b.type):
             return "two offsets are added"
-        case Apply(op=Op.SUBSETS, args=(items,)) if _has_offset(items.type):
+        case Apply(op=Op.SUBSETS, args=(items,)) if has_horizon(items.type):
             return "the subsets of a set of offsets are listed"
-        case MapOf(type=Map(key=key)) if _has_offset(key):
+        case MapOf(type=Map(key=key)) if has_horizon(key):
             return "a map has offsets as its keys"
         case Quantifier() | Choose() if _lists(expr.domain):
             return "offsets are listed one by one"
@@ -62,7 +63,7 @@ def _wrong(expr: Expr) -> str:
 def _lists(domain: Expr) -> bool:
     """Whether a domain lists all offsets, or a range of them."""
     kind = domain.type
-    if not (isinstance(kind, Set) and _has_offset(kind.item)):
+    if not (isinstance(kind, Set) and has_horizon(kind.item)):
         return False
     return isinstance(domain, Const) or (isinstance(domain, Apply) and domain.op is Op.RANGE)
 
@@ -72,7 +73,7 @@ def _variables(program: Program) -> Iterator[Diagnostic]:
         if _keyed(variable.type):
             reason = f"`{variable.name}` is a map with offsets as its keys"
             yield Diagnostic("S701", reason, variable.span, HINT)
-        if _has_offset(variable.type) and start.value is None:
+        if has_horizon(variable.type) and start.value is None:
             reason = f"`{variable.name}` has offsets and no initial value, so all of them would be listed"
             yield Diagnostic("S701", reason, variable.span, HINT)
 
@@ -81,27 +82,12 @@ def _is_offset(kind: Type) -> bool:
     return isinstance(kind, Int) and kind.horizon
 
 
-def _has_offset(kind: Type) -> bool:
-    match kind:
-        case Int():
-            return kind.horizon
-        case Option() | Set() | Seq() | Bag():
-            return _has_offset(kind.item)
-        case Map():
-            return _has_offset(kind.key) or _has_offset(kind.value)
-        case Record():
-            return any(_has_offset(part) for _, part in kind.fields)
-        case Union():
-            return any(_has_offset(record) for _, record in kind.variants)
-    return False
-
-
 def _keyed(kind: Type) -> bool:
     match kind:
         case Option() | Set() | Seq() | Bag():
             return _keyed(kind.item)
         case Map():
-            return _has_offset(kind.key) or _keyed(kind.value)
+            return has_horizon(kind.key) or _keyed(kind.value)
         case Record():
             return any(_keyed(part) for _, part in kind.fields)
         case Union():
@@ -113,7 +99,7 @@ def orders_offsets(kind: Type) -> bool:
     """Whether a value keeps offsets in the order of their size: sets and bags do."""
     match kind:
         case Set() | Bag():
-            return _has_offset(kind.item)
+            return has_horizon(kind.item)
         case Option() | Seq():
             return orders_offsets(kind.item)
         case Map():
