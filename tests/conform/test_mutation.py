@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from till_folder import TILL, build, mutate
 
 from laws.sources import ROOT
-from specchk.conform.members import Kill
+from specchk.conform.binding import At
+from specchk.conform.members import Bench, Kill, members_of
 from specchk.conform.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutate import Outcome
 from specchk.conform.operators import argued, generated, sampled
@@ -24,6 +25,7 @@ from specchk.conform.patches import Patch, StalePatch, as_json, forget, from_jso
 from specchk.conform.pool import run_all
 from specchk.conform.reach import reaches, recording, touched
 from specchk.conform.scores import WANTED_CURATED, Score
+from specchk.lang.frontend import check
 
 MUTANTS = ROOT / "conformance" / "mutants"
 TARGETS = ["replog.core.epochs", "replog.core.isr", "replog.core.leader", "replog.core.logview"]
@@ -296,3 +298,17 @@ def test_an_implementation_that_fails_as_it_is_has_no_score(toy, tmp_path, monke
     code, text = mutate(str(broken / "till_binding.py"), "--only", "lends")
     assert code == 14
     assert text.startswith("below the mark: the implementation as it is fails walks small seed 0")
+
+
+def test_members_without_a_list_have_different_names(tmp_path):
+    """A gate that walks over the binding's model already is given no second member of that name."""
+
+    class Walking(BankBinding):
+        model, gate = "small", (At(), At(suite="walks"))
+
+    class Bound(Bench):
+        def binding(self, file):
+            return Walking
+
+    bench = Bound(tmp_path, "", tmp_path, check("bank.spec", SPEC))
+    assert [one.name for one in members_of(tmp_path, bench)] == ["classes small", "walks small"]

@@ -275,7 +275,8 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
         return listed
     cls = bench.binding("")
     gate = [Replay(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
-    return (*gate, Replay(f"walks {_label(At(), cls)}", At(suite="walks")))
+    walks = Replay(f"walks {_label(At(), cls)}", At(suite="walks"))
+    return (*gate, *([] if any(one.name == walks.name for one in gate) else [walks]))
 
 
 def self_checks_of(folder: Path) -> tuple[tuple[str, Callable[[Bench], str]], ...]:
