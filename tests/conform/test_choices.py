@@ -257,3 +257,21 @@ def test_a_spoilt_list_is_an_error(gate: Gate):
     code, text = gate.conform()
     assert code != 0
     assert "choices.lock says nothing" in text
+
+
+def test_a_reason_is_told_once(gate: Gate):
+    """However many suites it is the reason for."""
+    gate.conform("--update-choices")
+    path = gate.folder / "choices.lock"
+    path.write_text(path.read_text(encoding="utf-8").replace('reason = ""', 'reason = "one at a time"'))
+    assert gate.conform()[1].count("  because one at a time\n") == 1
+
+
+def test_a_divergence_is_the_last_that_is_told(gate: Gate):
+    """What was never taken is no news of a gate that is red."""
+    gate.conform("--update-choices")
+    text = "from stairs import StairsBinding\n\n\nclass Bound(StairsBinding):\n    to = 3\n"
+    (gate.folder / "binding.py").write_text(text, encoding="utf-8")
+    code, told = gate.conform()
+    assert code == 13
+    assert told.splitlines()[-1].startswith("!! n: the spec has")

@@ -92,7 +92,7 @@ class Gate:
         green = not any(result.divergence or result.vacuous for result in results)
         if green and self.update_choices:
             parts, results = _choose(bound, parts, results, budget)
-        if tier == "gate":
+        if green and tier == "gate" and self.since is None:
             gate = replace(gate, standing=_standing(bound, parts, results, written=self.update_choices))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             held = _held(bound, parts, results, budget, self.scores().kills, crew)

@@ -81,9 +81,10 @@ def render_standing(found: Standing) -> Iterator[str]:
     yield (f"choices: {written}{found.never} classes that the spec allows and the implementation never "
            "takes, as the whole product shows")  # fmt: skip
     for label, listed in found.listed.items():
-        reason = f"; {listed.reason}" if listed.reason else ""
         yield (f"  {label}: {found.counted[label]}, of {listed.states} states, {listed.steps} steps; "
-               f"{len(listed.ways)} ways added{reason}")  # fmt: skip
+               f"{len(listed.ways)} ways added")  # fmt: skip
+    for reason in dict.fromkeys(listed.reason for listed in found.listed.values() if listed.reason):
+        yield f"  because {reason}"
     for label in found.stale:
         yield f"  {label}: STALE, of another model or no suite of the gate; it does not count; {REFRESH}"
     for label, one in found.wrong:
