@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bank import SPEC, BankBinding
 from hypothesis import given
 from hypothesis import strategies as st
 from till_folder import TILL, build, mutate
