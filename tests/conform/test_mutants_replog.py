@@ -53,13 +53,12 @@ def test_a_mutant_is_killed_by_two_tests(quick, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_every_mutant_of_a_file_is_killed_by_two_tests(name):
-    """All of the curated mutants, by all members of the gate; those argued to be equivalent by none."""
-    code, found = mutate("--no-control", *only(one.id for one in load(FOLDER, name)))
-    assert [
-        one["id"] for one in found["mutants"] if one["verdict"] not in ("killed", "timeout", "equivalent")
-    ] == []
-    assert code == 0
+def test_a_sample_of_each_file_is_killed_by_two_tests(name):
+    """By all members of the gate; the whole campaign takes minutes, and its score is in the lock."""
+    sample = ["--sample", "3", "--seed", "2"]
+    code, found = mutate("--no-control", *sample, *only(one.id for one in load(FOLDER, name)))
+    assert [one["id"] for one in found["mutants"] if one["verdict"] not in ("killed", "equivalent")] == []
+    assert (code, len(found["mutants"])) == (0, 3)
 
 
 def test_the_harness_notices_every_lie():
