@@ -1,72 +1,73 @@
-"""What a worker needs of memory: one partition's table, whatever all of them have together."""
+"""A search that is larger than any worker: the system refuses a worker more than its share of the whole.
+
+`ulimit -v` bounds the address space of every Python worker, mapped tables and all, which is stricter
+than a bound of what is resident.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from spark.small import SPEC
+from specchk.spark.session import NO_JAVA, has_java
 
-HEADROOM_MB, EACH = 16, 240_000
+pytestmark = pytest.mark.slow
 
-# A worker with a limit on its address space, in which files that are mapped count, too.
-WORKER = f"""\
-import re, resource, sys
-from pathlib import Path
-from specchk.core.instantiate import instantiate
-from specchk.lang.frontend import check
-from specchk.native.compiler import exchange_code, load_exchange
-from specchk.native.exchange import address_of, exchange_worker
-from specchk.native.layout import layout_of
-from specchk.native.visited import Visited
-
-partitions, states, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-program = instantiate(check({str(SPEC / "kafka" / "kip320.spec")!r}), "small", {{}}).program
-layout = layout_of(program)
-size = 8 * layout.words
-kernel = load_exchange(program, layout, [], exchange_code(program, layout, []))
-at_once = 12_000
-taken = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
-limit = taken + ({HEADROOM_MB} << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-found = 0
-try:
-    for level in range(2):
-        for partition in range(partitions):
-            visited = Visited(folder / str(partition), layout.words, kernel)
-            worker = exchange_worker(program, layout)
-            visited.begin()
-            for first in range(level * states // 2, (level + 1) * states // 2, at_once):
-                numbers = range(first, first + at_once)
-                own = (n * partitions + partition for n in numbers)
-                block = bytearray(b"".join(n.to_bytes(size, "little") for n in own))
-                visited.absorb(worker, address_of(block), at_once)
-                worker.end_run()
-                del block
-            visited.commit()
-            found += visited.used - level * states // 2
-            visited.close()
-            worker.release()
-except (MemoryError, OSError) as error:
-    sys.exit(f"out of memory: {{error}}")
-print(found, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) >> 20)
+THREE = ("--no-symmetry", "--set", "Replicas=3", "--set", "MaxRecords=3")  # 1 694 476 states of 16 bytes
+ROOM = 48 << 10  # kilobytes beyond a worker that is idle: eight partitions need 23 MB, one 93 MB
+LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # what they reserve differs by machine
+IDLE = """\
+import re
+import numpy, pyspark.daemon, pyspark.worker
+import specchk.spark.tasks
+print(re.search(r"VmPeak:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 """
 
 
-def limited(partitions: int, states: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A worker that keeps so many states in each of its partitions, in turn."""
-    line = [sys.executable, "-c", WORKER, str(partitions), str(states), str(folder)]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
+def idle_kilobytes() -> int:
+    """The address space of a worker that has its modules and nothing to do."""
+    line = [sys.executable, "-c", IDLE]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, **LEAN})
+    return int(done.stdout)
 
 
-def test_a_visited_set_larger_than_a_worker_s_memory_is_kept_by_partitions(tmp_path: Path) -> None:
-    """Ten partitions of three times the limit together fit; the same states as one partition do not."""
-    told = limited(10, EACH, tmp_path / "ten")
-    assert told.returncode == 0, told.stderr
-    states, megabytes = map(int, told.stdout.split())
-    assert states == 10 * EACH
-    assert megabytes > 3 * HEADROOM_MB
-    alone = limited(1, 10 * EACH, tmp_path / "one")
-    assert alone.returncode != 0
-    assert "out of memory" in alone.stderr
+def searched(folder: Path, partitions: int) -> tuple[int, dict[str, Any]]:
+    """Exit code and answer of a search by workers that have no more than `ROOM`."""
+    limited = folder / "python"
+    kilobytes = idle_kilobytes() + ROOM
+    limited.write_text(f'#!/bin/sh\nulimit -v {kilobytes}\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    limited.chmod(0o755)
+    line = [
+        sys.executable, "-m", "specchk", "run", str(SPEC / "kafka" / "kip320.spec"), *THREE,
+        "--engine", "spark", "--handover", "100000", "--partitions", str(partitions), "--json",
+        "--conf", "spark.ui.enabled=false",
+    ]  # fmt: skip
+    env = {**os.environ, **LEAN, "PYSPARK_PYTHON": str(limited)}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
+    assert re.match(r"\s*\{", done.stdout), done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, answer
+
+
+def test_a_search_larger_than_a_worker_finishes(tmp_path: Path) -> None:
+    """In eight partitions all states are found, though no worker could map the tables of all."""
+    assert has_java(), NO_JAVA
+    code, answer = searched(tmp_path, 8)
+    assert code == 0, answer
+    assert answer["states_distinct"] == 1_694_476
+
+
+def test_one_partition_does_not_fit_the_same_workers(tmp_path: Path) -> None:
+    """The limit is one: with all states in one table the search is given up, and says so."""
+    assert has_java(), NO_JAVA
+    code, answer = searched(tmp_path, 1)
+    assert code == 21, answer
+    assert "Spark gave level" in json.dumps(answer)
