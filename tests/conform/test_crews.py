@@ -265,6 +265,13 @@ class Purse:
         self.days += 1
         self.note = "slept"
 """
+MEMBERS = """
+from specchk.conform.binding import At
+from specchk.conform.members import Replay
+from specchk.conform.suites import Walks
+
+MEMBERS = (Replay("walks", At(suite="walks"), walks=Walks(0, 10, 6)),)
+"""
 MUTANTS = {
     "sleepless": ("self.days += 1", "self.days += 0"),
     "no-note": ('self.note = "slept"', "pass"),
@@ -280,6 +287,7 @@ def test_a_crew_holds_mutants(tmp_path: Path):
     (home / "mutants").mkdir()
     (home / "purse" / "__init__.py").write_text(PURSE)
     (home / "bank.spec").write_text(SPEC)
+    (home / "mutants" / "members.py").write_text(MEMBERS)
     bound = Path(__file__).with_name("bank.py").read_text().replace("return Bank()", "return Purse()")
     bound = bound.replace("bank.days += 1", "bank.sleep()").replace(
         "SPEC =", "from purse import Purse\nSPEC ="
@@ -303,7 +311,7 @@ def test_a_crew_holds_mutants(tmp_path: Path):
     finally:
         sys.path[:] = path
         for name in set(sys.modules) - before:
-            if name.split(".")[0] in ("purse", "purse_binding"):
+            if name.split(".")[0] in ("purse", "purse_binding", "members"):
                 del sys.modules[name]
     assert found[0] == found[1]
     ground, outcomes, kills = found[1]
