@@ -79,8 +79,8 @@ class Score:
         if self.counts[WRONGLY]:
             return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
         if self.counts[UNFINISHED]:
-            first = next(one for one in self.outcomes if self.verdict(one) == UNFINISHED)
-            return f"{self.counts[UNFINISHED]} not decided: {first.mutant.id} ({first.how})"
+            open_ = next(one for one in self.outcomes if self.verdict(one) == UNFINISHED)
+            return f"{self.counts[UNFINISHED]} not decided: {open_.mutant.id} ({open_.how})"
         if not self.counted:
             return "there was no mutant to kill"
         if self.killed < self.wanted.share * self.counted:
