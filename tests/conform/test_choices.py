@@ -16,14 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stairs import SPEC, EitherWay, StairsBinding
 
+from binding import ReplogBinding
+from laws.sources import ROOT
 from specchk.cli.conform import command
-from specchk.conform.binding import Answer, action
+from specchk.conform.binding import Answer, At, action
 from specchk.conform.cases import CaseStep
-from specchk.conform.choices import BadChoices, Choices, Listed, Way, of_model, read, write
+from specchk.conform.choices import NAME, BadChoices, Choices, Listed, Way, of_model, read, write
 from specchk.conform.chosen import NotExplored, explored
 from specchk.conform.lock import of_spec
 from specchk.conform.suites import Coverage, Result
-from specchk.conform.tiers import Budget, Part, parts_of, run_parts
+from specchk.conform.tiers import Budget, Part, parts_of, run_part, run_parts
 from specchk.lang.frontend import check
 
 CHECKED = check("stairs.spec", SPEC)
@@ -275,3 +277,20 @@ def test_a_divergence_is_the_last_that_is_told(gate: Gate):
     code, told = gate.conform()
     assert code == 13
     assert told.splitlines()[-1].startswith("!! n: the spec has")
+
+
+@pytest.mark.slow
+def test_the_list_of_replog_is_what_its_product_shows():
+    """For the smallest of its models the file says what exploring says: states, steps, classes and ways."""
+    checked = check(str(ROOT / "spec" / "replication.spec"))
+    kept = read(ROOT / "conformance" / NAME)
+    assert kept is not None
+    at = At("two_brokers", {"MaxCrashes": "0", "acks": "one"})
+    (part,) = parts_of(ReplogBinding, checked, [at])
+    listed = kept.of(of_spec(checked)[0], part.label, part.instance.program)
+    assert listed is not None
+    found = explored([part], [run_part(part, Budget())], Budget(), kept)
+    assert found.suites == {part.label: listed}
+    assert len(listed.never) > 0
+    (way, *_) = listed.ways
+    assert way.steps[-1].action == "apply_response"
