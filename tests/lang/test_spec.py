@@ -135,6 +135,35 @@ def test_a_file_met_twice_through_extends_counts_once(here: Path) -> None:
     assert list(check("a.spec", "extends left\nextends right\n").spec.variables) == ["x"]
 
 
+def test_a_file_that_is_loaded_again_is_told_of_again(here: Path) -> None:
+    """Its tree is kept, not what was found: errors are the same, and so is what is known of a right one."""
+    (here / "wrong.spec").write_text("spec wrong\nvar x : 0..3 = = 0\nvar y : 0..3 = 0\naction a(): y' = z\n")
+    told = []
+    for _ in range(2):
+        with pytest.raises(SpecError) as caught:
+            check("wrong.spec")
+        told.append(caught.value.diagnostics)
+    assert told[0] == told[1]
+    assert [one.code for one in told[0]] == ["S101", "S201"]
+    (here / "right.spec").write_text("spec right\n" + BASE)
+    first, again = check("right.spec"), check("right.spec")
+    assert first.spec == again.spec
+    assert first.facts is not again.facts
+    (here / "right.spec").write_text("spec right\n" + BASE.replace("tick", "tock"))
+    assert "tock" in check("right.spec").spec.actions
+
+
+def test_a_file_may_be_imported_under_two_names(here: Path) -> None:
+    """Each name has facts of its own, although the text is the same."""
+    maths = "def twice(n: int): int = least(n + n)\ndef least(n: int): int = min(n, Most)\n"
+    both = "import maths as one\nimport maths as two\nvar x : 0..9 = 0\n"
+    (here / "maths.spec").write_text("spec maths\nconst Most : 1..9 = 2\n" + maths)
+    (here / "both.spec").write_text(f"spec both\n{both}action a(): x' = one.twice(x) + two.twice(x)\n")
+    found = check("both.spec")
+    assert found.spec.imports["one"].defs["twice"] is not found.spec.imports["two"].defs["twice"]
+    assert found.spec.imports["one"].defs["twice"] == found.spec.imports["two"].defs["twice"]
+
+
 def test_an_imported_definition_may_not_read_the_state(here: Path) -> None:
     """There is no state behind an import."""
     Path("log.spec").write_text("var x : 0..2 = 0\ndef now(): int = x\n")

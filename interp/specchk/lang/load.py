@@ -12,7 +12,7 @@ from typing import cast
 
 from specchk.lang import decls, tree
 from specchk.lang.diagnostics import Report, nearest
-from specchk.lang.parse import parse
+from specchk.lang.parse import parse, parse_once
 from specchk.lang.source import MAX_BYTES, MAX_LINE, Source, Span
 from specchk.lang.spec import Spec
 
@@ -27,10 +27,18 @@ RESERVED = frozenset(_WORDS.split())
 
 @dataclass(slots=True)
 class _Loading:
-    """One run of the loader: its report and the files on the way down."""
+    """One run of the loader: its report, the files on the way down, and the texts it has trees of."""
 
     report: Report
     stack: list[Path] = field(default_factory=list)
+    met: set[Source] = field(default_factory=set)
+
+    def tree(self, source: Source) -> decls.Module:
+        """The tree of a text.  One that is met again has another, since facts are kept by a tree's nodes."""
+        if source in self.met:
+            return parse(source, self.report)
+        self.met.add(source)
+        return parse_once(source, self.report)
 
 
 def load(path: str, report: Report, text: str | None = None) -> Spec | None:
@@ -43,9 +51,9 @@ def _load(path: Path, shown: str, loading: _Loading, text: str | None = None) ->
     if source is None or not fits(source, loading.report):
         return None
     loading.stack.append(path.resolve())
-    module = parse(source, loading.report)
+    module = loading.tree(source)
     name = next((d.name for d in module.decls if isinstance(d, decls.Header)), path.stem)
-    spec = Spec(name, source)
+    spec = Spec(name, module.span.source)
     _include(spec, module, path, loading, set())
     loading.stack.pop()
     return spec
@@ -142,7 +150,7 @@ def _extend(spec: Spec, decl: decls.Extends, base: Path, loading: _Loading, seen
     if source is None or not fits(source, loading.report):
         return
     loading.stack.append(path.resolve())
-    _include(spec, parse(source, loading.report), path, loading, seen)
+    _include(spec, loading.tree(source), path, loading, seen)
     loading.stack.pop()
 
 

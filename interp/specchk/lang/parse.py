@@ -4,13 +4,16 @@ A file is cut into chunks at lines that start in column 1 with a letter, one dec
 each chunk is parsed alone: an error in one leaves the others readable, and error recovery needs no
 grammar of its own.  Neither the LALR parse nor the building of the tree (lang/build.py) recurses, so
 deep input costs no Python stack; `build` refuses trees deeper than the later passes can walk.
+
+Parsing is nine tenths of what loading costs, and several specs extend one file, so the trees of the last
+few texts are kept (`parse_once`): a tree is a frozen value, and what is found out about it is kept beside it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pkgutil import get_data
 from typing import cast
@@ -21,7 +24,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from specchk.lang import decls, tree
 from specchk.lang.build import TooDeep
 from specchk.lang.build_decls import Builder
-from specchk.lang.diagnostics import Report
+from specchk.lang.diagnostics import Diagnostic, Report, SpecError
 from specchk.lang.layout import Layout, LayoutError
 from specchk.lang.source import Source, Span
 from specchk.lang.tables import load_parser
@@ -37,6 +40,7 @@ from specchk.lang.unexpected import (
 
 _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
+KEPT = 32  # texts whose trees are kept
 
 
 class Parser:
@@ -72,6 +76,23 @@ def parse(source: Source, report: Report) -> decls.Module:
         if decl is not None:
             found.append(decl)
     return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", found)))
+
+
+def parse_once(source: Source, report: Report) -> decls.Module:
+    """As `parse`, but of an equal source the same tree; its spans are of the source that came first."""
+    try:
+        module, found = _parsed(source)
+    except SpecError:  # more errors than are told: as many as `report` has room for
+        return parse(source, report)
+    for one in found:
+        report.add(one.code, one.span, one.message, one.hint, one.notes)
+    return module
+
+
+@lru_cache(maxsize=KEPT)
+def _parsed(source: Source) -> tuple[decls.Module, tuple[Diagnostic, ...]]:
+    report = Report()
+    return parse(source, report), tuple(report.found)
 
 
 def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:
