@@ -9,7 +9,7 @@ The leaves say what came of a run (`Answer`, `Effect`, `Idle`), and what it adds
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
@@ -22,7 +22,7 @@ from specchk.ir.program import Program
 from specchk.symbolic.concrete import Taken
 from specchk.symbolic.moves import Moves, Test
 from specchk.symbolic.paths import Matrix, Term
-from specchk.symbolic.trees import Classes, Recorder, Tree
+from specchk.symbolic.trees import Classes, Recorder, Tree, Walker
 from specchk.symbolic.zones import Reach, Shape, Shapes, Zone, zone_at
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Effect(Leaf):
     taken: Taken
     after: State | None
     images: tuple[tuple[tuple[int, int], ...], ...]
-    is_complete: bool = False
+    still: Idle | None = None
     steps: list[tuple[Question, Tree]] = field(default_factory=list)
     inside: Tree | None = None
     outside: list[tuple[Question, Tree]] = field(default_factory=list)
@@ -111,13 +111,18 @@ class Control:
         """Keep only what some zone of this shape has to ask; each tree was walked once."""
         still = [tree.only for tree in self.instances if type(tree.only) is Idle]
         still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
-        points: dict[int, int] = {}
-        for leaf in still:
-            for point, count in leaf.delta:
-                points[point] = points.get(point, 0) + count
-        self.still = Idle(tuple(points.items()), sum([leaf.cuts for leaf in still]))
+        self.still = _all_of(still)
         self.instances = [tree for tree in self.instances if type(tree.only) is not Idle]
         self.questions = [one for one in self.questions if not _is_settled(*one)]
+
+
+def _all_of(leaves: Sequence[Leaf]) -> Idle:
+    """A leaf that counts what these count."""
+    points: dict[int, int] = {}
+    for leaf in leaves:
+        for point, count in leaf.delta:
+            points[point] = points.get(point, 0) + count
+    return Idle(tuple(points.items()), sum([leaf.cuts for leaf in leaves]))
 
 
 def _is_settled(question: Question, tree: Tree) -> bool:
@@ -215,15 +220,20 @@ class Controls:
         value, delta, cuts = self._counted(ask)
         return Answer(delta, cuts, value)
 
-    def complete(self, control: Control, effect: Effect, size: int) -> None:
-        """Give a step the trees of what is asked of it: step invariants and constraints.
+    def complete(self, state: State, effect: Effect, walker: Walker, known: tuple[Classes, Matrix]) -> None:
+        """Give a step from a state the trees of what is asked of it: step invariants and constraints.
 
-        `size` offsets: those of the control part, and what the step has chosen.
+        `known` is of the first zone that takes the step; what needs no question is settled with it.
         """
         assert effect.after is not None
-        env = self.moves.properties.environment(control.state, effect.after)
-        effect.steps = self._trees(self.steps, env, size)
-        effect.is_complete = True
+        classes, rows = known
+        size = len(classes) - 1  # the offsets of the control part, and what the step has chosen
+        env = self.moves.properties.environment(state, effect.after)
+        steps = self._trees(self.steps, env, size)
+        for _, tree in steps:
+            walker.walk_once(tree, classes, rows)
+        effect.still = _all_of([tree.only for question, tree in steps if _is_settled(question, tree)])
+        effect.steps = [one for one in steps if not _is_settled(*one)]
         if self.program.constraints:
             after = self.moves.properties.environment(effect.after)
             effect.inside = Tree(size, partial(self._answer, self.moves.properties.inside, after))

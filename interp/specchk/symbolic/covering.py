@@ -30,41 +30,32 @@ class Covered:
 
     def add(self, zone: Zone) -> bool:
         """Remember a zone; False if it lies within one that is remembered."""
-        seen = self._seen.get(zone.shape)
-        if seen is None:
-            seen = self._seen[zone.shape] = _Seen()
-        elif self._lies_within(zone, seen):
+        seen = self._seen.setdefault(zone.shape, _Seen())
+        if zone in seen.zones:
+            return False
+        mask = _mask(zone, seen.limits) if self._within else 0
+        if self._within and seen.has(mask):
             return False
         seen.zones.add(zone)
-        if self._within:
-            limits = _limits(zone, self._reach).union(seen.limits)
-            if len(limits) > len(seen.limits):
-                seen.limits = sorted(limits)
-                seen.masks = [_mask(one, seen.limits) for one in seen.zones]
-            else:
-                seen.masks.append(_mask(zone, seen.limits))
+        limits = _limits(zone, self._reach).union(seen.limits) if self._within else ()
+        if len(limits) > len(seen.limits):
+            seen.limits = sorted(limits)
+            seen.masks = [_mask(one, seen.limits) for one in seen.zones]
+        else:
+            seen.masks.append(mask)
         return True
 
     def has(self, zone: Zone) -> bool:
         """Whether a zone lies within one that is remembered here."""
         seen = self._seen.get(zone.shape)
-        return seen is not None and self._lies_within(zone, seen)
+        if seen is None:
+            return False
+        return zone in seen.zones or (self._within and seen.has(_mask(zone, seen.limits)))
 
     def zones(self) -> Iterator[Zone]:
         """Those that were added."""
         for seen in self._seen.values():
             yield from seen.zones
-
-    def _lies_within(self, zone: Zone, seen: _Seen) -> bool:
-        if zone in seen.zones:
-            return True
-        if not self._within:
-            return False
-        lacking = ~_mask(zone, seen.limits)
-        for mask in seen.masks:  # noqa: SIM110 - a generator would cost more than the test
-            if not mask & lacking:
-                return True
-        return False
 
 
 @dataclass(slots=True)
@@ -74,6 +65,14 @@ class _Seen:
     zones: set[Zone] = field(default_factory=set)
     limits: list[int] = field(default_factory=list)
     masks: list[int] = field(default_factory=list)
+
+    def has(self, mask: int) -> bool:
+        """Whether a zone with this mask lies within one of them."""
+        lacking = ~mask
+        for known in self.masks:  # noqa: SIM110 - a generator would cost more than the test
+            if not known & lacking:
+                return True
+        return False
 
 
 def _limits(zone: Zone, reach: Reach) -> set[int]:

@@ -169,8 +169,10 @@ class Expander:
         arrive: Arrive, part: Part,
     ) -> None:  # fmt: skip
         """A state after a step: its step invariants, the constraints, and its zone."""
-        if not effect.is_complete:
-            self.controls.complete(control, effect, len(classes) - 1)
+        if effect.still is None:
+            self.controls.complete(control.state, effect, self.walker, (classes, rows))
+        assert effect.still is not None
+        self._count(effect.still)
         for question, tree in effect.steps:
             for kind in self._first_failure(question, tree, classes, rows):
                 part.steps.append((index, Candidate(kind, question.name, effect.taken)))

@@ -171,6 +171,12 @@ class Walker:
     forks: int = 0
     known: int = 0
 
+    def walk_once(self, tree: Tree, classes: Classes, rows: Matrix) -> None:
+        """Have a tree record the first run of a zone, if it has none; counts nothing."""
+        if tree.top.after[0] is None:
+            self.recorder.record(tree.size, (tree.top, 0), classes, rows)
+            self.recorder.end(tree.run())
+
     def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
         """The leaves that a part of a zone comes to, with what is known of that part.
 
