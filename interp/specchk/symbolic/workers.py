@@ -1,13 +1,15 @@
 """Processes that share the zones of a search: each owns those of some shapes.
 
 An owner expands its zones and knows which were seen, so nothing is known twice and no zone waits for
-another process.  A process is forked when the search begins and stays: what it has recorded of control
+another process.  Zones are kept to the end and have no cycles, so nobody looks for garbage among them
+meanwhile.  A process is forked when the search begins and stays: what it has recorded of control
 parts (`controls`) is there at the next level.  It does what it is told over a pipe, one call at a time,
 and all do the same at once.  One process alone is this one, and nothing is forked.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 from collections.abc import Callable, Sequence
@@ -40,8 +42,10 @@ class Workers(Generic[M]):
         self.alone = make(0) if count == 1 else None
         self._make = make
         self._processes: list[_Process] = []
+        self._collects = gc.isenabled()
 
     def __enter__(self) -> Workers[M]:
+        gc.disable()
         for number in range(self.count if self.alone is None else 0):
             self._processes.append(self._fork(number))
         return self
@@ -56,6 +60,8 @@ class Workers(Generic[M]):
             with suppress(BrokenPipeError):  # of a call that was not sent
                 process.calls.close()
         self._processes.clear()
+        if self._collects:
+            gc.enable()
 
     def call(self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of each gives with its arguments; what one raises is raised here."""
