@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from _pytest.mark.structures import ParameterSet
@@ -12,7 +13,8 @@ from pyspark import SparkContext
 
 from spark.small import natively, of_text, program, said
 from specchk.core.budget import Budget, Progress
-from specchk.core.verdict import Inconclusive, Violated
+from specchk.core.verdict import Inconclusive, Outcome, Violated
+from specchk.ir.program import Program
 from specchk.native.checkpoint import Unusable
 from specchk.native.layout import layout_of
 from specchk.spark.search import Options, run
@@ -80,11 +82,29 @@ def test_a_search_that_stays_small_is_the_native_engine_s() -> None:
     assert any("native engine answered alone" in warning for warning in found.warnings)
 
 
-def test_shuffled_slices_change_nothing(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Finished:
+    """A search that is done: its program, its outcome, and the ledger that it leaves."""
+
+    program: Program
+    outcome: Outcome
+    ledger: Path
+
+    def copied(self, folder: Path) -> Options:
+        """Options to take a copy of the ledger up with."""
+        copytree(self.ledger, folder / "ledger")
+        return replace(AT_ONCE, ledger=str(folder / "ledger"), resume=True)
+
+
+@pytest.fixture(scope="module")
+def finished(context: SparkContext, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    checked, ledger = program("kafka/kip101.spec", "fast_failover"), tmp_path_factory.mktemp("finished")
+    return Finished(checked, run(checked, replace(AT_ONCE, ledger=str(ledger))), ledger)
+
+
+def test_shuffled_slices_change_nothing(finished: Finished, tmp_path: Path) -> None:
     """The order of the states of a level has no influence on what is said."""
-    checked = program("kafka/kip101.spec", "fast_failover")
-    options = replace(AT_ONCE, ledger=str(tmp_path / "ledger"))
-    expected = said(run(checked, options))
+    checked, options = finished.program, finished.copied(tmp_path)
     levels = sorted((tmp_path / "ledger" / "levels").iterdir())
     for late in levels[6:]:
         for file in late.iterdir():
@@ -99,32 +119,28 @@ def test_shuffled_slices_change_nothing(tmp_path: Path) -> None:
                 rest = file.read(about.outside * size)
             chance.shuffle(states)
             write_slice(storage, about, [*states, rest])
-    assert said(run(checked, replace(options, resume=True))) == expected
+    assert said(run(checked, options)) == said(finished.outcome)
 
 
-def test_a_finished_ledger_gives_its_answer_again(tmp_path: Path) -> None:
+def test_a_finished_ledger_gives_its_answer_again(finished: Finished, tmp_path: Path) -> None:
     """Resuming what is done repeats the answer, without a level of work."""
-    checked = program("kafka/kip101.spec", "fast_failover")
-    options = replace(AT_ONCE, ledger=str(tmp_path))
-    first = run(checked, options)
     seen: list[Progress] = []
-    assert said(run(checked, replace(options, resume=True), seen.append)) == said(first)
+    assert said(run(finished.program, finished.copied(tmp_path), seen.append)) == said(finished.outcome)
     assert not seen
 
 
-def test_a_ledger_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_ledger_of_something_else_is_refused(finished: Finished, tmp_path: Path) -> None:
     """A used ledger is not overwritten, an empty one not resumed, another model's not taken up."""
-    options = replace(AT_ONCE, ledger=str(tmp_path))
+    other, empty = program("kafka/kip320.spec", "small"), tmp_path / "empty"
     with pytest.raises(Unusable, match="no search"):
-        run(program("kafka/kip320.spec", "small"), replace(options, resume=True))
-    run(program("kafka/kip101.spec", "fast_failover"), options)
+        run(other, replace(AT_ONCE, ledger=str(empty), resume=True))
+    options = finished.copied(tmp_path)
     with pytest.raises(Unusable, match="already"):
-        run(program("kafka/kip101.spec", "fast_failover"), options)
+        run(finished.program, replace(options, resume=False))
     with pytest.raises(Unusable, match="another spec"):
-        run(program("kafka/kip320.spec", "small"), replace(options, resume=True))
-    again = replace(options, resume=True, partitions=5)
+        run(other, options)
     with pytest.raises(Unusable, match="partitions"):
-        run(program("kafka/kip101.spec", "fast_failover"), again)
+        run(finished.program, replace(options, partitions=5))
 
 
 @pytest.mark.parametrize("handover", [1, 7])
@@ -147,10 +163,10 @@ def test_a_budget_ends_in_no_answer_and_can_be_resumed(tmp_path: Path) -> None:
     assert said(run(checked, replace(options, resume=True))) == said(natively(checked, options))
 
 
-def test_progress_tells_of_each_level() -> None:
+def test_progress_tells_of_each_level(tmp_path: Path) -> None:
     """One report a level: new states, states again, bytes shuffled, skew."""
     seen: list[Progress] = []
-    found = run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, symmetry=False), seen.append)
+    found = run(of_text(OUTSIDE, tmp_path), replace(AT_ONCE, keep_going=True), seen.append)
     notes = [progress.note for progress in seen if progress.note]
     assert len(notes) == found.statistics.depth  # the last one finds nothing new
     assert all("again" in note and "shuffled" in note and "skew" in note for note in notes)
