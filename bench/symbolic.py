@@ -1,7 +1,7 @@
 """Measure the symbolic engine: fixpoints without a horizon, and what pruning and coverage save.
 
 `python bench/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three brokers,
-too, for which two cores take a quarter of an hour.
+too, which takes two cores many minutes.
 """
 
 from __future__ import annotations
