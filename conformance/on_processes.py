@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory, mkdtemp
+from typing import TypeVar
 
 from binding import BROKER_RULES
 from on_files import FilesBinding
@@ -31,6 +32,8 @@ from replog_process import DATA, Process, Start
 from specchk.conform.binding import Accepted, Answer, restore, snapshot
 from specchk.ir.program import Program
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
 class ProcessDisk:
@@ -41,9 +44,8 @@ class ProcessDisk:
 
     @property
     def hw_checkpoint(self) -> int:
-        """Return the HW that the process wrote last."""
-        assert self.process is not None, "only the disk of a running broker is asked"
-        return self.process.seen.hw_checkpoint
+        """Return the HW that the process wrote last, as its file says where none runs."""
+        return self._at_a_start(_hw_checkpoint) if self.process is None else self.process.seen.hw_checkpoint
 
     def perform(self, effect: Effect) -> None:
         """Do nothing: the process did it before it answered."""
@@ -71,13 +73,21 @@ class ProcessDisk:
         return self
 
     def recover(self) -> Recovered:
-        """Say what a start would find, by one on a copy of the files."""
+        """Say what a start would find."""
+        return self._at_a_start(FileStorage.recover)
+
+    def _at_a_start(self, what: Callable[[FileStorage], T]) -> T:
+        """Ask a store that is opened on a copy of the files."""
         with TemporaryDirectory() as copied:
             copytree(self.directory, copied, dirs_exist_ok=True)
             storage = FileStorage(OsFs(), f"{copied}/{DATA}")
-            recovered = storage.recover()
+            found = what(storage)
             storage.abandon()
-        return recovered
+        return found
+
+
+def _hw_checkpoint(storage: FileStorage) -> int:
+    return storage.hw_checkpoint
 
 
 Taken = tuple[str, tuple[str, ...]]  # a handler's method and its arguments
