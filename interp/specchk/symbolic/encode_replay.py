@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import ReplayFailed, quiet_steps_to
 from specchk.core.step import Faulty, Stepper
-from specchk.core.values import State
+from specchk.core.values import State, universe
 from specchk.core.verdict import Blame, Step, Trace
 from specchk.ir.nodes import Assign, Choice, Const, Either, Narrow, When
 from specchk.ir.program import Program
@@ -115,11 +116,28 @@ class Replay:
         """The trace along the states, actions filled in; it need not start in an initial state."""
         steps: list[Step] = []
         for before, after in itertools.pairwise(states):
-            found = quiet_steps_to(self.program, self.stepper, before, after, None)
+            found = self._steps(before, after)
             if not found:
                 raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the path to the next")
             steps.append(found[0])
         return Trace(states[0], tuple(steps))
+
+    def _steps(self, before: State, after: State) -> list[Step]:
+        """The steps between two states, also where another step out of the first one is undefined.
+
+        No search goes on from such a state, but induction may begin in one: that it is reached is not known.
+        """
+        try:
+            return quiet_steps_to(self.program, self.stepper, before, after, None)
+        except Faulty:
+            return list(self._defined_steps(before, after))
+
+    def _defined_steps(self, before: State, after: State) -> Iterator[Step]:
+        for index, action in enumerate(self.program.actions):
+            for args in itertools.product(*(sorted(universe(param.type)) for param in action.params)):
+                with suppress(Faulty):
+                    if after in [found[2] for found in self.stepper.of_action(before, index, args)]:
+                        yield Step.of(self.program, index, args, after)
 
     def failed(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
         """What fails at the end of a trace: kind, name and blame; a step out of the end counts."""
