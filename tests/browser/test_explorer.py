@@ -39,12 +39,15 @@ def settled(page: Chrome, said: str) -> None:
 
 
 def status(page: Chrome) -> str:
-    return page.find_element(By.ID, "status").text
+    said: str = page.execute_script("return document.getElementById('status').innerText")
+    return said
 
 
 def trace(page: Chrome) -> list[str]:
-    """The labels of the path."""
-    return [item.text for item in page.find_elements(By.CSS_SELECTOR, "#trace button")]
+    """The labels of the path, asked for at once: the page may draw anew at any time."""
+    labels = "return Array.from(document.querySelectorAll('#trace button'), item => item.innerText)"
+    found: list[str] = page.execute_script(labels)
+    return found
 
 
 def press(page: Chrome, *keys: str) -> None:

@@ -26,8 +26,10 @@ ROOM = 48 << 10  # kilobytes beyond a worker that is idle: eight partitions need
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # what they reserve differs by machine
 IDLE = """\
 import re
-import numpy, pyspark.daemon, pyspark.worker
+import pyspark.daemon, pyspark.worker
 import specchk.spark.tasks
+try: import numpy  # which PySpark takes where it is installed
+except ImportError: pass
 print(re.search(r"VmPeak:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 """
 
