@@ -159,14 +159,18 @@ def test_an_epoch_is_durable_before_its_first_record() -> None:
             assert b"9 20\n" in read_file(fs, "data/t-0/leader-epoch-checkpoint")
 
 
+@pytest.mark.parametrize("as_leader", [True, False], ids=["leader", "follower"])
 @pytest.mark.parametrize("end", ["power", "process"])
-def test_an_epoch_is_in_its_file_whenever_its_first_record_is(end: str) -> None:
+def test_an_epoch_is_in_its_file_whenever_its_first_record_is(end: str, as_leader: bool) -> None:
     """At whatever moment of the append the machine or the process dies."""
     for moment in range(10):
         fs, _, log = filled()
         fs.faults.crash_in = moment
         with suppress(CrashedError):
-            log.append_as_leader(encode_batch([Record(b"y")]), 9)
+            if as_leader:
+                log.append_as_leader(encode_batch([Record(b"y")]), 9)
+            else:
+                log.append_as_follower(encode_batch([Record(b"y")], base_offset=20, leader_epoch=9))
         if end == "power":
             fs.power_loss(Random(moment).randrange)
         else:
