@@ -4,17 +4,24 @@ A zone says of each two offsets how far apart they are at most.  Its mask is a n
 two offsets and each limit: whether the zone keeps within it.  A zone lies within another one if it keeps
 within every limit that the other does, so one `&` tells.  The limits are those that the zones of a shape
 have; zones that forget differences beyond a reach follow from what they say up to there.
+
+A shape may have thousands of zones.  Their masks are grouped by the few bits that tell them apart best,
+and of a group whose bits a zone lacks no mask is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from specchk.symbolic.paths import FREE
 from specchk.symbolic.zones import Reach, Shape, Zone
 
 FAR = FREE >> 1  # no bound is so large: what is, is none
+SIGNS = 12  # bits by which masks are grouped: more of them make more groups of fewer masks
+SAMPLE = 64  # masks among which those bits are chosen
+GROWTH = 4  # they are chosen anew when there are so many times as many masks
 
 
 class Covered:
@@ -40,9 +47,9 @@ class Covered:
         limits = _limits(zone, self._reach).union(seen.limits) if self._within else ()
         if len(limits) > len(seen.limits):
             seen.limits = sorted(limits)
-            seen.masks = [_mask(one, seen.limits) for one in seen.zones]
+            seen.group([_mask(one, seen.limits) for one in seen.zones])
         else:
-            seen.masks.append(mask)
+            seen.add(mask)
         return True
 
     def has(self, zone: Zone) -> bool:
@@ -64,15 +71,42 @@ class _Seen:
 
     zones: set[Zone] = field(default_factory=set)
     limits: list[int] = field(default_factory=list)
-    masks: list[int] = field(default_factory=list)
+    groups: dict[int, list[int]] = field(default_factory=dict)  # the masks, by their bits in `signs`
+    signs: int = 0
+    enough: int = SAMPLE  # with so many zones the masks are grouped anew
 
     def has(self, mask: int) -> bool:
         """Whether a zone with this mask lies within one of them."""
         lacking = ~mask
-        for known in self.masks:  # noqa: SIM110 - a generator would cost more than the test
-            if not known & lacking:
-                return True
+        for signs, masks in self.groups.items():
+            if not signs & lacking:
+                for known in masks:
+                    if not known & lacking:
+                        return True
         return False
+
+    def add(self, mask: int) -> None:
+        """Remember the mask of one that is among the zones now."""
+        self.groups.setdefault(mask & self.signs, []).append(mask)
+        if len(self.zones) >= self.enough:
+            self.enough *= GROWTH
+            self.group([mask for masks in self.groups.values() for mask in masks])
+
+    def group(self, masks: list[int]) -> None:
+        """Group the masks of all the zones."""
+        self.signs = _telling(masks[-SAMPLE:]) if len(masks) >= SAMPLE else 0
+        self.groups = {}
+        for mask in masks:
+            self.groups.setdefault(mask & self.signs, []).append(mask)
+
+
+def _telling(masks: list[int]) -> int:
+    """The bits that tell masks apart best: about half of them have each, and no two are always the same."""
+    width = max(masks).bit_length()
+    columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)
+    places = {column: width - 1 - number for number, column in enumerate(columns)}
+    best = nsmallest(SIGNS, places, key=lambda column: abs(2 * column.count("1") - len(masks)))
+    return sum([1 << places[column] for column in best])
 
 
 def _limits(zone: Zone, reach: Reach) -> set[int]:
