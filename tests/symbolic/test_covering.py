@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 import z3
 from hypothesis import given, settings
@@ -72,6 +74,30 @@ def test_many_zones_of_one_shape_are_asked_one_by_one():
     assert [covered.add(zone) for zone in reversed(zones)] == [True] * 5
     assert covered.has(zone_of([(1, 2, -3), (3, 1, 0)], None))
     assert not covered.has(zone_of([(1, 3, -3)], None))
+
+
+def test_zones_in_groups_are_asked_as_those_of_one():
+    """Grouped ever anew, some hundred zones cover exactly what one of them covers alone."""
+    random = Random(3)
+    made = [zone_of(_constraints(random), Reach(1, 3)) for _ in range(400)]
+    zones = [zone for zone in made if zone is not None]
+    together, alone = Covered(Reach(1, 3)), []
+    outcomes = set()
+    for zone in zones:
+        expected = any(one.has(zone) for one in alone)
+        assert together.has(zone) == expected
+        assert together.add(zone) is not expected
+        outcomes.add(expected)
+        alone.append(Covered(Reach(1, 3)))
+        alone[-1].add(zone)
+    (seen,) = together._seen.values()
+    assert len(seen.groups) > 8
+    assert outcomes == {True, False}
+
+
+def _constraints(random):
+    places = range(PLACES + 1)
+    return [(random.choice(places), random.choice(places), random.randint(-2, 2)) for _ in range(5)]
 
 
 def _reversed(monkeypatch):

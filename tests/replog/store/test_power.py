@@ -137,6 +137,17 @@ def test_what_a_recovery_found_is_durable_once_it_counts_as_flushed() -> None:
         assert after_power_loss(fs, seed).log_end == 21
 
 
+def test_a_power_loss_after_a_clean_start_is_no_clean_stop() -> None:
+    """The broker claims no epoch with which it stopped cleanly (KIP-966)."""
+    for seed in SEEDS:
+        fs, directory, _ = filled()
+        directory.shut_down({KEY: 20}, 3)
+        log = LogDirectory.open(fs, "data", CONFIG).logs[KEY]
+        log.append_as_leader(encode_batch([Record(b"y" * 40)]), 2)
+        fs.power_loss(Random(seed).randrange)
+        assert LogDirectory.open(fs, "data", CONFIG).broker_epoch is None
+
+
 def test_a_checkpointed_log_start_stays_where_it_was() -> None:
     """Records below it, in a segment that is kept for its later ones, do not come back."""
     for seed in SEEDS:
