@@ -54,7 +54,7 @@ from specchk.spark.slices import Slice, Tally
 from specchk.spark.storage import Storage, storage_at
 from specchk.spark.tasks import Absorb, Expand, Forget, Onward, Precede, preceding
 
-HANDOVER = 100_000
+HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
 FUSED, AT_MOST = 4, 2_000_000  # levels in one job, and states that they are thought to have
 OnProgress = Callable[[Progress], None]
