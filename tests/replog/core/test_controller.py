@@ -143,6 +143,16 @@ def test_a_fenced_or_leaving_member_is_not_admitted():
     assert cluster.alter([0, 1, 2]).error is Error.INELIGIBLE_REPLICA
 
 
+def test_a_fenced_member_was_admitted_under_the_old_rule():
+    """B24, before KIP-841."""
+    cluster = Cluster(checks_fenced=False)
+    cluster.alter([0, 1])
+    cluster.expire(2)
+    assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
+    assert cluster.alter([0, 1, 2]).error is Error.NONE
+    assert cluster.image.isr == (0, 1, 2)
+
+
 def test_a_silent_leader_is_fenced_and_the_next_replica_leads():
     """A15, A23: out of the ISR, leader epoch + 1, first active ISR member in assignment order."""
     cluster = Cluster()
@@ -275,6 +285,15 @@ def test_metadata_is_sent_from_where_a_broker_is_or_as_a_snapshot():
     assert [image.version for image in update.images] == [latest - 1, latest]
     snapshot = cluster.tell(1, MetadataRequest(1, -1), MetadataUpdate)
     assert [image.version for image in snapshot.images] == [latest]
+
+
+def test_who_knows_the_first_version_is_sent_all_others():
+    """Version 0 is one that a broker may have, and -1 is none."""
+    cluster = Cluster()
+    update = cluster.tell(1, MetadataRequest(1, 0), MetadataUpdate)
+    versions = [image.version for image in update.images]
+    assert versions == list(range(1, cluster.controller.state.version + 1))
+    assert len(versions) > 1
 
 
 def test_a_copy_is_independent():

@@ -114,6 +114,16 @@ def test_a_reply_to_a_request_of_before_the_epoch_change_is_ignored():
     assert follower.state.log.leo == 1
 
 
+def test_a_reply_of_before_the_epoch_change_was_applied_under_the_old_rule():
+    """B10, KAFKA-13207: nobody looked which request it answered."""
+    follower = following(log_of(0), protocol=replace(CURRENT, checks_response=False))
+    old = ask(follower)
+    follower.apply(metadata(0, 1, 2, version=2), 2, NOW)
+    late = FetchReply(old.correlation, Error.NONE, 1, 0, (Batch(1, 0, 1),))
+    follower.receive(0, late, NOW)
+    assert follower.state.log.leo == 2
+
+
 def test_a_duplicate_reply_is_applied_once():
     """The same reply twice appends once."""
     follower = following()
@@ -175,6 +185,15 @@ def test_out_of_range_below_the_leaders_start_begins_anew_there():
     effects = follower.receive(0, ListOffsetsReply(request.correlation, Error.NONE, 40), NOW)
     assert effects[:2] == [Reset(40), StoreEpochs(())]
     assert (follower.state.log.log_start, follower.state.log.leo, follower.state.log.hw) == (40, 40, 40)
+
+
+def test_an_error_about_the_leaders_end_cuts_nothing():
+    """A9: the offset beside an error means nothing; the question is asked again."""
+    follower = following(log_of(0, 0, 0))
+    answer(follower, error=Error.OFFSET_OUT_OF_RANGE)
+    request = ask(follower)
+    follower.receive(0, ListOffsetsReply(request.correlation, Error.NOT_LEADER_OR_FOLLOWER, 1), NOW)
+    assert follower.state.log.leo == 3
 
 
 def test_hw_truncation_cuts_on_becoming_follower():

@@ -8,7 +8,7 @@ import pytest
 from core_support import NOW, fetch, leading, log_of, metadata, produce, sent
 
 from replog.core import isr
-from replog.core.effects import Timer
+from replog.core.effects import SetTimer, Timer
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest
 from replog.core.protocol import CURRENT, CaughtUpRule, MaximalIsr
 from replog.core.state import Remote
@@ -44,6 +44,12 @@ def test_a_member_is_removed_after_the_lag_limit_and_not_while_it_is_at_the_leo(
     caught_up = leading(log_of(0))
     fetch(caught_up, 1)
     assert proposals(caught_up.fire(Timer.ISR_CHECK, 0, NOW + 99_000)) == []
+
+
+def test_the_isr_is_looked_at_twice_in_a_lag_limit():
+    """A10: every lag.time.max.ms / 2."""
+    leader = leading()
+    assert leader.fire(Timer.ISR_CHECK, 0, NOW) == [SetTimer(Timer.ISR_CHECK, 5_000)]
 
 
 def test_a_member_that_fetches_and_is_always_behind_is_removed():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from core_support import NOW, batch, fetch, following, leading, log_of, metadata, produce, sent
 
-from replog.core.effects import Append, Flush, Send, StoreEpochs, Timer
+from replog.core.effects import Append, Flush, Send, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
     EARLIEST,
     LATEST,
@@ -18,6 +20,7 @@ from replog.core.messages import (
     ProduceReply,
     ProduceRequest,
 )
+from replog.core.protocol import CURRENT
 from replog.core.state import Config
 from replog.core.types import Batch, EpochEnd, Error
 
@@ -133,6 +136,26 @@ def test_waiting_produces_fail_when_the_leader_resigns_or_time_is_up():
     assert leader.state.log.leo == 2
 
 
+def test_the_timer_of_waiting_produces_rings_for_the_first_that_is_due():
+    """Also when a clock has jumped back in between, so that the later one is due first."""
+    leader = leading()
+    produce(leader, now=NOW + 500)
+    produce(leader, number=2, now=NOW)
+    produce(leader, number=3, now=NOW + 900)
+    out = leader.fire(Timer.PRODUCE_TIMEOUT, 0, NOW + 1_000)
+    assert sent(out) == [ProduceReply(2, Error.REQUEST_TIMED_OUT, -1)]
+    assert SetTimer(Timer.PRODUCE_TIMEOUT, 500) in out
+
+
+def test_the_first_producer_id_is_one():
+    """KIP-98: 0 is a producer like any other; a gap in its sequence is refused."""
+    leader = leading(isr=(0,))
+    produce(leader, producer_id=0, producer_epoch=0, first_seq=0)
+    (reply,) = sent(produce(leader, number=2, producer_id=0, producer_epoch=0, first_seq=5))
+    assert reply.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert leader.state.log.leo == 1
+
+
 def test_a_new_leader_knows_nothing_of_its_followers():
     """A18: LEOs unknown, HW as it was, leso and epoch entry at the LEO; LATEST not available yet (F3)."""
     log = log_of(0, 0)
@@ -157,6 +180,15 @@ def test_a_diverging_fetch_gets_the_end_of_the_common_epoch_and_counts_for_nothi
     assert reply.batches == ()
     assert leader.state.leading is not None
     assert leader.state.leading.remotes[1].leo == -1
+
+
+def test_a_diverging_fetch_counted_under_the_old_rule():
+    """B9, KAFKA-13141 (before 2.8.1): its offset was taken for an acknowledgement."""
+    old = replace(CURRENT, updates_on_diverge=True)
+    leader = leading(log_of(0, 0, 0, 2, 2, 2), epoch=2, protocol=old)
+    fetch(leader, 5, epoch=2, last_fetched_epoch=1)
+    assert leader.state.leading is not None
+    assert leader.state.leading.remotes[1].leo == 5
 
 
 def test_consumers_read_below_the_high_watermark_only():

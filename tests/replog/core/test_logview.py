@@ -84,6 +84,14 @@ def test_the_log_start_moves_by_whole_batches_and_never_past_hw():
     assert log.epochs.entries == [(1, 3)]
 
 
+def test_a_log_that_starts_at_its_end_has_no_records():
+    """advance_start to the LEO forgets the last batch, too."""
+    log = log_of(0, 0)
+    log.assign_hw(2)
+    assert log.advance_start(2)
+    assert (log.log_start, log.leo, log.batches) == (2, 2, [])
+
+
 def test_a_reset_log_is_empty_at_its_new_start():
     """Reset forgets records, epochs and producers."""
     log = log_of(0, 1)
