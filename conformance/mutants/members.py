@@ -24,6 +24,7 @@ from specchk.lang.frontend import check
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
 STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition")
+SCENARIOS = ("scenarios", "clients", "world")
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 WATCHED = tuple(sorted(TESTS.rglob("*.py")))
 
@@ -164,6 +165,7 @@ MEMBERS = (
     Outside("simulation store", simulated("store", range(20)), ("replog",)),
     Outside("simulation flush", simulated("flush", range(20)), ("replog",)),
     Outside("store tests", pytest_on(*(f"store/test_{name}.py" for name in STORE)), ("replog.store",)),
+    Outside("scenarios", pytest_on(*(f"sim/test_{name}.py" for name in SCENARIOS)), ("replog",)),
     Outside("core tests", pytest_on("core"), ("replog.core",)),
     walks("three_epochs", {}, 30),
     walks("one_record_at_a_time", {}, 20),

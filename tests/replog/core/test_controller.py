@@ -254,6 +254,23 @@ def test_a_leaving_broker_is_let_go_when_it_leads_nothing_and_everyone_knows():
     assert cluster.beat(0, shutdown=True).should_shut_down
 
 
+def test_a_leaving_broker_does_not_wait_for_one_that_is_fenced():
+    """A29: who is not active does not hear of anything, and has not to."""
+    cluster = Cluster()
+    cluster.expire(2)
+    assert cluster.controller.state.brokers[2].applied_version < cluster.controller.state.version
+    cluster.beat(0, shutdown=True)
+    cluster.beat(1)
+    assert cluster.beat(0, shutdown=True).should_shut_down
+
+
+def test_without_elr_nobody_is_eligible_who_left():
+    """Before KIP-966 an ISR below the minimum had no one beside it."""
+    cluster = Cluster()
+    cluster.alter([0])
+    assert (cluster.image.isr, cluster.image.elr) == ((0,), ())
+
+
 def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
     """A17: ELR holds who left; an empty ISR is led from the ELR; an unclean return leaves it."""
     cluster = Cluster(elr=True)
@@ -294,6 +311,15 @@ def test_who_knows_the_first_version_is_sent_all_others():
     versions = [image.version for image in update.images]
     assert versions == list(range(1, cluster.controller.state.version + 1))
     assert len(versions) > 1
+
+
+def test_what_is_forgotten_is_replaced_by_the_latest():
+    """A broker that is behind what is remembered gets no gap."""
+    cluster = Cluster()
+    del cluster.controller.state.history[:2]
+    latest = cluster.controller.state.version
+    update = cluster.tell(1, MetadataRequest(1, 0), MetadataUpdate)
+    assert [image.version for image in update.images] == [latest]
 
 
 def test_a_copy_is_independent():

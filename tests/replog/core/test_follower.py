@@ -124,6 +124,28 @@ def test_a_reply_of_before_the_epoch_change_was_applied_under_the_old_rule():
     assert follower.state.log.leo == 2
 
 
+def test_an_answer_to_another_kind_of_question_is_no_answer():
+    """What the leader was asked for decides, not only the number of the request."""
+    follower = following(log_of(0, 0))
+    fetched = ask(follower)
+    follower.receive(0, ListOffsetsReply(fetched.correlation, Error.NONE, 1), NOW)
+    assert follower.state.log.leo == 2
+    follower.receive(0, FetchReply(fetched.correlation, Error.OFFSET_OUT_OF_RANGE, 0, 0), NOW)
+    asked = ask(follower)
+    assert isinstance(asked, ListOffsetsRequest)
+    late = FetchReply(asked.correlation, Error.NONE, 0, 0, (Batch(2, 0, 1),))
+    assert follower.receive(0, late, NOW) == [SetTimer(Timer.SEND_FETCH, 0)]
+    assert follower.state.log.leo == 2
+
+
+def test_a_cut_of_records_cuts_their_epochs_under_the_old_rule_too():
+    """B23, KAFKA-10706: what was missed were entries without a record."""
+    old = replace(CURRENT, truncates_cache_always=False)
+    follower = following(log_of(0, 1), epoch=3, protocol=old)
+    effects = answer(follower, diverging=EpochEnd(0, 1))
+    assert effects[:2] == [Truncate(1), StoreEpochs(((0, 0),))]
+
+
 def test_a_duplicate_reply_is_applied_once():
     """The same reply twice appends once."""
     follower = following()

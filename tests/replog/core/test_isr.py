@@ -46,6 +46,29 @@ def test_a_member_is_removed_after_the_lag_limit_and_not_while_it_is_at_the_leo(
     assert proposals(caught_up.fire(Timer.ISR_CHECK, 0, NOW + 99_000)) == []
 
 
+def test_the_lag_limit_begins_when_a_member_was_last_caught_up():
+    """A10: at the LEO nine seconds after the beginning, behind since: not out for ten seconds more."""
+    leader = leading(log_of(0))
+    fetch(leader, 1, now=NOW + 9_000)
+    produce(leader, acks=1, now=NOW + 9_001)
+    assert proposals(leader.fire(Timer.ISR_CHECK, 0, NOW + 19_000)) == []
+    assert len(proposals(leader.fire(Timer.ISR_CHECK, 0, NOW + 19_001))) == 1
+
+
+def test_a_follower_that_does_not_say_its_broker_epoch_may_join():
+    """KIP-903: -1 is what an older version sends."""
+    (proposal,) = proposals(fetch(expansion(), 2, broker_epoch=-1))
+    assert proposal.new_isr == ((0, 1), (1, -1))
+
+
+def test_a_fetch_of_a_former_life_counted_under_the_old_rule():
+    """B18, before KIP-903."""
+    for rules, leo in ((CURRENT, -1), (replace(CURRENT, checks_broker_epoch=False), 1)):
+        leader = leading(log_of(0), protocol=rules)
+        fetch(leader, 1, broker_epoch=1)
+        assert lead(leader).remotes[1].leo == leo
+
+
 def test_the_isr_is_looked_at_twice_in_a_lag_limit():
     """A10: every lag.time.max.ms / 2."""
     leader = leading()

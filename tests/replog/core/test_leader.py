@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from core_support import NOW, batch, fetch, following, leading, log_of, metadata, produce, sent
+from core_support import NOW, batch, fetch, following, leading, log_of, metadata, produce, replica_of, sent
 
 from replog.core.effects import Append, Flush, Send, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
@@ -16,6 +16,7 @@ from replog.core.messages import (
     EpochEndRequest,
     FetchReply,
     FetchRequest,
+    ListOffsetsReply,
     ListOffsetsRequest,
     ProduceReply,
     ProduceRequest,
@@ -151,8 +152,10 @@ def test_the_first_producer_id_is_one():
     """KIP-98: 0 is a producer like any other; a gap in its sequence is refused."""
     leader = leading(isr=(0,))
     produce(leader, producer_id=0, producer_epoch=0, first_seq=0)
-    (reply,) = sent(produce(leader, number=2, producer_id=0, producer_epoch=0, first_seq=5))
-    assert reply.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    again = produce(leader, number=2, producer_id=0, producer_epoch=0, first_seq=0)
+    assert sent(again) == [ProduceReply(2, Error.NONE, 0)]
+    gap = produce(leader, number=3, producer_id=0, producer_epoch=0, first_seq=5)
+    assert sent(gap) == [ProduceReply(3, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
     assert leader.state.log.leo == 1
 
 
@@ -180,6 +183,50 @@ def test_a_diverging_fetch_gets_the_end_of_the_common_epoch_and_counts_for_nothi
     assert reply.batches == ()
     assert leader.state.leading is not None
     assert leader.state.leading.remotes[1].leo == -1
+
+
+@pytest.mark.parametrize("wrong", [{"producer_epoch": -1}, {"first_seq": -1}])
+@pytest.mark.parametrize("producer_id", [0, 7])
+def test_a_producer_without_epoch_or_sequence_is_refused(wrong, producer_id):
+    """KIP-98: who has an id has both."""
+    leader = leading(isr=(0,))
+    fields = {"producer_epoch": 0, "first_seq": 0, **wrong}
+    assert sent(produce(leader, producer_id=producer_id, **fields)) == [
+        ProduceReply(1, Error.INVALID_RECORD, -1)
+    ]
+
+
+def test_a_fetch_that_waits_does_so_for_the_whole_time():
+    """A6: the timer of another fetch does not end it, its own deadline does."""
+    leader = leading()
+    fetch(leader, 0, max_wait_ms=500)
+    assert sent(leader.fire(Timer.FETCH_WAIT, 77, NOW + 499)) == []
+    assert len(sent(leader.fire(Timer.FETCH_WAIT, 77, NOW + 500))) == 1
+
+
+def test_a_replica_is_told_the_log_end_whichever_it_is():
+    """A20, A30: a consumer would have to wait for the start of the epoch to be committed."""
+    leader = replica_of(1, log_of(0, 0))
+    leader.apply(metadata(1), 2, NOW)
+    (reply,) = sent(leader.receive(0, ListOffsetsRequest(1, 0, -1, LATEST), NOW))
+    assert reply == ListOffsetsReply(1, Error.NONE, 2)
+    (reply,) = sent(leader.receive(0, ListOffsetsRequest(2, -1, -1, LATEST), NOW))
+    assert reply == ListOffsetsReply(2, Error.OFFSET_NOT_AVAILABLE, -1)
+
+
+def test_a_consumer_of_a_follower_gets_one_answer():
+    """A30, KIP-392."""
+    replica = following(log_of(0, 0), config=Config(follower_read=True))
+    replica.state.log.assign_hw(2)
+    (reply,) = sent(fetch(replica, 0, epoch=-1, replica_id=-1))
+    assert (reply.error, len(reply.batches)) == (Error.NONE, 2)
+
+
+def test_an_old_epoch_is_refused_as_such_by_a_follower_too():
+    """A22: fencing comes before the question who leads."""
+    replica = following(log_of(0), epoch=3)
+    (reply,) = sent(replica.receive(0, EpochEndRequest(1, 0, 2, 0), NOW))
+    assert reply.error is Error.FENCED_LEADER_EPOCH
 
 
 def test_a_diverging_fetch_counted_under_the_old_rule():
