@@ -264,6 +264,14 @@ def test_a_leaving_broker_does_not_wait_for_one_that_is_fenced():
     assert cluster.beat(0, shutdown=True).should_shut_down
 
 
+def test_a_broker_that_does_not_leave_is_not_let_go():
+    """A29: also if it leads nothing and everyone knows."""
+    cluster = Cluster()
+    for broker in (0, 2):
+        cluster.beat(broker)
+    assert not cluster.beat(1).should_shut_down
+
+
 def test_without_elr_nobody_is_eligible_who_left():
     """Before KIP-966 an ISR below the minimum had no one beside it."""
     cluster = Cluster()

@@ -222,6 +222,12 @@ def test_a_consumer_of_a_follower_gets_one_answer():
     assert (reply.error, len(reply.batches)) == (Error.NONE, 2)
 
 
+def test_a_follower_does_not_say_where_epochs_end():
+    """A20: only the leader's log decides."""
+    (reply,) = sent(following(log_of(0)).receive(0, EpochEndRequest(1, 0, -1, 0), NOW))
+    assert reply.error is Error.NOT_LEADER_OR_FOLLOWER
+
+
 def test_an_old_epoch_is_refused_as_such_by_a_follower_too():
     """A22: fencing comes before the question who leads."""
     replica = following(log_of(0), epoch=3)
