@@ -19,8 +19,10 @@ from specchk.native.layout import Layout, layout_of
 from specchk.native.store import Found
 from specchk.native.visited import Busy, Visited
 from specchk.spark.ledger import gaps
+from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.search import AT_MOST, FUSED, levels_at_once
+from specchk.spark.sending import Inbox, Outbox, Place, folder_of, forget_before
 from specchk.spark.slices import Broken, Slice, Tally, path_of, read_slice, write_slice
 from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, storage_at
 from specchk.spark.tasks import Received, Trailer
@@ -64,6 +66,52 @@ def test_a_stream_that_ends_early_makes_no_slice(lost: list[tuple[int, object]])
     list(received.blocks(lost))  # type: ignore[arg-type]
     with pytest.raises(Broken, match="not all that was sent"):
         received.check()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    code = exchange_code(CHECKED, LAYOUT, [])
+    parcel = Parcel("run", CHECKED, [], code, 2, str(tmp_path / "ledger"), str(tmp_path), one_machine=True)
+    return host_of(parcel.packed())
+
+
+def test_blocks_go_by_files_on_one_machine(host: Host) -> None:
+    """What came is what was sent, from several attempts; no block is in what Spark is given."""
+    blocks = [bytes(packed(range(first, first + 9))) for first in (1, 50, 99, 200)]
+    outboxes = [Outbox(host, 3, 1), Outbox(host, 3, 1)]
+    places = [outboxes[n % 2].put(block) for n, block in enumerate(blocks)]
+    for outbox in outboxes:
+        outbox.close()
+    inbox = Inbox()
+    assert all(isinstance(place, Place) for place in places)
+    assert [inbox.block(place) for place in places] == blocks
+    inbox.close()
+
+
+def test_a_block_that_is_not_there_is_noticed(host: Host) -> None:
+    """A file that is cut off or gone is no end of the input."""
+    outbox, inbox = Outbox(host, 3, 0), Inbox()
+    place = outbox.put(bytes(packed(range(9))))
+    outbox.close()
+    assert isinstance(place, Place)
+    os.truncate(place.path, place.size - 1)
+    with pytest.raises(Broken, match="cut off"):
+        inbox.block(place)
+    inbox.close()
+    Path(place.path).unlink()
+    with pytest.raises(Broken, match="cannot be read"):
+        inbox.block(place)
+
+
+def test_what_was_sent_is_kept_until_its_job_is_done(host: Host) -> None:
+    """Another attempt at a level removes only what earlier levels sent, and only its own partition's."""
+    for level in (3, 4, 5):
+        for partition in (0, 1):
+            Outbox(host, level, partition).close()
+    forget_before(host, 5, 0)
+    kept = [sorted(int(f.name[:5]) for f in folder_of(host, partition).iterdir()) for partition in (0, 1)]
+    assert kept == [[5], [3, 4, 5]]
+    forget_before(host, 5, 7)  # which never sent anything
 
 
 def test_gaps_are_what_is_in_no_run() -> None:

@@ -67,6 +67,12 @@ def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitio
     assert said(found) == said(natively(checked, options))
 
 
+def test_it_does_not_matter_what_moves_the_states() -> None:
+    """Through Spark's shuffle, as on a cluster, the answer is that of files between the tasks."""
+    checked = program("kafka/kip101.spec", "fast_failover")
+    assert said(run(checked, replace(AT_ONCE, shuffle=True))) == said(natively(checked, AT_ONCE))
+
+
 @pytest.mark.parametrize("handover", [slow(1), slow(100), 700])
 def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
     """A complete search says the same, whatever part of it the native engine did."""

@@ -21,7 +21,8 @@ from specchk.spark.storage import Storage, storage_at
 class Parcel:
     """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own).
 
-    `durable`: whether the ledger is to outlive a crash of the machine.
+    `durable`: whether the ledger is to outlive a crash of the machine.  `one_machine`: whether all tasks
+    have the same scratch directory.
     """
 
     run: str
@@ -32,6 +33,7 @@ class Parcel:
     ledger: str
     scratch: str | None
     durable: bool = True
+    one_machine: bool = False
 
     def packed(self) -> bytes:
         """As bytes, for a broadcast."""
@@ -52,9 +54,14 @@ class Host:
         """Bytes of a packed state."""
         return 8 * self.layout.words
 
+    @property
+    def scratch(self) -> Path:
+        """The directory of the run on this machine."""
+        return scratch_of(self.parcel)
+
     def cache(self, partition: int) -> Path:
         """Where this machine keeps a partition's visited set."""
-        return scratch_of(self.parcel) / f"{partition:05d}"
+        return self.scratch / f"{partition:05d}"
 
 
 @lru_cache(maxsize=2)
@@ -80,7 +87,7 @@ def worker_host(packed: bytes) -> Host:
 
 
 def scratch_of(parcel: Parcel) -> Path:
-    """The directory of a run's tables on this machine: of this boot, as they may not outlive one."""
+    """The directory of a run on this machine: of this boot, as tables may not outlive one."""
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     base = Path(parcel.scratch or local or tempfile.gettempdir())
     return base / f"specchk-{os.getuid()}-{parcel.run}-{_boot()}"

@@ -56,7 +56,7 @@ from specchk.spark.tasks import Absorb, Expand, Forget, Onward, Precede, precedi
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
-FUSED, AT_MOST = 4, 2_000_000  # levels in one job, and states that they are thought to have
+FUSED, AT_MOST = 8, 2_000_000  # levels in one job, and states that they are thought to have
 OnProgress = Callable[[Progress], None]
 
 
@@ -66,7 +66,8 @@ class Options:
 
     `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
-    this run only.  `scratch`: where executors keep their tables.
+    this run only.  `scratch`: where executors keep their tables.  `shuffle`: let Spark's shuffle move the
+    states on one machine, too.
     """
 
     budget: Budget = Budget()
@@ -80,6 +81,7 @@ class Options:
     ledger: str | None = None
     resume: bool = False
     scratch: str | None = None
+    shuffle: bool = False
 
 
 def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
@@ -193,6 +195,7 @@ class Search:
         parcel = Parcel(
             handed.run, self.program, renamings, code, handed.partitions, self.place, options.scratch,
             durable=options.ledger is not None,
+            one_machine=is_local(self.context) and not options.shuffle,
         )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)

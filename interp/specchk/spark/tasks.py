@@ -4,6 +4,7 @@
     absorb: all blocks for one partition    -> its slice of level L + 1
 
 A level is one job of these two, with Spark's shuffle between them; several small levels are one job.
+On one machine the shuffle has places of blocks instead of blocks (`sending`).
 Spark ends a broken stream to a Python worker as if it were at its end, so a task cannot tell few
 blocks from lost ones: every expand task therefore ends with a trailer for each partition, and absorb
 makes no slice before it has all trailers and all that they promise.
@@ -32,7 +33,8 @@ from specchk.native.frames import Thread
 from specchk.native.store import Run, Worker
 from specchk.native.visited import Busy, Visited
 from specchk.spark.ledger import gaps
-from specchk.spark.parcel import Host, scratch_of, worker_host
+from specchk.spark.parcel import Host, worker_host
+from specchk.spark.sending import Inbox, Outbox, Place, forget_before
 from specchk.spark.slices import (
     Broken,
     Slice,
@@ -55,7 +57,7 @@ class Trailer:
     tally: Tally
 
 
-Block = tuple[int, bytes]
+Block = tuple[int, bytes | Place]
 Row = tuple[int, Block | Trailer]
 
 
@@ -78,6 +80,7 @@ class Expand:
         """Blocks and trailers of some partitions' slices."""
         host = worker_host(self.parcel.value)
         for partition in partitions:
+            forget_before(host, self.level, partition)
             yield from expanded(host, self.level, partition)
 
 
@@ -86,14 +89,16 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
     worker = exchange_worker(host.parcel.program, host.layout)
     buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
     sent = [[0, 0] for _ in range(host.parcel.partitions)]
+    outbox = Outbox(host, level, partition)
     try:
         for target, block in _successors(host, buckets, worker, level, partition):
             sent[target][0] += 1
             sent[target][1] += len(block)
-            yield target, (partition, block)
+            yield target, (partition, outbox.put(block))
         for target, (blocks, size) in enumerate(sent):
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
+        outbox.close()
         buckets.release()
         worker.release()
 
@@ -143,11 +148,10 @@ class Absorb:
 def absorbed(host: Host, level: int, partition: int, rows: Iterator[Row]) -> Slice:
     """Keep what is new of the rows as a slice; `Broken` where some are missing."""
     visited = _opened(host, level, partition)
-    worker = exchange_worker(host.parcel.program, host.layout)
+    worker, received = exchange_worker(host.parcel.program, host.layout), Received(host.parcel.partitions)
     try:
         visited.begin()
         first = visited.used
-        received = Received(host.parcel.partitions)
         runs: list[Run] = []
         for block in received.blocks(rows):
             runs += visited.absorb(worker, address_of_bytes(block), len(block) // host.state_bytes)
@@ -161,6 +165,7 @@ def absorbed(host: Host, level: int, partition: int, rows: Iterator[Row]) -> Sli
         write_slice(host.storage, about, visited.views([*runs, *gaps(runs, first, visited.used)]))
         visited.commit()
     finally:
+        received.close()
         visited.close()
         worker.release()
     return about
@@ -177,6 +182,7 @@ class Received:
     def __init__(self, sources: int) -> None:
         self._got = [[0, 0] for _ in range(sources)]
         self._trailers: dict[int, Trailer] = {}
+        self._inbox = Inbox()
         self.size = 0
         self.tally = Tally()
 
@@ -187,7 +193,8 @@ class Received:
                 self._trailers[row.source] = row
                 self.tally += row.tally
             else:
-                source, block = row
+                source, sent = row
+                block = self._inbox.block(sent)
                 self._got[source][0] += 1
                 self._got[source][1] += len(block)
                 self.size += len(block)
@@ -199,6 +206,10 @@ class Received:
             trailer = self._trailers.get(source)
             if trailer is None or (trailer.blocks, trailer.size) != (blocks, size):
                 raise Broken(f"not all that was sent from partition {source} came")
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._inbox.close()
 
 
 def _opened(host: Host, level: int, partition: int) -> Visited:
@@ -269,5 +280,5 @@ class Forget:
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
         """How many partitions were asked."""
-        shutil.rmtree(scratch_of(worker_host(self.parcel.value).parcel), ignore_errors=True)
+        shutil.rmtree(worker_host(self.parcel.value).scratch, ignore_errors=True)
         yield len(list(partitions))
