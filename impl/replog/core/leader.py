@@ -217,15 +217,13 @@ def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:
     return lowest
 
 
-def advance_hw(state: ReplicaState, leading: Leading, now_ms: int, out: list[Effect]) -> bool:
-    """Raise HW if the rules allow, and answer the produces it passes; tell whether it moved (A7)."""
+def advance_hw(state: ReplicaState, leading: Leading, now_ms: int, out: list[Effect]) -> None:
+    """Raise HW if the rules allow, and answer the produces and fetches it passes (A7)."""
     if not state.protocol.hw_under_min_isr and len(leading.isr) < state.effective_min_isr():
-        return False
-    if not state.log.raise_hw(candidate_hw(state, leading, now_ms)):
-        return False
-    complete_produces(state, leading, out)
-    complete_fetches(state, leading, out)
-    return True
+        return
+    if state.log.raise_hw(candidate_hw(state, leading, now_ms)):
+        complete_produces(state, leading, out)
+        complete_fetches(state, leading, out)
 
 
 def complete_produces(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:

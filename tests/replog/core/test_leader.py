@@ -304,10 +304,28 @@ def test_a_request_that_lies_gets_kafkas_error_and_changes_nothing(request_, err
     assert leader.state.dump() == before
 
 
+def test_a_partition_is_known_from_its_epoch_0_on():
+    """Kafka counts partition epochs from 0: the first image is as good as any."""
+    leader = replica_of(0)
+    leader.apply(metadata(0, 0, 0), 1, NOW)
+    for request in (FetchRequest(1, 1, 0, 0, broker_epoch=2), EpochEndRequest(1, 1, 0, 0)):
+        (reply,) = sent(leader.receive(1, request, NOW))
+        assert reply.error is Error.NONE
+
+
+def test_a_dump_shows_the_produces_that_wait():
+    """Two states that differ in what waits for HW are not equal, though their logs are."""
+    leader = leading()
+    assert leader.state.dump()["waiting"] == ()
+    produce(leader)
+    produce(leader, number=2)
+    assert leader.state.dump()["waiting"] == (1, 2)
+    fetch(leader, 2)
+    assert leader.state.dump()["waiting"] == ()
+
+
 def test_a_replica_without_metadata_knows_no_partition():
     """UNKNOWN_TOPIC_OR_PARTITION before the first image; NOT_LEADER_OR_FOLLOWER at a follower."""
-    from core_support import replica_of
-
     fresh = replica_of(0)
     assert sent(fresh.receive(-10, ProduceRequest(1, batch(), 1, 0), NOW))[0].error is (
         Error.UNKNOWN_TOPIC_OR_PARTITION
