@@ -10,8 +10,7 @@ Not here: the file (`choices`), telling it (`choices_report`).
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from specchk.conform.cover import EDGES_PER_CLASS
 from specchk.conform.forks import cores, each
 from specchk.conform.replay import Diverged, Place, Replayer
 from specchk.conform.runner import PASSING
-from specchk.conform.suites import Result
+from specchk.conform.suites import Result, breadth_first
 from specchk.conform.tiers import Budget, Part
 from specchk.core.initial import initial_states
 from specchk.core.tracing import Tracer
@@ -70,37 +69,23 @@ class Explorer:
 
     def run(self, limit: int | None = None) -> Product:
         """All of it; raises `NotExplored` where it diverges, or beyond so many states."""
+        name = self.replayer.program.model
         try:
-            return self._run(limit)
+            is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
         except Diverged as diverged:
-            name = self.replayer.program.model
             raise NotExplored(f"{name} diverges: {diverged}; --suite product shows how") from None
-
-    def _run(self, limit: int | None) -> Product:
-        first = self.replayer.begin()
-        self.found.states.add(first.state)
-        queue = deque([first])
-        expanded = 0
-        while queue:
-            if expanded == limit:
-                raise NotExplored(f"{self.replayer.program.model} has more than {limit} states")
-            expanded += 1
-            queue.extend(self._expand(queue.popleft()))
+        if not is_all:
+            raise NotExplored(f"{name} has more than {limit} states")
         return self.found
 
-    def _expand(self, place: Place[Any]) -> list[Place[Any]]:
-        """Every step at a place; the places that are new."""
-        new = []
+    def _steps(self, place: Place[Any]) -> Iterator[Place[Any]]:
+        """Every step at a place, each noted."""
         classes = self._classes(place.state)
         for instance, successors in self.replayer.options(place.state)[0]:
             for after in self.replayer.take(place, instance, successors):
                 ids = classes[instance.index, instance.args, after.state]
                 self.found.note(ids, lambda after=after: self._way(after))  # type: ignore[misc]
-                if after.state not in self.found.states:
-                    self.found.states.add(after.state)
-                    if self.replayer.inside(after.state):
-                        new.append(after)
-        return new
+                yield after
 
     def _classes(self, state: State) -> Taken:
         found: Taken = {}

@@ -12,14 +12,14 @@ States are explored breadth first, as by `product`; at most `limit` of them are 
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.binding import BindingError, Interruption, Mistake
 from specchk.conform.replay import Diverged, Divergence, Found, Instance, Place, Replayer
-from specchk.conform.suites import Result, why_vacuous
+from specchk.conform.suites import Result, breadth_first, why_vacuous
 from specchk.core.values import State
 from specchk.core.verdict import Step
 
@@ -60,16 +60,7 @@ class _Faults(Generic[S]):
 
     def go(self) -> None:
         """Breadth first, from the initial state; raises `Diverged`."""
-        first = self.replayer.begin()
-        self.seen.add(first.state)
-        queue = deque([first])
-        expanded = 0
-        while queue:
-            if expanded == self.limit:
-                self.complete = False
-                return
-            expanded += 1
-            queue.extend(self._expand(queue.popleft()))
+        self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
 
     def vacuous(self) -> str:
         """What this cannot have done, were it not broken itself."""
@@ -77,19 +68,13 @@ class _Faults(Generic[S]):
             return "no fault struck inside a step"
         return why_vacuous(self.replayer.tally, self.replayer.blind_to, 0)
 
-    def _expand(self, place: Place[S]) -> list[Place[S]]:
-        new = []
+    def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
         enabled, _ = self.replayer.options(place.state)
         for instance, successors in enabled:
             for fault, striking in self.faults:
                 for way in instance.ways:
                     self._interrupt(place, (instance, way, successors), fault, striking)
-            for after in self.replayer.take(place, instance, successors):
-                if after.state not in self.seen:
-                    self.seen.add(after.state)
-                    if self.replayer.inside(after.state):
-                        new.append(after)
-        return new
+            yield from self.replayer.take(place, instance, successors)
 
     def _interrupt(
         self, place: Place[S], taken: tuple[Instance, str, tuple[State, ...]], fault: Interruption,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -171,6 +171,32 @@ class _Suite(Generic[S]):
         raise NotImplementedError
 
 
+def breadth_first(
+    replayer: Replayer[S],
+    seen: set[State],
+    limit: int | None,
+    steps: Callable[[Place[S]], Iterable[Place[S]]],
+) -> bool:
+    """Go to every place of the product once, and note its state; `steps` takes those of one place.
+
+    False where `limit` places had their steps taken and others had not.
+    """
+    first = replayer.begin()
+    seen.add(first.state)
+    queue = deque([first])
+    expanded = 0
+    while queue:
+        if expanded == limit:
+            return False
+        expanded += 1
+        for after in steps(queue.popleft()):
+            if after.state not in seen:
+                seen.add(after.state)
+                if replayer.inside(after.state):
+                    queue.append(after)
+    return True
+
+
 class _Product(_Suite[S]):
     name = "product"
 
@@ -180,30 +206,15 @@ class _Product(_Suite[S]):
 
     def go(self) -> None:
         """Breadth first, from the initial state."""
-        first = self.replayer.begin()
-        self.seen.add(first.state)
-        queue = deque([first])
-        expanded = 0
-        while queue:
-            if expanded == self.limit:
-                self.complete = False
-                return
-            expanded += 1
-            queue.extend(self._expand(queue.popleft()))
+        self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
 
-    def _expand(self, place: Place[S]) -> list[Place[S]]:
-        """All steps and probes at one place; the places that are new."""
-        new = []
+    def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
+        """All steps at one place, and then all probes."""
         self.replayer.check_kept(place)
         enabled, disabled = self.replayer.options(place.state)
         for instance, successors in enabled:
-            for after in self.replayer.take(place, instance, successors):
-                if after.state not in self.seen:
-                    self.seen.add(after.state)
-                    if self.replayer.inside(after.state):
-                        new.append(after)
+            yield from self.replayer.take(place, instance, successors)
         self._probe(place, disabled)
-        return new
 
 
 class _Walker(_Suite[S]):
