@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import subprocess
 import sys
@@ -204,6 +206,30 @@ def test_work_that_was_not_committed_is_forgotten(kernel: Loaded, tmp_path: Path
     second = Visited(tmp_path, LAYOUT.words, kernel)
     assert absorb(second, range(200)) == 100
     second.close()
+
+
+@pytest.mark.parametrize("fails_at", range(1, 6))
+def test_a_full_disk_is_told_and_loses_nothing(
+    kernel: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    """Whichever file cannot grow: the error comes through, and what counted is there with more room."""
+    visited, calls = Visited(tmp_path, LAYOUT.words, kernel), itertools.count(1)
+    absorb(visited, range(100))
+    visited.commit()
+
+    def take(file: int, first: int, size: int) -> None:
+        if next(calls) == fails_at:
+            raise OSError(errno.ENOSPC, "no space")
+        os.ftruncate(file, first + size)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", take)
+        with pytest.raises(OSError, match="no space"):
+            absorb(visited, range(50_000))
+        visited.close()
+    again = Visited(tmp_path, LAYOUT.words, kernel)
+    assert absorb(again, range(50_000)) == 49_900
+    again.close()
 
 
 def test_two_processes_never_have_one_set(kernel: Loaded, tmp_path: Path) -> None:

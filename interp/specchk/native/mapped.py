@@ -28,7 +28,7 @@ class MappedFile:
             self._map = mmap.mmap(file, self.size, flags=flags)
         finally:
             os.close(file)
-        self._anchor = ctypes.c_char.from_buffer(self._map)
+        self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
         self.address = ctypes.addressof(self._anchor)
 
     def view(self, first: int, size: int) -> memoryview:
@@ -36,8 +36,8 @@ class MappedFile:
         return memoryview(self._map)[first : first + size]
 
     def close(self) -> None:
-        """Unmap; the address cannot be used any more."""
-        del self._anchor
+        """Unmap, once or again; the address cannot be used any more."""
+        self._anchor = None
         with suppress(BufferError):  # a view is left on the way out of an error, and keeps the mapping
             self._map.close()
 
