@@ -2,6 +2,7 @@
 
     python bench/spark.py [--sizes 1M,5M,20M] [--handovers 1,100000] [--partitions 0] [--master local[2]]
     python bench/spark.py --sizes 20M --handovers 100000 --partitions 16 --limit 600
+    python bench/spark.py --sizes 20M --handovers 1 --shuffle
 
 Each size is searched by the native engine with two threads and then on Spark, in one process and on
 the same cores, so the ratio is what to compare; both have to say the same.  Handover 1: Spark does
@@ -11,7 +12,8 @@ all levels.  Java's and Spark's start are not in the seconds.
 less on what else runs.  `small level`: the median of levels of less than 10 000 states.  `worker MB`:
 the largest anonymous memory of a Python worker, then its largest address space, which has its
 partition's table, too.  `tables MB`: files of visited states at their largest, all partitions.
-`--limit`: megabytes of address space for each Python worker (`ulimit -v`).
+`--limit`: megabytes of address space for each Python worker (`ulimit -v`).  `--shuffle`: Spark's shuffle
+moves the states, as on a cluster, instead of files.
 """
 
 from __future__ import annotations
@@ -151,7 +153,11 @@ def measure(name: str, handover: int, args: argparse.Namespace, folder: Path) ->
     native, seconds, native_cpu = natively(program)
     seen: list[Progress] = []
     options = search.Options(
-        symmetry=False, partitions=args.partitions, handover=handover, scratch=str(folder / "scratch")
+        symmetry=False,
+        partitions=args.partitions,
+        handover=handover,
+        scratch=str(folder / "scratch"),
+        shuffle=args.shuffle,
     )
     watch = Watch(folder / "scratch")
     with session(args.master, {}):
@@ -195,6 +201,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=0)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--shuffle", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="specchk-bench-") as folder:
         if args.limit:
