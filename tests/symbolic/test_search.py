@@ -85,7 +85,10 @@ def test_a_flaw_of_the_ledger_is_found_at_its_length(name, steps):
     ("name", "steps"),
     [("b2_truncate_to_hw_diverges", 10), ("b4_undefined_epoch", 11), ("b8_foreign_acknowledgement", 11),
      ("b12_hw_before_truncation", 11), ("b16_unclean_election", 7), ("b17_unnoticed_restart", 8),
-     ("b19_no_compare_and_set", 10), ("b30_joins_below_hw", 7), ("b11_committed_by_one", 6)],
+     ("b19_no_compare_and_set", 10), ("b30_joins_below_hw", 7), ("b11_committed_by_one", 6),
+     ("b24_fenced_member", 11), ("b18_fetch_of_a_former_life", 13), ("b11_last_replica_standing", 10),
+     ("b29_deposed_leader_is_read", 11), ("b6_missed_epoch", 12), ("b7_stale_leader_answers", 13),
+     ("b5_joins_before_epoch_start", 15)],
 )  # fmt: skip
 def test_a_deeper_flaw_of_the_ledger_is_found_at_its_length(name, steps):
     """Without a horizon as within one."""
