@@ -9,20 +9,9 @@ only.
 
 from collections.abc import Iterator
 
-from replog.core.effects import (
-    AdvanceStart,
-    Append,
-    Effect,
-    Flush,
-    Reset,
-    StoreEpochs,
-    StoreHighWatermark,
-    Truncate,
-)
-from replog.core.epochs import EpochCache
-from replog.core.logview import LogView
+from replog.core.effects import Effect, Flush
 from replog.sim.storage import Chooser, Recovered
-from replog.sim.stored import KEY, encode, read_batches
+from replog.sim.stored import KEY, perform, recovered
 from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
 from replog.store.fs import OsFs
@@ -40,33 +29,12 @@ class FileStorage:
 
     def recover(self) -> Recovered:
         """Open the directory as a starting broker does."""
-        self._directory = directory = LogDirectory.open(OsFs(), self.path, CONFIG)
-        log = directory.log(*KEY)
-        view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
-        view.epochs = EpochCache(log.epochs)
-        return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
+        self._directory = LogDirectory.open(OsFs(), self.path, CONFIG)
+        return recovered(self._directory)
 
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says."""
-        directory = self._open()
-        log = directory.log(*KEY)
-        match effect:
-            case Append(batches):
-                log.append_as_follower(b"".join(map(encode, batches)))
-            case StoreEpochs(entries):
-                log.store_epochs(entries)
-            case StoreHighWatermark(offset):
-                directory.checkpoint({KEY: offset})
-            case Truncate(offset):
-                log.truncate_to(offset)
-            case Flush():
-                log.flush()
-            case Reset(offset):
-                log.reset(offset)
-            case AdvanceStart(offset):
-                log.advance_log_start(offset)
-            case _:
-                raise AssertionError(f"{effect} is no disk effect")
+        perform(self._open(), effect)
 
     def close(self, broker_epoch: int) -> None:
         """Shut down cleanly."""

@@ -44,6 +44,36 @@ CONFIG = LogConfig(segment_bytes=4_096, index_interval_bytes=512)
 T = TypeVar("T")
 
 
+def recovered(directory: LogDirectory) -> Recovered:
+    """Decode what a directory has, as a starting broker does."""
+    log = directory.log(*KEY)
+    view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
+    view.epochs = EpochCache(log.epochs)
+    return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
+
+
+def perform(directory: LogDirectory, effect: Effect) -> None:
+    """Do what a disk effect says with the store's own calls."""
+    log = directory.log(*KEY)
+    match effect:
+        case Append(batches):
+            log.append_as_follower(b"".join(map(encode, batches)))
+        case StoreEpochs(entries):
+            log.store_epochs(entries)
+        case StoreHighWatermark(offset):
+            directory.checkpoint({KEY: offset})
+        case Truncate(offset):
+            log.truncate_to(offset)
+        case Flush():
+            log.flush()
+        case Reset(offset):
+            log.reset(offset)
+        case AdvanceStart(offset):
+            log.advance_log_start(offset)
+        case _:
+            raise AssertionError(f"{effect} is no disk effect")
+
+
 class FileStorage:
     """A Kafka log directory with one partition, driven by the protocol's disk effects, on any file system."""
 
@@ -58,40 +88,14 @@ class FileStorage:
         """Open the directory as a starting broker does, and decode the log."""
 
         def read() -> Recovered:
-            directory = LogDirectory.open(self._fs, self._path, CONFIG)
-            self._directory = directory
-            log = directory.log(*KEY)
-            hw = directory.high_watermarks.get(KEY, 0)
-            view = LogView(read_batches(log), None, hw, log.log_start)
-            view.epochs = EpochCache((entry.epoch, entry.start_offset) for entry in log.epochs)
-            epoch = directory.broker_epoch
-            return Recovered(view, -1 if epoch is None else epoch)
+            self._directory = LogDirectory.open(self._fs, self._path, CONFIG)
+            return recovered(self._directory)
 
         return self._guard(read)
 
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says with the store's own calls."""
-        self._guard(lambda: self._apply(effect))
-
-    def _apply(self, effect: Effect) -> None:
-        log = self._log()
-        match effect:
-            case Append(batches):
-                log.append_as_follower(b"".join(encode(batch) for batch in batches))
-            case StoreEpochs(entries):
-                log.store_epochs(entries)
-            case StoreHighWatermark(offset):
-                self._opened().checkpoint({KEY: offset})
-            case Truncate(offset):
-                log.truncate_to(offset)
-            case Flush():
-                log.flush()
-            case Reset(offset):
-                log.reset(offset)
-            case AdvanceStart(offset):
-                log.advance_log_start(offset)
-            case _:
-                raise AssertionError(f"{effect} is no disk effect")
+        self._guard(lambda: perform(self._opened(), effect))
 
     @property
     def hw_checkpoint(self) -> int:

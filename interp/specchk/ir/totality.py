@@ -12,40 +12,34 @@ from specchk.ir.types import Int, Map, fits
 from specchk.ir.verify import parts
 
 _PARTIAL = frozenset(
-    {
-        Op.DIV,
-        Op.MOD,
-        Op.GET,
-        Op.SET_MIN,
-        Op.SET_MAX,
-        Op.SEQ_GET,
-        Op.SEQ_SET,
-        Op.HEAD,
-        Op.LAST,
-        Op.TAIL,
-        Op.PREFIX,
-        Op.SUFFIX,
-        Op.BAG_REMOVE,
-    }
-)
+    {Op.GET, Op.SET_MIN, Op.SET_MAX, Op.SEQ_GET, Op.SEQ_SET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX,
+     Op.BAG_REMOVE}
+)  # fmt: skip
 
 
 def is_total(expr: Expr) -> bool:
     """Whether evaluating the expression certainly gives a value."""
+    return not is_partial(expr) and all(is_total(part) for part in parts(expr))
+
+
+def is_partial(expr: Expr) -> bool:
+    """Whether the expression may have no value though its parts have."""
     match expr:
         case Choose() | Narrow():
-            return False
-        case Collect() if expr.gather in (Gather.MIN, Gather.MAX):
-            return False
+            return True
+        case Collect():
+            return expr.gather in (Gather.MIN, Gather.MAX)
+        case Apply(op=Op.DIV | Op.MOD):
+            divisor = expr.args[1].type
+            return not isinstance(divisor, Int) or divisor.low <= 0 <= divisor.high
+        case Apply(op=Op.MAP_GET | Op.MAP_SET):
+            return not _key_fits(expr)
         case Apply():
-            if expr.op in _PARTIAL or (expr.op in (Op.MAP_GET, Op.MAP_SET) and not _key_fits(expr)):
-                return False
-    return all(is_total(part) for part in parts(expr))
+            return expr.op in _PARTIAL
+    return False
 
 
 def _key_fits(expr: Apply) -> bool:
     kind, key = expr.args[0].type, expr.args[1].type
     assert isinstance(kind, Map)
-    if isinstance(kind.key, Int) and isinstance(key, Int):
-        return kind.key.low <= key.low and key.high <= kind.key.high and not key.horizon
-    return fits(key, kind.key)
+    return fits(key, kind.key) and not (isinstance(key, Int) and key.horizon)

@@ -7,27 +7,11 @@ guards move out of loops over parameters that they do not mention.
 
 from __future__ import annotations
 
-from specchk.ir.nodes import (
-    Apply,
-    Case,
-    Choose,
-    Collect,
-    Cover,
-    Expr,
-    Gather,
-    Local,
-    MapOf,
-    Narrow,
-    Op,
-    Quantifier,
-)
-from specchk.ir.types import Bool, Enum, Int, Map, Sort, cardinality, fits
+from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, Local, MapOf, Op, Quantifier
+from specchk.ir.totality import is_partial
+from specchk.ir.types import cardinality
 from specchk.ir.verify import bound, parts
 
-_PARTIAL = frozenset(
-    {Op.GET, Op.SET_MIN, Op.SET_MAX, Op.SEQ_GET, Op.SEQ_SET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX,
-     Op.BAG_REMOVE}
-)  # fmt: skip
 _LOOPING = frozenset(
     {Op.IN_SEQ, Op.IN_BAG, Op.SEQ_ITEMS, Op.BAG_ITEMS, Op.BAG, Op.BAG_ADD, Op.BAG_COUNT, Op.BAG_UNION,
      Op.CONCAT, Op.SUBSETS, Op.SET_SUM}
@@ -46,7 +30,9 @@ class Facts:
         """Whether evaluating the expression cannot fail and counts nothing."""
         known = self._plain.get(id(expr))
         if known is None:
-            found = not _partial(expr) and all(self.plain(part) for part in parts(expr))
+            found = not (isinstance(expr, Cover) or is_partial(expr)) and all(
+                self.plain(part) for part in parts(expr)
+            )
             known = self._plain[id(expr)] = (expr, found)
         return known[1]
 
@@ -67,24 +53,6 @@ class Facts:
                 found |= self.free(part)
             known = self._free[id(expr)] = (expr, found - {local.slot for local in bound(expr)})
         return known[1]
-
-
-def _partial(expr: Expr) -> bool:
-    match expr:
-        case Narrow() | Cover() | Choose():
-            return True
-        case Collect():
-            return expr.gather in (Gather.MIN, Gather.MAX)
-        case Apply(op=Op.DIV | Op.MOD):
-            divisor = expr.args[1].type
-            return not isinstance(divisor, Int) or divisor.low <= 0 <= divisor.high
-        case Apply(op=Op.MAP_GET | Op.MAP_SET):
-            container, key = expr.args[0].type, expr.args[1].type
-            assert isinstance(container, Map)
-            return not (isinstance(key, Bool | Enum | Sort) or fits(key, container.key))
-        case Apply():
-            return expr.op in _PARTIAL
-    return False
 
 
 def _repeated(expr: Expr) -> int:
