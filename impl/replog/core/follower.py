@@ -41,7 +41,7 @@ def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> Non
     state.role, state.leading, state.leader_epoch = Role.FOLLOWER, None, image.leader_epoch
     if image.leader == NO_LEADER:
         state.following = None
-    elif is_new_epoch or has_new_leader or state.following is None:
+    elif is_new_epoch or has_new_leader:
         state.following = Following(FetchPhase.FETCHING)
         if has_new_leader or state.protocol.truncate_when is TruncateWhen.EVERY_EPOCH:
             start_truncation(state, state.following, out)

@@ -337,3 +337,13 @@ def test_a_copy_is_independent():
     cluster.expire(0)
     assert twin.state.partitions[PARTITION].leader == 0
     assert cluster.image.leader == 1
+
+
+def test_a_broker_is_fenced_once():
+    """A23: as long as it stays silent, nothing more is told of it."""
+    cluster = Cluster()
+    cluster.expire(2)
+    assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
+    version = cluster.controller.state.version
+    cluster.expire(2)
+    assert cluster.controller.state.version == version

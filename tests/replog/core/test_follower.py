@@ -273,6 +273,24 @@ def test_without_a_leader_nobody_is_asked():
     assert follower.state.log.leo == 1
 
 
+def test_an_image_of_another_isr_leaves_the_fetcher_alone():
+    """A19: neither leader nor epoch is new, so a fetch under way is not started again."""
+    follower = following(log_of(0), epoch=3)
+    before = follower.state.following
+    assert follower.apply(metadata(0, 3, 2, (0,), version=2), 2, NOW) == []
+    assert follower.state.following is before
+    assert follower.state.partition_epoch == 2
+
+
+def test_metadata_that_lack_the_partition_change_nothing():
+    """What is said of the brokers is taken, and the replica goes on as before."""
+    follower = following(log_of(0), epoch=3)
+    before = follower.state.dump()
+    image = replace(metadata(0, 3, 2, version=2), partitions={})
+    assert follower.apply(image, 7, NOW) == []
+    assert (follower.state.dump(), follower.state.broker_epoch) == (before, 7)
+
+
 def test_an_older_image_changes_nothing():
     """A19: a partition epoch that is not newer is ignored."""
     follower = following(log_of(0), epoch=3)

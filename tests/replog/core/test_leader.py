@@ -235,6 +235,20 @@ def test_an_old_epoch_is_refused_as_such_by_a_follower_too():
     assert reply.error is Error.FENCED_LEADER_EPOCH
 
 
+@pytest.mark.parametrize("only", ["fences_fetch", "fences_truncation"])
+def test_truncation_and_fetches_are_fenced_by_rules_of_their_own(only):
+    """A22: each rule is about its own request; the other passes with an epoch that is over."""
+    rules = replace(CURRENT, **{"fences_fetch": False, "fences_truncation": False, only: True})
+    leader = leading(log_of(3), epoch=3, protocol=rules)
+    requests = {
+        "fences_truncation": EpochEndRequest(1, 1, 2, 3),
+        "fences_fetch": ListOffsetsRequest(1, 1, 2, LATEST),
+    }
+    for name, request in requests.items():
+        (reply,) = sent(leader.receive(1, request, NOW))
+        assert reply.error is (Error.FENCED_LEADER_EPOCH if name == only else Error.NONE)
+
+
 def test_a_diverging_fetch_counted_under_the_old_rule():
     """B9, KAFKA-13141 (before 2.8.1): its offset was taken for an acknowledgement."""
     old = replace(CURRENT, updates_on_diverge=True)
