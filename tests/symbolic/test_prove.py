@@ -60,6 +60,7 @@ def test_two_rounds_are_proved_for_any_length(model: str) -> None:
     ("name", "model"),
     [
         ("replication_proof.spec", "two_brokers_two_epochs"),
+        ("replication_proof.spec", "three_brokers_two_epochs"),
         ("replication_proof_faults.spec", "slow_follower"),
     ],
 )
