@@ -56,8 +56,10 @@ class Host:
 
     @property
     def scratch(self) -> Path:
-        """The directory of the run on this machine."""
-        return scratch_of(self.parcel)
+        """The directory of the run on this machine: of this boot, as tables may not outlive one."""
+        local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+        base = Path(self.parcel.scratch or local or tempfile.gettempdir())
+        return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"
 
     def cache(self, partition: int) -> Path:
         """Where this machine keeps a partition's visited set."""
@@ -84,13 +86,6 @@ def worker_host(packed: bytes) -> Host:
     gc.collect()
     gc.freeze()
     return host
-
-
-def scratch_of(parcel: Parcel) -> Path:
-    """The directory of a run on this machine: of this boot, as tables may not outlive one."""
-    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    base = Path(parcel.scratch or local or tempfile.gettempdir())
-    return base / f"specchk-{os.getuid()}-{parcel.run}-{_boot()}"
 
 
 def _boot() -> str:

@@ -17,9 +17,11 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from specchk.spark.parcel import Host
 from specchk.spark.slices import Broken
+from specchk.spark.storage import write_fully
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +37,26 @@ class Outbox:
     """What an attempt sends; `close` when all is sent."""
 
     def __init__(self, host: Host, level: int, partition: int) -> None:
-        self._file: int | None = None
+        self._file: Any = None
         self._end = 0
         if host.parcel.one_machine:
             folder = folder_of(host, partition)
             folder.mkdir(parents=True, exist_ok=True)
-            self._path = str(folder / f"{level:05d}-{uuid.uuid4().hex}")
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._path = folder / f"{level:05d}-{uuid.uuid4().hex}"
+            self._file = self._path.open("xb", buffering=0)
 
     def put(self, block: bytes) -> bytes | Place:
         """What to give Spark for a block; `OSError` where the disk is full."""
         if self._file is None:
             return block
-        view, place = memoryview(block), Place(self._path, self._end, len(block))
-        while view:
-            view = view[os.write(self._file, view) :]
+        write_fully(self._file, block)
         self._end += len(block)
-        return place
+        return Place(str(self._path), self._end - len(block), len(block))
 
     def close(self) -> None:
         """Nothing more is sent."""
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
 
 
 class Inbox:

@@ -57,7 +57,7 @@ class LocalStorage:
         try:
             with draft.open("wb", buffering=0) as file:
                 for part in parts:
-                    _write_fully(file, part)
+                    write_fully(file, part)
                 if self.durable:
                     os.fsync(file.fileno())
             draft.replace(target)
@@ -77,7 +77,8 @@ class LocalStorage:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def _write_fully(file: Any, part: Data) -> None:
+def write_fully(file: Any, part: Data) -> None:
+    """Write all of it to a file without a buffer; `OSError` where the disk is full."""
     view = memoryview(part)
     while view:
         view = view[file.write(view) :]
