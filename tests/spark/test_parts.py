@@ -23,7 +23,7 @@ from specchk.native.visited import Busy, Visited
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
-from specchk.spark.search import AT_MOST, FUSED, levels_at_once
+from specchk.spark.search import AT_MOST, FUSED, levels_at_once, root_cause
 from specchk.spark.sending import Inbox, Outbox, Place, folder_of, forget_before
 from specchk.spark.slices import Broken, Slice, Tally, path_of, read_slice, write_slice
 from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, storage_at
@@ -114,6 +114,17 @@ def test_what_was_sent_is_kept_until_its_job_is_done(host: Host) -> None:
     kept = [sorted(int(f.name[:5]) for f in folder_of(host, partition).iterdir()) for partition in (0, 1)]
     assert kept == [[5], [3, 4, 5]]
     forget_before(host, 5, 7)  # which never sent anything
+
+
+def test_of_an_error_with_its_traces_the_cause_is_told() -> None:
+    """Names of Java's classes say `Error`, too."""
+    text = (
+        "org.apache.spark.SparkException: Job aborted: Traceback (most recent call last):\n"
+        '  File "sending.py", line 5, in put\nOSError: [Errno 28] No space left on device\n\n'
+        "\tat org.apache.spark.util.SparkErrorUtils.tryWithSafeFinally$(SparkErrorUtils.scala:83)\n"
+    )
+    assert root_cause(text) == "OSError: [Errno 28] No space left on device"
+    assert root_cause("all gone") == "all gone"
 
 
 def test_gaps_are_what_is_in_no_run() -> None:

@@ -256,9 +256,9 @@ class Search:
         reason = self.meter.exceeded(0)
         if reason is not None:
             return Inconclusive(reason, budget=True)
-        lines = [line.strip() for line in str(error).splitlines() if "Error" in line or "Exception" in line]
-        told = lines[-1] if lines else str(error)
-        return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({told})", budget=False)
+        return Inconclusive(
+            f"Spark gave level {len(self.sizes) + 1} up ({root_cause(str(error))})", budget=False
+        )
 
     def _expanded(self) -> list[list[Slice]]:
         """The next levels, made by one job."""
@@ -375,6 +375,13 @@ class Search:
         warnings = complete_search_warnings(self.program, tally.counts, complete=complete)
         reached = tuple(self.findings.reached.items())
         return Outcome(self.program, "spark", verdict, statistics, tally.counts, warnings, reached)
+
+
+def root_cause(text: str) -> str:
+    """The line of an error with its traces, Java's and Python's, that says what went wrong: the last one."""
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
+    return told[-1] if told else text
 
 
 def _native_alone(outcome: Outcome, handover: int) -> Outcome:
