@@ -14,18 +14,25 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+POPULATE_WRITE = 23  # madvise: pages are there and writable at once; Linux 5.14
+
 
 class MappedFile:
-    """A file of `size` bytes at `address`; bytes that were never written are 0."""
+    """A file of `size` bytes at `address`; bytes that were never written are 0.
+
+    `OSError` where there is no space for it.
+    """
 
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
         self.size = max(mmap.PAGESIZE, size)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _take(file, self.size)
-            flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+            is_new = _take(file, self.size)
+            flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))
             self._map = mmap.mmap(file, self.size, flags=flags)
+            if is_new:
+                _populate(self._map)
         finally:
             os.close(file)
         self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
@@ -42,12 +49,25 @@ class MappedFile:
             self._map.close()
 
 
-def _take(file: int, size: int) -> None:
+def _take(file: int, size: int) -> bool:
+    """Make a file so large, with its space on the disk; whether it was smaller."""
     if os.fstat(file).st_size >= size:
-        return
+        return False
     try:
         os.posix_fallocate(file, 0, size)
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
         os.ftruncate(file, size)
+    return True
+
+
+def _populate(mapped: mmap.mmap) -> None:
+    """Have all pages, writable, at once, which takes half of the time that one at a time takes."""
+    try:
+        mapped.madvise(POPULATE_WRITE)
+    except OSError as error:
+        if error.errno == errno.EFAULT:  # an access would end the process: space was not taken before
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        if error.errno != errno.EINVAL:  # an older system
+            raise

@@ -14,7 +14,7 @@ import mmap
 import os
 from pathlib import Path
 
-_NORESERVE, _FIXED, _HUGE_PAGE, _PAGE_OUT = 0x4000, 0x10, 14, 21
+_NORESERVE, _FIXED, _HUGE_PAGE, _PAGE_OUT, _MAY_MOVE = 0x4000, 0x10, 14, 21, 1
 _WRITE_AT_ONCE = 1 << 26
 
 
@@ -30,6 +30,8 @@ def _library() -> ctypes.CDLL:
         ctypes.c_long,
     ]
     found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    found.mremap.restype = ctypes.c_void_p
+    found.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
     found.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return found
 
@@ -39,7 +41,7 @@ class Region:
 
     def __init__(self, size: int) -> None:
         self._libc = _library()
-        self.size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.size = _whole_pages(size)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
         self.address = self._map(None, self.size, flags, -1)
         self._libc.madvise(self.address, self.size, _HUGE_PAGE)
@@ -47,10 +49,15 @@ class Region:
         self.file_bytes = 0
 
     def _map(self, address: int | None, size: int, flags: int, file: int) -> int:
-        found = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, 0)
-        if found in (None, ctypes.c_void_p(-1).value):
-            raise MemoryError(os.strerror(ctypes.get_errno()))
-        return int(found)
+        return _address(self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, 0))
+
+    def grow(self, size: int) -> None:
+        """Be larger, at another address where need be; `MemoryError` leaves all as it is."""
+        assert self._file is None, "a region on disk does not grow"
+        size = _whole_pages(size)
+        self.address = _address(self._libc.mremap(self.address, self.size, size, _MAY_MOVE))
+        self.size = size
+        self._libc.madvise(self.address, size, _HUGE_PAGE)
 
     @property
     def is_spilled(self) -> bool:
@@ -94,6 +101,16 @@ class Region:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _address(found: int | None) -> int:
+    if found in (None, ctypes.c_void_p(-1).value):
+        raise MemoryError(os.strerror(ctypes.get_errno()))
+    return int(found)
 
 
 def _take(file: int, size: int) -> None:

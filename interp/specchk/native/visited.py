@@ -1,13 +1,16 @@
-"""One partition's visited set, in files of one machine that processes take over from one another.
+"""One partition's visited set: states in the order in which they came, and the kernel's table over them.
+
+The set is a cache of what is kept elsewhere for good: it has the states of the first `levels`
+levels, and whoever needs more adds them.  `InMemory` ends with its process.  `Visited` is in files of
+one machine that processes take over from one another:
 
     head      levels, states, slots, whether somebody is at work
     states    the states, in the order in which they came
     slots-N   the table over them (`table_kernel`), N slots
 
-The set is a cache of what is kept elsewhere for good: it has the states of the first `levels`
-levels, and whoever needs more adds them.  A process that ends in the middle of a level leaves the
-head at the level before; the next one takes the states that count and makes the table anew.  Only
-one process at a time has it open: a lock that the system drops with the process says so.
+A process that ends in the middle of a level leaves the head at the level before; the next one takes
+the states that count and makes the table anew.  Only one process at a time has it open: a lock that
+the system drops with the process says so.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -22,8 +26,8 @@ from typing import Protocol
 from specchk.native.compiler import Loaded
 from specchk.native.frames import CHUNK, Control, Thread
 from specchk.native.mapped import MappedFile
-from specchk.native.memory import Words
-from specchk.native.store import LOAD, Run, Worker
+from specchk.native.memory import Region, Words
+from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker
 
 FIRST_SLOTS = 1 << 13
 PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
@@ -41,48 +45,46 @@ class Source(Protocol):
         """Fill some of the buffer; how many bytes."""
 
 
-class Visited:
-    """The set in a directory, open in this process until `close`."""
+class VisitedSet(ABC):
+    """What both have in common; where states and table are is theirs to say."""
 
-    def __init__(self, directory: Path, words: int, kernel: Loaded) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self.directory = directory
+    def __init__(self, words: int, kernel: Loaded) -> None:
         self.state_bytes = 8 * words
+        self.levels = self.used = self.slots = 0
         self._call = kernel.call
         self._control = Words(int(Control.SIZE))
-        self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._head, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._head)
-            raise Busy(str(directory)) from None
-        head = os.pread(self._head, _HEAD.size, 0)
-        self.levels, self.used, slots, at_work = _HEAD.unpack(head) if head else (0, 0, FIRST_SLOTS, 1)
-        self._kept = self.used
-        self._map(slots, anew=bool(at_work))
 
-    # ------------------------------------------------------------ files
+    @abstractmethod
+    def begin(self) -> None:
+        """Say that somebody is at work, until `commit`."""
 
-    def _map(self, slots: int, *, anew: bool) -> None:
-        self.slots = slots
-        path = self.directory / f"slots-{slots}"
-        if anew:
-            path.unlink(missing_ok=True)
-        self._slots = MappedFile(path, 8 * slots)
-        self._states = MappedFile(
-            self.directory / "states", (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
-        )
+    @abstractmethod
+    def commit(self) -> None:
+        """All that was added counts: one level more."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give it back; nothing else can be asked any more."""
+
+    @abstractmethod
+    def _grow(self, slots: int) -> None:
+        """A larger table, with the first `used` states in it."""
+
+    @abstractmethod
+    def _view(self, first: int, size: int) -> memoryview:
+        """Some of the bytes of states."""
+
+    def _point(self, states: int, table: int) -> None:
+        """Tell the kernel where they are."""
         for word, value in (
-            (Control.TABLE, self._slots.address), (Control.MASK, slots - 1),
-            (Control.STATES, self._states.address), (Control.LIMIT, slots),
+            (Control.TABLE, table), (Control.MASK, self.slots - 1), (Control.STATES, states),
+            (Control.LIMIT, self.slots),
         ):  # fmt: skip
             self._control[word] = value
-        if anew:
-            self._enter(0, self.used)
 
-    def _unmap(self) -> None:
-        self._slots.close()
-        self._states.close()
+    def _room_for_states(self) -> int:
+        """Bytes that the states of a full table need."""
+        return (int(self.slots * LOAD) + 2 * CHUNK) * self.state_bytes
 
     def _enter(self, first: int, end: int) -> None:
         if first < end:
@@ -92,37 +94,15 @@ class Visited:
         """A table with room for some more states; `used` are in it."""
         slots = self.slots
         while used + more + CHUNK > slots * LOAD:
-            slots *= 2
+            slots *= 4 if slots < FAST_UNTIL else 2
         if slots != self.slots:
-            old, self.used = self._slots.path, used
-            self._unmap()
-            self._map(slots, anew=True)
-            old.unlink(missing_ok=True)
-
-    def _write_head(self, *, at_work: bool) -> None:
-        os.pwrite(self._head, _HEAD.pack(self.levels, self._kept, self.slots, at_work), 0)
-
-    def close(self) -> None:
-        """Let others have it."""
-        self._unmap()
-        os.close(self._head)
-
-    # ------------------------------------------------------------ states
-
-    def begin(self) -> None:
-        """Say that somebody is at work, until `commit`."""
-        self._kept = self.used
-        self._write_head(at_work=True)
-
-    def commit(self) -> None:
-        """All that was added counts: one level more."""
-        self.levels, self._kept = self.levels + 1, self.used
-        self._write_head(at_work=False)
+            self.used = used
+            self._grow(slots)
 
     def add_known(self, source: Source, count: int) -> None:
         """Add states, all new, that were checked before; `EOFError` where there are fewer."""
         self._make_room(self.used, count)
-        view = self._states.view(self.used * self.state_bytes, count * self.state_bytes)
+        view = self._view(self.used * self.state_bytes, count * self.state_bytes)
         try:
             at = 0
             while at < len(view):
@@ -153,6 +133,106 @@ class Visited:
     def views(self, runs: list[Run]) -> Iterator[memoryview]:
         """The states of runs."""
         for first, count in runs:
-            view = self._states.view(first * self.state_bytes, count * self.state_bytes)
+            view = self._view(first * self.state_bytes, count * self.state_bytes)
             yield view
             view.release()
+
+
+class InMemory(VisitedSet):
+    """A set of this process alone, in huge pages where the system has them."""
+
+    def __init__(self, words: int, kernel: Loaded) -> None:
+        super().__init__(words, kernel)
+        self.slots = FIRST_SLOTS
+        self._table = Region(8 * self.slots)
+        self._states = Region(self._room_for_states())
+        self._point(self._states.address, self._table.address)
+
+    @property
+    def size(self) -> int:
+        """Bytes of table and states, room and all."""
+        return self._table.size + self._states.size
+
+    def begin(self) -> None:
+        """See `VisitedSet`."""
+
+    def commit(self) -> None:
+        """See `VisitedSet`."""
+        self.levels += 1
+
+    def close(self) -> None:
+        """See `VisitedSet`."""
+        self._table.release()
+        self._states.release()
+
+    def _grow(self, slots: int) -> None:
+        self._table.release()
+        self.slots = slots
+        self._table = Region(8 * slots)
+        self._states.grow(self._room_for_states())
+        self._point(self._states.address, self._table.address)
+        self._enter(0, self.used)
+
+    def _view(self, first: int, size: int) -> memoryview:
+        return self._states.view(first, size)
+
+
+class Visited(VisitedSet):
+    """The set in a directory, open in this process until `close`."""
+
+    def __init__(self, directory: Path, words: int, kernel: Loaded) -> None:
+        super().__init__(words, kernel)
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._head, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._head)
+            raise Busy(str(directory)) from None
+        head = os.pread(self._head, _HEAD.size, 0)
+        self.levels, self.used, slots, at_work = _HEAD.unpack(head) if head else (0, 0, FIRST_SLOTS, 1)
+        self._kept = self.used
+        self._map(slots, anew=bool(at_work))
+
+    def begin(self) -> None:
+        """See `VisitedSet`."""
+        self._kept = self.used
+        self._write_head(at_work=True)
+
+    def commit(self) -> None:
+        """See `VisitedSet`."""
+        self.levels, self._kept = self.levels + 1, self.used
+        self._write_head(at_work=False)
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._unmap()
+        os.close(self._head)
+
+    def _map(self, slots: int, *, anew: bool) -> None:
+        self.slots = slots
+        path = self.directory / f"slots-{slots}"
+        if anew:
+            path.unlink(missing_ok=True)
+        self._slots = MappedFile(path, 8 * slots)
+        self._states = MappedFile(self.directory / "states", self._room_for_states())
+        self._point(self._states.address, self._slots.address)
+        if anew:
+            self._enter(0, self.used)
+
+    def _unmap(self) -> None:
+        self._slots.close()
+        self._states.close()
+
+    def _grow(self, slots: int) -> None:
+        old = self._slots.path
+        self._unmap()
+        self._map(slots, anew=True)
+        old.unlink(missing_ok=True)
+
+    def _view(self, first: int, size: int) -> memoryview:
+        return self._states.view(first, size)
+
+    def _write_head(self, *, at_work: bool) -> None:
+        os.pwrite(self._head, _HEAD.pack(self.levels, self._kept, self.slots, at_work), 0)

@@ -21,8 +21,7 @@ from specchk.spark.storage import Storage, storage_at
 class Parcel:
     """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own).
 
-    `durable`: whether the ledger is to outlive a crash of the machine.  `one_machine`: whether all tasks
-    have the same scratch directory.
+    `durable`: whether the ledger is to outlive a crash of the machine.
     """
 
     run: str
@@ -33,7 +32,6 @@ class Parcel:
     ledger: str
     scratch: str | None
     durable: bool = True
-    one_machine: bool = False
 
     def packed(self) -> bytes:
         """As bytes, for a broadcast."""

@@ -1,7 +1,7 @@
 """The search on Spark: the driver's side.
 
 The native engine explores the small levels here.  Before it would expand a level of `handover`
-states it hands over: from then on each level is one Spark job (`tasks`), and the driver only counts,
+states it hands over: from then on levels are made by Spark jobs (`stages`), and the driver only counts,
 explains and decides.  Verdict, counts, coverage and counterexamples are the native engine's, on any
 number of partitions and executors: a level is a set of states, whoever found them first, and what is
 reported of it is the smallest.
@@ -14,16 +14,14 @@ Not here: what a task does (`tasks`), how a session is had (`session`).
 from __future__ import annotations
 
 import tempfile
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Timer
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings
@@ -49,14 +47,14 @@ from specchk.spark.ledger import (
     write_handed,
 )
 from specchk.spark.parcel import Parcel, host_of
-from specchk.spark.session import is_local, session
+from specchk.spark.session import is_local, session, slots
 from specchk.spark.slices import Slice, Tally
+from specchk.spark.stages import SPARK_FAILED, Levels, Made
 from specchk.spark.storage import Storage, storage_at
-from specchk.spark.tasks import Absorb, Expand, Forget, Onward, Precede, preceding
+from specchk.spark.tasks import Forget, Precede, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
-FUSED, AT_MOST = 8, 2_000_000  # levels in one job, and states that they are thought to have
 OnProgress = Callable[[Progress], None]
 
 
@@ -98,16 +96,6 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
             raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
         with tempfile.TemporaryDirectory(prefix="specchk-ledger-") as folder:
             return Search(program, options, on_progress, context, folder).run()
-
-
-def levels_at_once(sizes: Sequence[int]) -> int:
-    """How many levels one job makes: several, while they are thought to be small.
-
-    A job has a price of its own; but what is found in a level is seen when its job is done.
-    """
-    growth = sizes[-1] / sizes[-2] if len(sizes) > 1 else 2.0
-    expected = [sizes[-1] * growth**ahead for ahead in range(FUSED)]
-    return max(1, sum(sum(expected[: many + 1]) <= AT_MOST for many in range(FUSED)))
 
 
 @dataclass(slots=True)
@@ -195,7 +183,6 @@ class Search:
         parcel = Parcel(
             handed.run, self.program, renamings, code, handed.partitions, self.place, options.scratch,
             durable=options.ledger is not None,
-            one_machine=is_local(self.context) and not options.shuffle,
         )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
@@ -232,56 +219,46 @@ class Search:
         return self.options.keep_going or not self.findings.found
 
     def _levels(self) -> None:
-        while self._goes_on:
-            began = time.monotonic()
-            try:
-                levels = self._expanded()
-            except KeyboardInterrupt:
-                self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
-                break
-            except (Py4JError, PySparkException) as error:
-                self.findings.stopped = self._given_up(error)
-                break
-            for slices in levels:
-                if self._goes_on:
-                    self._count(slices)
-                    self._report(slices, (time.monotonic() - began) / len(levels))
-            reason = self.meter.exceeded(sum(self.sizes))
-            if reason is not None and self.sizes[-1]:
-                self.findings.stopped = Inconclusive(reason, budget=True)
+        """The levels that are left, until there is nothing new or something says to stop."""
+        try:
+            with closing(self._made()) as levels:
+                while self._goes_on:
+                    made = next(levels)
+                    if made.slices is not None:
+                        self._count(made.slices)
+                        self._report(made.slices, made.seconds)
+                    reason = self.meter.exceeded(sum(self.sizes))
+                    if reason is not None and self.sizes[-1]:
+                        self.findings.stopped = Inconclusive(reason, budget=True)
+        except KeyboardInterrupt:
+            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except SPARK_FAILED as error:
+            self.findings.stopped = self._given_up(error)
         if not self.sizes[-1]:
             self.sizes.pop()
+
+    def _made(self) -> Generator[Made, None, None]:
+        """Levels as Spark makes them."""
+        makes = Levels(
+            self.context, self.parcel, self.handed, self.storage, host_of(self.packed).state_bytes,
+            self.program.spec, self.sizes,
+        )  # fmt: skip
+        options = self.options
+        if is_local(self.context) and self.handed.partitions <= slots(self.context) and not options.shuffle:
+            return makes.on_one_machine(options.scratch or self.context._temp_dir)
+        return makes.through_shuffle(self._within_time)
 
     def _given_up(self, error: Exception) -> Inconclusive:
         reason = self.meter.exceeded(0)
         if reason is not None:
             return Inconclusive(reason, budget=True)
-        return Inconclusive(
-            f"Spark gave level {len(self.sizes) + 1} up ({root_cause(str(error))})", budget=False
-        )
-
-    def _expanded(self) -> list[list[Slice]]:
-        """The next levels, made by one job."""
-        level, many = len(self.sizes) - 1, self.handed.partitions
-        end = level + levels_at_once(self.sizes)
-        self._describe(f"specchk {self.program.spec}: expand level {level + 1}, {self.sizes[-1]} states")
-        rows: Any = self.context.parallelize(range(many), many).mapPartitions(Expand(self.parcel, level))
-        for between in range(level + 1, end):
-            rows = rows.partitionBy(many, int).mapPartitionsWithIndex(Onward(self.parcel, between))
-        last = rows.partitionBy(many, int).mapPartitionsWithIndex(Absorb(self.parcel, end))
-        self._within_time(last.collect)
-        last._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the driver's JVM collects
-        size = host_of(self.packed).state_bytes
-        levels = [level_of(self.storage, made, many, size) for made in range(level + 1, end + 1)]
-        found = [slices for slices in levels if slices is not None]
-        if len(found) != len(levels):
-            raise PySparkException("RuntimeError: a slice that was made is not in the ledger")
-        return found
+        cause = "its process ended" if isinstance(error, ConnectionError) else root_cause(str(error))
+        return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({cause})", budget=False)
 
     def _describe(self, text: str) -> None:
         self.context.setJobGroup(self.handed.run, text)
 
-    def _within_time(self, job: Callable[[], list[Any]]) -> list[Any]:
+    def _within_time(self, job: Callable[[], list[int]]) -> list[int]:
         """The job's result; it is cancelled when time is up."""
         limit = self.options.budget.max_seconds
         if limit is None:
@@ -354,7 +331,7 @@ class Search:
         try:
             self._describe("specchk: remove tables")
             self.context.parallelize(range(many), many).mapPartitions(Forget(self.parcel)).collect()
-        except (Py4JError, PySparkException):
+        except SPARK_FAILED:
             return
 
     def _outcome(self) -> Outcome:

@@ -12,8 +12,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -63,7 +64,8 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
             yield context
     finally:
         if not existing:
-            context.stop()
+            with suppress(ConnectionError):  # Spark's process ended before
+                context.stop()
 
 
 def is_submitted() -> bool:
@@ -92,7 +94,13 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
 
 def is_local(context: SparkContext) -> bool:
     """Whether the executors are this very process."""
-    return (context.master or "").startswith("local")
+    return (context.master or "").partition("[")[0] == "local"
+
+
+def slots(context: SparkContext) -> int:
+    """How many tasks run at once, as Spark counts them before it begins a barrier stage."""
+    scheduler: Any = context._jsc.sc()
+    return int(scheduler.maxNumConcurrentTasks(scheduler.resourceProfileManager().defaultResourceProfile()))
 
 
 def _first_line(error: Exception) -> str:

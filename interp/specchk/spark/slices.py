@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from io import SEEK_END
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from specchk.native.store import Found
 from specchk.spark.storage import Data, Storage
@@ -81,18 +81,32 @@ def path_of(level: int, partition: int) -> str:
 
 def write_slice(storage: Storage, about: Slice, parts: Iterable[Data]) -> None:
     """Keep a slice; the parts are the states inside, then those outside."""
-    text = json.dumps(asdict(about)).encode()
 
     def everything() -> Iterator[Data]:
         yield from parts
-        yield text
-        yield _END.pack(len(text), _MAGIC)
+        yield ended(about)
 
     storage.write(path_of(about.level, about.partition), everything())
 
 
 def read_slice(file: BinaryIO, state_bytes: int) -> Slice:
     """What an open slice says; it is then at its first state.  `Broken` where it is not whole."""
+    found, size = read_end(file)
+    about = _slice(found)
+    if (about.inside + about.outside) * state_bytes != size:
+        raise Broken(f"slice {about.partition} of level {about.level} does not have the states it says")
+    file.seek(0)
+    return about
+
+
+def ended(about: Any) -> bytes:
+    """The end of a file of states: what a dataclass says of them."""
+    text = json.dumps(asdict(about)).encode()
+    return text + _END.pack(len(text), _MAGIC)
+
+
+def read_end(file: BinaryIO) -> tuple[dict[str, Any], int]:
+    """What the end of a file says, and how many bytes come before; `Broken` where it has no end."""
     size = file.seek(0, SEEK_END)
     file.seek(max(0, size - _END.size))
     end = file.read(_END.size)
@@ -100,11 +114,7 @@ def read_slice(file: BinaryIO, state_bytes: int) -> Slice:
     if magic != _MAGIC:
         raise Broken("this is no slice")
     file.seek(size - _END.size - length)
-    about = _slice(json.loads(file.read(length)))
-    if (about.inside + about.outside) * state_bytes != size - _END.size - length:
-        raise Broken(f"slice {about.partition} of level {about.level} does not have the states it says")
-    file.seek(0)
-    return about
+    return json.loads(file.read(length)), size - _END.size - length
 
 
 def done(storage: Storage, level: int, partition: int, state_bytes: int) -> Slice | None:
@@ -136,8 +146,8 @@ def fill(file: BinaryIO, view: memoryview) -> None:
         at += got
 
 
-def _slice(found: dict[str, object]) -> Slice:
-    about = Slice(**found)  # type: ignore[arg-type]
+def _slice(found: dict[str, Any]) -> Slice:
+    about = Slice(**found)
     return replace(about, tally=tally_of(about.tally))  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@
     absorb: all blocks for one partition    -> its slice of level L + 1
 
 A level is one job of these two, with Spark's shuffle between them; several small levels are one job.
-On one machine the shuffle has places of blocks instead of blocks (`sending`).
+On one machine tasks may do without the shuffle (`one_machine`).
 Spark ends a broken stream to a Python worker as if it were at its end, so a task cannot tell few
 blocks from lost ones: every expand task therefore ends with a trailer for each partition, and absorb
 makes no slice before it has all trailers and all that they promise.
@@ -18,7 +18,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark import TaskContext
 
@@ -31,10 +31,9 @@ from specchk.native.exchange import (
 )
 from specchk.native.frames import Thread
 from specchk.native.store import Run, Worker
-from specchk.native.visited import Busy, Visited
+from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.sending import Inbox, Outbox, Place, forget_before
 from specchk.spark.slices import (
     Broken,
     Slice,
@@ -57,7 +56,7 @@ class Trailer:
     tally: Tally
 
 
-Block = tuple[int, bytes | Place]
+Block = tuple[int, bytes]
 Row = tuple[int, Block | Trailer]
 
 
@@ -80,7 +79,6 @@ class Expand:
         """Blocks and trailers of some partitions' slices."""
         host = worker_host(self.parcel.value)
         for partition in partitions:
-            forget_before(host, self.level, partition)
             yield from expanded(host, self.level, partition)
 
 
@@ -89,23 +87,22 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
     worker = exchange_worker(host.parcel.program, host.layout)
     buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
     sent = [[0, 0] for _ in range(host.parcel.partitions)]
-    outbox = Outbox(host, level, partition)
     try:
-        for target, block in _successors(host, buckets, worker, level, partition):
+        for target, block in successors(host, buckets, worker, level, partition):
             sent[target][0] += 1
             sent[target][1] += len(block)
-            yield target, (partition, outbox.put(block))
+            yield target, (partition, block)
         for target, (blocks, size) in enumerate(sent):
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
-        outbox.close()
         buckets.release()
         worker.release()
 
 
-def _successors(
+def successors(
     host: Host, buckets: Buckets, worker: Worker, level: int, partition: int
 ) -> Iterator[tuple[int, bytes]]:
+    """The successors of a slice: (partition, packed states), each partition several times."""
     with host.storage.open(path_of(level, partition)) as file:
         about = read_slice(file, host.state_bytes)
         for data, count in blocks_of(file, about, host.state_bytes):
@@ -125,8 +122,8 @@ class Onward:
 
     def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Row]:
         """Blocks and trailers of the slice that was made."""
-        for about in Absorb(self.parcel, self.level)(partition, rows):
-            yield from expanded(worker_host(self.parcel.value), about.level, about.partition)
+        for level in Absorb(self.parcel, self.level)(partition, rows):
+            yield from expanded(worker_host(self.parcel.value), level, partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,39 +133,48 @@ class Absorb:
     parcel: Any
     level: int
 
-    def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[Slice]:
-        """The slice of one partition, kept for good."""
+    def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[int]:
+        """The level, when the slice of one partition is kept for good."""
         host = worker_host(self.parcel.value)
-        about = done(host.storage, self.level, partition, host.state_bytes)
-        if about is None:
-            about = absorbed(host, self.level, partition, rows)
-        yield about
+        if done(host.storage, self.level, partition, host.state_bytes) is None:
+            visited = opened(host, self.level, partition)
+            try:
+                catch_up(host, visited, self.level, partition)
+                absorbed(host, visited, self.level, partition, Received(host.parcel.partitions, rows))
+            finally:
+                visited.close()
+        yield self.level
 
 
-def absorbed(host: Host, level: int, partition: int, rows: Iterator[Row]) -> Slice:
-    """Keep what is new of the rows as a slice; `Broken` where some are missing."""
-    visited = _opened(host, level, partition)
-    worker, received = exchange_worker(host.parcel.program, host.layout), Received(host.parcel.partitions)
+class Incoming(Protocol):
+    """What was sent to a partition from a level's slices."""
+
+    size: int  # bytes of what was read so far
+    tally: Tally  # of the tasks that sent, when all is read
+
+    def blocks(self) -> Iterator[bytes]:
+        """All of it; `Broken` in the end where something is missing."""
+
+
+def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
+    """Keep what is new as a slice; `visited` has all levels before this one, and then this one, too."""
+    worker = exchange_worker(host.parcel.program, host.layout)
     try:
         visited.begin()
         first = visited.used
         runs: list[Run] = []
-        for block in received.blocks(rows):
+        for block in incoming.blocks():
             runs += visited.absorb(worker, address_of_bytes(block), len(block) // host.state_bytes)
         runs += worker.end_run()
-        received.check()
         inside = sum(count for _, count in runs)
         about = Slice(
-            level, partition, inside, visited.used - first - inside, received.size, _attempt(),
-            received.tally + tally_from(worker),
+            level, partition, inside, visited.used - first - inside, incoming.size, _attempt(),
+            incoming.tally + tally_from(worker),
         )  # fmt: skip
         write_slice(host.storage, about, visited.views([*runs, *gaps(runs, first, visited.used)]))
         visited.commit()
     finally:
-        received.close()
-        visited.close()
         worker.release()
-    return about
 
 
 def _attempt() -> int:
@@ -177,43 +183,35 @@ def _attempt() -> int:
 
 
 class Received:
-    """Rows on their way in, and whether all came that were sent."""
+    """Rows on their way in from Spark's shuffle, and whether all came that were sent."""
 
-    def __init__(self, sources: int) -> None:
+    def __init__(self, sources: int, rows: Iterable[Row]) -> None:
+        self._rows = rows
         self._got = [[0, 0] for _ in range(sources)]
         self._trailers: dict[int, Trailer] = {}
-        self._inbox = Inbox()
         self.size = 0
         self.tally = Tally()
 
-    def blocks(self, rows: Iterable[Row]) -> Iterator[bytes]:
-        """The blocks of the rows."""
-        for _, row in rows:
+    def blocks(self) -> Iterator[bytes]:
+        """The blocks of the rows; `Broken` in the end where anything is missing."""
+        for _, row in self._rows:
             if isinstance(row, Trailer):
                 self._trailers[row.source] = row
                 self.tally += row.tally
             else:
-                source, sent = row
-                block = self._inbox.block(sent)
+                source, block = row
                 self._got[source][0] += 1
                 self._got[source][1] += len(block)
                 self.size += len(block)
                 yield block
-
-    def check(self) -> None:
-        """`Broken` where anything is missing."""
         for source, (blocks, size) in enumerate(self._got):
             trailer = self._trailers.get(source)
             if trailer is None or (trailer.blocks, trailer.size) != (blocks, size):
                 raise Broken(f"not all that was sent from partition {source} came")
 
-    def close(self) -> None:
-        """Let go of the files."""
-        self._inbox.close()
 
-
-def _opened(host: Host, level: int, partition: int) -> Visited:
-    """The visited set of a partition with all levels before this one, from the ledger where needed."""
+def opened(host: Host, level: int, partition: int) -> Visited:
+    """The visited set of a partition with some of the levels before this one, maybe all."""
     place = host.cache(partition)
     try:
         visited = Visited(place, host.layout.words, host.kernel)
@@ -223,17 +221,17 @@ def _opened(host: Host, level: int, partition: int) -> Visited:
             visited = Visited(place, host.layout.words, host.kernel)
     except Busy:  # a lost executor's worker, which may never end, still has it
         visited = Visited(place.with_name(f"{place.name}-{uuid.uuid4().hex}"), host.layout.words, host.kernel)
-    try:
-        for missing in range(visited.levels, level):
-            visited.begin()
-            with host.storage.open(path_of(missing, partition)) as file:
-                about = read_slice(file, host.state_bytes)
-                visited.add_known(file, about.inside + about.outside)  # type: ignore[arg-type]
-            visited.commit()
-    except BaseException:
-        visited.close()
-        raise
     return visited
+
+
+def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> None:
+    """Give a visited set all levels before this one, from the ledger."""
+    for missing in range(visited.levels, level):
+        visited.begin()
+        with host.storage.open(path_of(missing, partition)) as file:
+            about = read_slice(file, host.state_bytes)
+            visited.add_known(file, about.inside + about.outside)  # type: ignore[arg-type]
+        visited.commit()
 
 
 # ------------------------------------------------------------ traces, and the end

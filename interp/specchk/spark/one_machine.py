@@ -1,0 +1,222 @@
+"""Levels made on one machine: one task for each partition, all at once, that hand each other files.
+
+Through Spark's shuffle each level is a stage of its own, whose blocks the JVM copies some five times,
+and each task opens its partition's table.  Where all tasks are on one machine and there is a core for
+each, one barrier stage makes all levels instead, with the tables in the tasks' memory:
+
+    SOURCE/LEVEL    the successors of a partition's slice, and who gets which (`Sent`)
+    wanted          is there as long as the driver wants more levels
+
+The files are in a folder that the driver made for this job.  One is whole or not there, and a task waits
+for what others send by waiting for their files.  Spark ends all tasks of a barrier stage when one of
+them fails, also those that wait; the driver then begins again after the last level that is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from specchk.native.exchange import Buckets, exchange_worker
+from specchk.native.visited import InMemory, VisitedSet
+from specchk.spark.parcel import Host, worker_host
+from specchk.spark.slices import Broken, Tally, done, ended, read_end, tally_of
+from specchk.spark.storage import write_fully
+from specchk.spark.tasks import absorbed, catch_up, opened, successors, tally_from
+
+SHARE = 4  # of the machine's memory the part that all tables may have; what is larger is in files
+FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two looks for a file
+
+
+class Stopped(Exception):
+    """The driver wants no more levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a file of successors says of itself.
+
+    `states`: how many the slice has; `blocks`: for each partition, where its blocks are, first byte and
+    size.
+    """
+
+    states: int
+    blocks: tuple[tuple[tuple[int, int], ...], ...]
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class MakeLevels:
+    """Makes all levels after `level`, as one task of a barrier stage.
+
+    `parcel` is a broadcast of the parcel; `folder` has nothing but `wanted`.
+    """
+
+    parcel: Any
+    level: int
+    folder: str
+
+    def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
+        """The last level that was made."""
+        host = worker_host(self.parcel.value)
+        for partition in partitions:
+            maker = Maker(host, partition, Path(self.folder))
+            try:
+                yield maker.levels_after(self.level)
+            finally:
+                maker.close()
+
+
+class Maker:
+    """One partition's part in making levels; `close` when done."""
+
+    def __init__(self, host: Host, partition: int, folder: Path) -> None:
+        self.host, self.partition = host, partition
+        self._folder = folder
+        self._parent = os.getppid()
+        self._visited: VisitedSet | None = None
+
+    def levels_after(self, level: int) -> int:
+        """Make levels until there is nothing new or the driver says so; the last one that was made."""
+        try:
+            while True:
+                self._forget(level - 2)  # whoever sent from the level before has all that came from this one
+                with ExitStack() as files:
+                    self._send(level)
+                    came = Came(self, [files.enter_context(self._awaited(level, n)) for n in self._sources])
+                    self._absorb(level + 1, came)
+                level += 1
+                if not came.states:
+                    return level
+        except Stopped:
+            return level
+
+    def look(self) -> None:
+        """`Stopped` where the driver wants no more."""
+        if not wanted_file(self._folder).exists():
+            raise Stopped
+
+    @property
+    def _sources(self) -> range:
+        return range(self.host.parcel.partitions)
+
+    def _send(self, level: int) -> None:
+        """Expand the slice of a level."""
+        path = self._place(self.partition, level)
+        path.parent.mkdir(exist_ok=True)
+        draft = path.with_suffix(".draft")
+        with draft.open("xb", buffering=0) as file:
+            write_fully(file, ended(self._expanded(level, file)))
+        draft.rename(path)
+
+    def _forget(self, level: int) -> None:
+        """Remove what was sent from the slice of a level."""
+        self._place(self.partition, level).unlink(missing_ok=True)
+
+    def _place(self, source: int, level: int) -> Path:
+        return self._folder / f"{source:05d}" / f"{level:05d}"
+
+    def _expanded(self, level: int, file: Any) -> Sent:
+        """Write all successors to a file."""
+        host, end = self.host, 0
+        places: list[list[tuple[int, int]]] = [[] for _ in self._sources]
+        states = done(host.storage, level, self.partition, host.state_bytes)
+        assert states is not None, "a level is expanded after it was made"
+        worker = exchange_worker(host.parcel.program, host.layout)
+        buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
+        try:
+            for target, block in successors(host, buckets, worker, level, self.partition):
+                self.look()
+                write_fully(file, block)
+                places[target].append((end, len(block)))
+                end += len(block)
+            return Sent(states.inside, tuple(map(tuple, places)), tally_from(worker))
+        finally:
+            buckets.release()
+            worker.release()
+
+    def _awaited(self, level: int, source: int) -> BinaryIO:
+        """The file that a task sends, as soon as it is there."""
+        path, pause = self._place(source, level), FIRST_PAUSE
+        while True:
+            try:
+                return path.open("rb", buffering=0)
+            except FileNotFoundError:
+                if os.getppid() != self._parent:  # Spark is gone, and so are those that would send
+                    raise Broken(f"nothing comes from partition {source}: Spark's process ended") from None
+            self.look()
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE, 1.5 * pause)
+
+    def _absorb(self, level: int, came: Came) -> None:
+        """Make the slice of a level, unless it was made before."""
+        host = self.host
+        if done(host.storage, level, self.partition, host.state_bytes) is None:
+            visited = self._table(level)
+            catch_up(host, visited, level, self.partition)
+            absorbed(host, visited, level, self.partition, came)
+
+    def _table(self, level: int) -> VisitedSet:
+        """The visited set with some of the levels before this one; in files when it gets too large."""
+        host = self.host
+        if self._visited is None:
+            self._visited = InMemory(host.layout.words, host.kernel)
+        if isinstance(self._visited, InMemory) and self._visited.size > room(host.parcel.partitions):
+            self._visited.close()
+            self._visited = opened(host, level, self.partition)
+        return self._visited
+
+    def close(self) -> None:
+        """Give the partition's table back."""
+        if self._visited is not None:
+            self._visited.close()
+
+
+class Came:
+    """What all tasks sent, and of it what one partition gets; `size` and `tally` count when all is read."""
+
+    def __init__(self, maker: Maker, files: Sequence[BinaryIO]) -> None:
+        self._maker = maker
+        self._files = [(file, sent_of(file)) for file in files]
+        self.size = 0
+        self.tally = Tally()
+
+    @property
+    def states(self) -> int:
+        """How many the level has from which it came."""
+        return sum(sent.states for _, sent in self._files)
+
+    def blocks(self) -> Iterator[bytes]:
+        """The blocks; `Broken` where one is not there."""
+        for file, sent in self._files:
+            for first, size in sent.blocks[self._maker.partition]:
+                self._maker.look()
+                block = os.pread(file.fileno(), size, first)
+                if len(block) != size:
+                    raise Broken(f"{file.name} is cut off")
+                self.size += size
+                yield block
+            if self._maker.partition == 0:
+                self.tally += sent.tally
+
+
+def room(partitions: int) -> int:
+    """Bytes that one partition's table may have in memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // SHARE // partitions
+
+
+def sent_of(file: BinaryIO) -> Sent:
+    """What a file of successors says; `Broken` where it is not whole."""
+    found, _ = read_end(file)
+    blocks = tuple(tuple((first, size) for first, size in places) for places in found["blocks"])
+    return Sent(found["states"], blocks, tally_of(found["tally"]))
+
+
+def wanted_file(folder: Path) -> Path:
+    """The file without which no more levels are made."""
+    return folder / "wanted"

@@ -1,0 +1,172 @@
+"""The jobs that make levels: one stage for all on one machine, or stages with Spark's shuffle between."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread, SparkContext
+from pyspark.errors import PySparkException
+
+from specchk.spark.ledger import Handed, level_of
+from specchk.spark.one_machine import MakeLevels, wanted_file
+from specchk.spark.slices import Slice
+from specchk.spark.storage import Storage
+from specchk.spark.tasks import Absorb, Expand, Onward
+
+SPARK_FAILED = (Py4JError, PySparkException, ConnectionError)  # the last one: its process ended
+FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are thought to have
+ATTEMPTS = 4  # jobs in a row that may fail without a new level, as Spark has it for stages
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2  # seconds between two looks for a level
+PATIENCE = 10.0  # seconds that tasks have to see that no more levels are wanted
+Within = Callable[[Callable[[], list[int]]], list[int]]
+
+
+class Made(NamedTuple):
+    """A level, and the seconds that it took; `slices` is None where there is nothing yet to tell."""
+
+    slices: list[Slice] | None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Makes the levels of a search; `parcel` is a broadcast of the packed parcel.
+
+    `sizes`: of the levels so far; who takes a level from an iterator adds its size before the next one.
+    An iterator makes no more levels once it is closed.
+    """
+
+    context: SparkContext
+    parcel: Any
+    handed: Handed
+    storage: Storage
+    state_bytes: int
+    spec: str
+    sizes: list[int]
+
+    def on_one_machine(self, scratch: str) -> Generator[Made, None, None]:
+        """Levels by one job; by another one where it fails, as long as that gets on.
+
+        One of `SPARK_FAILED` where it does not.
+        """
+        failed = 0
+        while True:
+            before = len(self.sizes)
+            with StageJob(self, scratch) as job:
+                yield from self._watched(job)
+            failed = failed + 1 if len(self.sizes) == before else 1
+            failure = job.failure or not_there()
+            if failed == ATTEMPTS or isinstance(failure, ConnectionError):
+                raise failure
+
+    def _watched(self, job: StageJob) -> Generator[Made, None, None]:
+        """Levels as a job makes them, until it ends."""
+        began, pause = time.monotonic(), FIRST_PAUSE
+        while True:
+            running = job.is_running  # asked first: what it made is there when it has ended
+            slices = self._slices(len(self.sizes))
+            if slices is not None:
+                yield Made(slices, time.monotonic() - began)
+                began, pause = time.monotonic(), FIRST_PAUSE
+            elif not running:
+                return
+            else:
+                yield Made(None)
+                job.wait(pause)
+                pause = min(LONGEST_PAUSE, 1.5 * pause)
+
+    def through_shuffle(self, within: Within) -> Generator[Made, None, None]:
+        """A level, or a few small ones, by each job, which `within` runs."""
+        while True:
+            began, level, many = time.monotonic(), len(self.sizes) - 1, self.handed.partitions
+            end = level + levels_at_once(self.sizes)
+            self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
+            rows: Any = self.context.parallelize(range(many), many).mapPartitions(Expand(self.parcel, level))
+            for between in range(level + 1, end):
+                rows = rows.partitionBy(many, int).mapPartitionsWithIndex(Onward(self.parcel, between))
+            last = rows.partitionBy(many, int).mapPartitionsWithIndex(Absorb(self.parcel, end))
+            within(last.collect)
+            last._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
+            seconds = (time.monotonic() - began) / (end - level)
+            for made in range(level + 1, end + 1):
+                slices = self._slices(made)
+                if slices is None:
+                    raise not_there()
+                yield Made(slices, seconds)
+
+    def _slices(self, level: int) -> list[Slice] | None:
+        return level_of(self.storage, level, self.handed.partitions, self.state_bytes)
+
+    def describe(self, text: str) -> None:
+        """What Spark's own UI says of this thread's next jobs."""
+        self.context.setJobGroup(self.handed.run, f"specchk {self.spec}: {text}")
+
+
+class StageJob:
+    """A job of one stage that makes all levels; the machine needs a core for each partition.
+
+    It runs in a thread of its own until there is nothing new; leaving the context ends it.
+    """
+
+    def __init__(self, levels: Levels, scratch: str) -> None:
+        Path(scratch).mkdir(parents=True, exist_ok=True)
+        self._levels = levels
+        self._scratch = tempfile.TemporaryDirectory(prefix="specchk-sent-", dir=scratch)
+        folder = Path(self._scratch.name)
+        self._wanted = wanted_file(folder)
+        self._wanted.touch()
+        level, many = len(levels.sizes) - 1, levels.handed.partitions
+        self._text = f"levels after {level + 1}, {levels.sizes[-1]} states"
+        numbers = levels.context.parallelize(range(many), many)
+        self._rows = numbers.barrier().mapPartitions(MakeLevels(levels.parcel, level, str(folder)))
+        self._thread = InheritableThread(target=self._run)
+        self.failure: Exception | None = None
+
+    def _run(self) -> None:
+        try:
+            self._levels.describe(self._text)
+            self._rows.collect()
+        except SPARK_FAILED as error:
+            self.failure = error
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wanted.unlink()
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            self._levels.context.cancelJobGroup(self._levels.handed.run)
+            self._thread.join()
+        self._scratch.cleanup()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it may make more levels."""
+        return self._thread.is_alive()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, but no longer than so many seconds."""
+        self._thread.join(seconds)
+
+
+def not_there() -> PySparkException:
+    """The error of a job that succeeded and left nothing."""
+    return PySparkException("RuntimeError: a slice that was made is not in the ledger")
+
+
+def levels_at_once(sizes: Sequence[int]) -> int:
+    """How many levels one job with shuffles makes: several, while they are thought to be small.
+
+    A job has a price of its own; but what is found in a level is seen when its job is done.
+    """
+    growth = sizes[-1] / sizes[-2] if len(sizes) > 1 else 2.0
+    expected = [sizes[-1] * growth**ahead for ahead in range(FUSED)]
+    return max(1, sum(sum(expected[: many + 1]) <= AT_MOST for many in range(FUSED)))

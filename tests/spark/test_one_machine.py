@@ -1,0 +1,283 @@
+"""Levels made by tasks that hand each other files: on one machine, whatever happens to one of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark.cluster import wait_for
+from spark.small import SPEC, natively, program, said
+from specchk.core.budget import Progress
+from specchk.native import engine as native
+from specchk.native.compiler import exchange_code
+from specchk.native.layout import layout_of
+from specchk.native.visited import InMemory, Visited
+from specchk.spark import one_machine, stages
+from specchk.spark.ledger import hand_over, level_of
+from specchk.spark.one_machine import Maker, sent_of, wanted_file
+from specchk.spark.parcel import Host, Parcel, host_of
+from specchk.spark.search import Options, run
+from specchk.spark.session import NO_JAVA, has_java
+from specchk.spark.slices import Broken, path_of
+
+CHECKED = program("kafka/kip320.spec", "small")
+LAYOUT = layout_of(CHECKED)
+ANSWER = natively(CHECKED, Options(symmetry=False))
+MANY = 2
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """A ledger with the initial states, dealt to two partitions."""
+    code = exchange_code(CHECKED, LAYOUT, [])
+    parcel = Parcel("run", CHECKED, [], code, MANY, str(tmp_path / "ledger"), str(tmp_path / "tables"))
+    found = host_of(parcel.packed())
+    search = native.Search(CHECKED, native.Options(symmetry=False, handover=1), None)
+    search.explore()
+    hand_over(search, found.kernel, found.storage, MANY)
+    search.store.release()
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A job's folder."""
+    made = tmp_path / "job"
+    made.mkdir()
+    wanted_file(made).touch()
+    return made
+
+
+def together(host: Host, folder: Path, level: int = 0) -> list[int]:
+    """What two tasks say that run side by side."""
+
+    def task(partition: int) -> int:
+        maker = Maker(host, partition, folder)
+        try:
+            return maker.levels_after(level)
+        finally:
+            maker.close()
+
+    with ThreadPoolExecutor(MANY) as pool:
+        return list(pool.map(task, range(MANY)))
+
+
+def sizes(host: Host) -> list[int]:
+    """Of the levels that the ledger has, the empty ones at the end left out."""
+    found = []
+    while slices := level_of(host.storage, len(found), MANY, host.state_bytes):
+        found.append(sum(about.inside for about in slices))
+    while found and not found[-1]:
+        found.pop()
+    return found
+
+
+# ------------------------------------------------------------ tasks
+
+
+def test_tasks_make_all_levels(host: Host, folder: Path) -> None:
+    """As many states in each level as the native engine finds; they end when there is nothing new."""
+    last = together(host, folder)
+    assert last == [last[0]] * MANY
+    assert sizes(host) == list(ANSWER.statistics.levels)
+
+
+def test_files_are_removed_when_all_have_read_them(host: Host, folder: Path) -> None:
+    """Of each task the last two levels are left, however many there were."""
+    together(host, folder)
+    assert [len(list((folder / f"{n:05d}").iterdir())) for n in range(MANY)] == [2, 2]
+
+
+def test_a_slice_that_is_there_is_not_made_again(host: Host, folder: Path, tmp_path: Path) -> None:
+    """Another job after a lost one: what is lost is made from what is left, and the rest not touched."""
+    together(host, folder)
+    ledger = Path(host.parcel.ledger)
+    kept = {level: (ledger / path_of(level, 0)).stat().st_ino for level in (9, 10)}
+    for level, partition in ((9, 1), (10, 1)):
+        (ledger / path_of(level, partition)).unlink()
+    assert len(sizes(host)) == 9
+    again = tmp_path / "again"
+    again.mkdir()
+    wanted_file(again).touch()
+    together(host, again, 8)
+    assert sizes(host) == list(ANSWER.statistics.levels)
+    assert kept == {level: (ledger / path_of(level, 0)).stat().st_ino for level in kept}
+
+
+def test_a_table_that_is_too_large_goes_on_in_files(
+    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as it would have to grow in memory; no level is different for that."""
+    used, empty = [], InMemory(LAYOUT.words, host.kernel)
+    real = one_machine.absorbed
+
+    def absorbed(host: Host, visited: Any, *rest: Any) -> None:
+        used.append(type(visited))
+        real(host, visited, *rest)
+
+    monkeypatch.setattr(one_machine, "absorbed", absorbed)
+    monkeypatch.setattr(one_machine, "room", lambda _: empty.size)
+    together(host, folder)
+    empty.close()
+    assert sizes(host) == list(ANSWER.statistics.levels)
+    assert set(used) == {InMemory, Visited}
+
+
+def test_no_more_levels_when_none_are_wanted(host: Host, folder: Path) -> None:
+    """Before the first block already, and nothing half done is left in the ledger."""
+    wanted_file(folder).unlink()
+    assert together(host, folder) == [0, 0]
+    assert sizes(host) == list(ANSWER.statistics.levels)[:1]
+
+
+def test_a_task_does_not_wait_for_a_dead_spark(
+    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone it would wait for ever; whose parent has gone knows that nothing comes."""
+    maker = Maker(host, 0, folder)
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    with pytest.raises(Broken, match="nothing comes from partition 1"):
+        maker.levels_after(0)
+    maker.close()
+
+
+@pytest.mark.parametrize("keep", [-1, 40, 0])
+def test_a_file_that_is_cut_off_is_noticed(host: Host, folder: Path, tmp_path: Path, keep: int) -> None:
+    """At its end, in the middle, or empty."""
+    together(host, folder)
+    whole = next((folder / "00000").iterdir()).read_bytes()
+    cut = tmp_path / "cut"
+    cut.write_bytes(whole[:keep])
+    with cut.open("rb") as file, pytest.raises(Broken):
+        sent_of(file)
+
+
+# ------------------------------------------------------------ a driver with its tasks
+
+
+@pytest.fixture
+def one_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search of the test may go another way."""
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("levels through the shuffle")
+
+    monkeypatch.setattr(stages.Levels, "through_shuffle", refuse)
+
+
+@pytest.mark.usefixtures("one_machine_only", "context")
+@pytest.mark.parametrize(
+    ("file", "model", "symmetry"),
+    [("kafka/kip320.spec", "small", False), ("kafka/kip101.spec", "fast_failover", True)],
+)
+def test_one_stage_says_what_the_native_engine_says(file: str, model: str, symmetry: bool) -> None:
+    """With and without a violation; a report for each level, in order."""
+    checked = program(file, model)
+    seen: list[Progress] = []
+    options = Options(handover=1, partitions=2, symmetry=symmetry)
+    found = run(checked, options, seen.append)
+    assert said(found) == said(natively(checked, options))
+    depths = [progress.depth for progress in seen if progress.note]
+    assert depths == sorted(set(depths))
+
+
+@pytest.mark.usefixtures("context")
+def test_one_stage_and_the_shuffle_say_the_same() -> None:
+    """Two ways to the same levels, and a third where there are more partitions than cores."""
+    ways = [Options(handover=1, partitions=n, shuffle=s) for n, s in ((2, False), (2, True), (3, False))]
+    first, *others = [said(run(CHECKED, options)) for options in ways]
+    assert others == [first, first]
+
+
+# ------------------------------------------------------------ processes that die
+
+LARGE = (str(SPEC / "kafka" / "kip320.spec"), "--no-symmetry", "--set", "Replicas=3", "--set", "MaxRecords=3")
+
+
+class Command:
+    """`specchk run --engine spark` on this machine, as a process; `below` are Spark's of it."""
+
+    def __init__(self, ledger: Path, *args: str) -> None:
+        assert has_java(), NO_JAVA
+        self.ledger = ledger
+        line = [sys.executable, "-m", "specchk", "run", *LARGE, "--engine", "spark", "--handover", "1"]
+        self.process = subprocess.Popen(
+            [*line, "--ledger", str(ledger), "--json", "--conf", "spark.ui.enabled=false", *args],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def at_level(self, level: int) -> None:
+        """Wait until the ledger has something of a level."""
+        wait_for(lambda: any((self.ledger / "levels" / f"{level:05d}").glob("*")))
+
+    def answer(self) -> tuple[int, dict[str, Any]]:
+        """Exit code, and what it printed."""
+        out, errors = self.process.communicate(timeout=120)
+        assert out, errors.decode()
+        return self.process.returncode, json.loads(out)
+
+    def below(self, wanted: Callable[[str], bool]) -> list[int]:
+        """Processes of its session by their command line."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                own = entry.name.isdigit() and os.getsid(int(entry.name)) == self.process.pid
+                line = (entry / "cmdline").read_text() if own else ""
+            except OSError:
+                continue
+            if line and int(entry.name) != self.process.pid and wanted(line):
+                found.append(int(entry.name))
+        return sorted(found)
+
+
+def is_worker(line: str) -> bool:
+    return "pyspark.daemon" in line
+
+
+def is_java(line: str) -> bool:
+    return "SparkSubmit" in line
+
+
+def natively_found() -> dict[str, Any]:
+    line = [sys.executable, "-m", "specchk", "run", *LARGE, "--json"]
+    found: dict[str, Any] = json.loads(subprocess.run(line, capture_output=True, check=False).stdout)
+    return found
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
+    """The job fails, and another one goes on after the last level that is whole."""
+    command = Command(tmp_path / "ledger")
+    command.at_level(14)
+    os.kill(command.below(is_worker)[-1], signal.SIGKILL)
+    code, answer = command.answer()
+    assert (code, answer["states_distinct"]) == (0, 1_694_476)
+    assert answer["coverage"] == natively_found()["coverage"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["driver", "java"])
+def test_a_killed_search_is_resumed_and_leaves_nobody(tmp_path: Path, victim: str) -> None:
+    """The driver or Spark's own process: all others end, and the ledger has what a new search needs."""
+    command = Command(tmp_path / "ledger")
+    command.at_level(14)
+    os.kill(command.process.pid if victim == "driver" else command.below(is_java)[0], signal.SIGKILL)
+    if victim == "java":
+        code, answer = command.answer()
+        assert (code, answer["verdict"]) == (21, "inconclusive")
+        assert "its process ended" in answer["reason"]
+    else:
+        command.process.communicate()
+    wait_for(lambda: not command.below(bool))
+    code, answer = Command(tmp_path / "ledger", "--resume").answer()
+    assert (code, answer["states_distinct"]) == (0, 1_694_476)
+    assert answer["coverage"] == natively_found()["coverage"]
