@@ -125,7 +125,7 @@ def test_a_table_that_is_too_large_goes_on_in_files(
         real(host, visited, *rest)
 
     monkeypatch.setattr(one_machine, "absorbed", absorbed)
-    monkeypatch.setattr(one_machine, "room", lambda _: empty.size)
+    monkeypatch.setattr(one_machine, "free_bytes", lambda: empty.size * MANY * one_machine.SHARE)
     together(host, folder)
     empty.close()
     assert sizes(host) == list(ANSWER.statistics.levels)

@@ -69,11 +69,35 @@ def table_bytes(states: int, state_bytes: int) -> int:
     return states * state_bytes + 8 * slots
 
 
-def free_bytes() -> int:
-    """Memory that can be had without another's loss; 0 where the system does not tell."""
+def free_bytes(system: Path = Path("/")) -> int:
+    """Memory that can be had without another's loss; 0 where the system does not tell.
+
+    In a container with a limit of its own, no more than that leaves.
+    """
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = (system / "proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         return 0
     found = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-    return 1024 * int(next(found, "0"))
+    free = 1024 * int(next(found, "0"))
+    for folder, limit, used, cache in _GROUPS:
+        left = _left(system / "sys/fs/cgroup" / folder, limit, used, cache)
+        if left is not None:
+            free = min(free, left)
+    return free
+
+
+_GROUPS = (  # of Linux control groups, versions 2 and 1; last what the system takes back when it must
+    ("", "memory.max", "memory.current", "file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"),
+)
+
+
+def _left(group: Path, limit: str, used: str, cache: str) -> int | None:
+    """What a control group's limit leaves; None where there is none."""
+    try:
+        most, now = (group / limit).read_text(encoding="ascii"), (group / used).read_text(encoding="ascii")
+        parts = dict(line.split() for line in (group / "memory.stat").read_text("ascii").splitlines())
+        return max(0, int(most) - int(now) + int(parts.get(cache, "0")))
+    except (OSError, ValueError):  # no such group, or `max`
+        return None

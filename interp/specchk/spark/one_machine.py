@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from specchk.core.forecast import free_bytes
 from specchk.native.exchange import Buckets, exchange_worker
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
@@ -29,7 +30,7 @@ from specchk.spark.slices import Broken, Tally, done, ended, read_end, tally_of
 from specchk.spark.storage import write_fully
 from specchk.spark.tasks import absorbed, catch_up, opened, successors, tally_from
 
-SHARE = 4  # of the machine's memory the part that all tables may have; what is larger is in files
+SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files
 FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two looks for a file
 
 
@@ -79,6 +80,7 @@ class Maker:
         self.host, self.partition = host, partition
         self._folder = folder
         self._parent = os.getppid()
+        self._room = free_bytes() // SHARE // host.parcel.partitions
         self._visited: VisitedSet | None = None
 
     def levels_after(self, level: int) -> int:
@@ -166,7 +168,7 @@ class Maker:
         host = self.host
         if self._visited is None:
             self._visited = InMemory(host.layout.words, host.kernel)
-        if isinstance(self._visited, InMemory) and self._visited.size > room(host.parcel.partitions):
+        if isinstance(self._visited, InMemory) and self._visited.size > self._room:
             self._visited.close()
             self._visited = opened(host, level, self.partition)
         return self._visited
@@ -203,11 +205,6 @@ class Came:
                 yield block
             if self._maker.partition == 0:
                 self.tally += sent.tally
-
-
-def room(partitions: int) -> int:
-    """Bytes that one partition's table may have in memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // SHARE // partitions
 
 
 def sent_of(file: BinaryIO) -> Sent:

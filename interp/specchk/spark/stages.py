@@ -117,7 +117,9 @@ class StageJob:
     def __init__(self, levels: Levels, scratch: str) -> None:
         Path(scratch).mkdir(parents=True, exist_ok=True)
         self._levels = levels
-        self._scratch = tempfile.TemporaryDirectory(prefix="specchk-sent-", dir=scratch)
+        self._scratch = tempfile.TemporaryDirectory(
+            prefix="specchk-sent-", dir=scratch, ignore_cleanup_errors=True
+        )
         folder = Path(self._scratch.name)
         self._wanted = wanted_file(folder)
         self._wanted.touch()
@@ -140,7 +142,7 @@ class StageJob:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wanted.unlink()
+        self._wanted.unlink(missing_ok=True)
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
             self._levels.context.cancelJobGroup(self._levels.handed.run)
