@@ -184,7 +184,11 @@ GB = 1 << 30
 )
 def test_a_container_s_limit_counts(tmp_path: Path, limit: str, free: int) -> None:
     """Less what is used, but for files that the system only keeps for another time."""
-    group = {"memory.max": limit, "memory.current": str(2 * GB), "memory.stat": f"anon 1\nfile {GB}"}
+    group = {
+        "memory.max": limit,
+        "memory.current": str(2 * GB),
+        "memory.stat": f"anon 1\nfile {GB + 7}\nshmem 7",
+    }
     files = {f"sys__fs__cgroup__{name}": f"{text}\n" for name, text in group.items()}
     assert free_bytes(system(tmp_path, **files)) == free
 

@@ -23,7 +23,7 @@ from specchk.native.exchange import Buckets, address_of, exchange_worker
 from specchk.native.layout import Layout, layout_of
 from specchk.native.mapped import MappedFile
 from specchk.native.store import Found
-from specchk.native.visited import Busy, InMemory, Visited, VisitedSet
+from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.search import root_cause
@@ -164,8 +164,7 @@ def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
 
 def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
     """States that were known and states that came, through several tables; none is new twice."""
-    visited = InMemory(LAYOUT.words, kernel)
-    small = visited.size
+    visited = InMemory(LAYOUT.words, kernel, 1 << 30)
     visited.add_known(io.BytesIO(packed(range(30_000))), 30_000)
     visited.commit()
     assert absorb(visited, range(20_000, 300_000)) == 270_000
@@ -173,9 +172,30 @@ def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
     view = b"".join(bytes(view) for view in visited.views([(0, 30_000)]))
     assert view == packed(range(30_000))
     assert (visited.levels, visited.used) == (1, 300_000)
-    assert visited.size > 20 * small
     with pytest.raises(EOFError):
         visited.add_known(io.BytesIO(b"few"), 9)
+    visited.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+def test_what_a_worker_leaves_of_its_chunk_is_no_state(kernel: Loaded, tmp_path: Path, kind: str) -> None:
+    """Each level has a worker of its own, and the states of all of them lie without a gap."""
+    visited: VisitedSet = Visited(tmp_path, LAYOUT.words, kernel)
+    if kind == "memory":
+        visited = InMemory(LAYOUT.words, kernel, 1 << 30)
+    for level in range(3):
+        assert absorb(visited, range(10 * level + 1, 10 * level + 11)) == 10
+        visited.commit()
+        assert visited.used == 10 * (level + 1)
+    assert absorb(visited, range(1)) == 1, "memory that was never written was taken for a state"
+    visited.close()
+
+
+def test_a_set_in_memory_has_no_more_than_its_room(kernel: Loaded) -> None:
+    """It says so before it takes more."""
+    visited = InMemory(LAYOUT.words, kernel, 1 << 20)
+    with pytest.raises(TooLarge):
+        absorb(visited, range(100_000))
     visited.close()
 
 

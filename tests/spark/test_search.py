@@ -17,6 +17,7 @@ from specchk.core.verdict import Inconclusive, Outcome, Violated
 from specchk.ir.program import Program
 from specchk.native.checkpoint import Unusable
 from specchk.native.layout import layout_of
+from specchk.spark import search
 from specchk.spark.search import Options, run
 from specchk.spark.slices import path_of, read_slice, write_slice
 from specchk.spark.storage import LocalStorage
@@ -48,6 +49,26 @@ deadlock ok
 
 model all:
     properties near, far, low
+"""
+
+
+COUNTDOWN = """\
+spec countdown
+var x : 0..20 = 20
+var y : 0..20 = 20
+
+action down_x():
+    require x > 0
+    x' = x - 1
+action down_y():
+    require y > 0
+    y' = y - 1
+
+invariant some: x + y > 0
+deadlock ok
+
+model all:
+    properties some
 """
 
 
@@ -157,6 +178,25 @@ def test_states_outside_a_constraint_are_checked_and_not_counted(handover: int, 
     found = run(checked, options)
     assert found.engine == "spark"
     assert said(found) == said(natively(checked, options))
+
+
+@pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True), replace(AT_ONCE, partitions=3)])
+def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: Options) -> None:
+    """Memory that was never written looks like it."""
+    found = run(of_text(COUNTDOWN, tmp_path), options)
+    assert isinstance(found.verdict, Violated)
+    assert said(found) == said(natively(of_text(COUNTDOWN, tmp_path), options))
+
+
+@pytest.mark.parametrize("large", [0, 1 << 40])
+@pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True)])
+def test_a_trace_is_the_same_wherever_it_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch, options: Options, large: int
+) -> None:
+    """Through small levels and through large ones."""
+    monkeypatch.setattr(search, "SMALL_LEVEL", large)
+    checked = program("kafka/kip101.spec", "fast_failover")
+    assert said(run(checked, options)) == said(natively(checked, options))
 
 
 def test_a_budget_ends_in_no_answer_and_can_be_resumed(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def spark_options(function: F) -> F:
                      help="Spark: take over from the native engine at a level of N states."),
         click.option("--ledger", metavar="DIR",
                      help="Spark: keep the search in DIR, a path or URI that all machines reach."),
-        click.option("--scratch", metavar="DIR", help="Spark: where executors keep their tables."),
+        click.option("--scratch", metavar="DIR", help="Spark: where tasks keep tables and what they send."),
         click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
                      help="Spark: a setting of the session; repeatable."),
     ]  # fmt: skip

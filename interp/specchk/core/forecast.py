@@ -80,24 +80,25 @@ def free_bytes(system: Path = Path("/")) -> int:
         return 0
     found = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
     free = 1024 * int(next(found, "0"))
-    for folder, limit, used, cache in _GROUPS:
-        left = _left(system / "sys/fs/cgroup" / folder, limit, used, cache)
+    for folder, *names in _GROUPS:
+        left = _left(system / "sys/fs/cgroup" / folder, *names)
         if left is not None:
             free = min(free, left)
     return free
 
 
-_GROUPS = (  # of Linux control groups, versions 2 and 1; last what the system takes back when it must
-    ("", "memory.max", "memory.current", "file"),
-    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"),
+_GROUPS = (  # of Linux's control groups, versions 2 and 1: limit, use, files in memory, those only there
+    ("", "memory.max", "memory.current", "file", "shmem"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"),
 )
 
 
-def _left(group: Path, limit: str, used: str, cache: str) -> int | None:
+def _left(group: Path, limit: str, used: str, files: str, only: str) -> int | None:
     """What a control group's limit leaves; None where there is none."""
     try:
         most, now = (group / limit).read_text(encoding="ascii"), (group / used).read_text(encoding="ascii")
-        parts = dict(line.split() for line in (group / "memory.stat").read_text("ascii").splitlines())
-        return max(0, int(most) - int(now) + int(parts.get(cache, "0")))
+        text = (group / "memory.stat").read_text(encoding="ascii")
+        parts = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+        return max(0, int(most) - int(now) + parts.get(files, 0) - parts.get(only, 0))
     except (OSError, ValueError):  # no such group, or `max`
         return None

@@ -1,9 +1,9 @@
-"""Memory of the kernel: large regions that grow without moving.
+"""Memory of the kernel: large regions, in huge pages where the system has them.
 
-A region reserves address space and gets pages when they are first used, in huge pages where the
-system has them.  It can be moved to a file under the same addresses (`spill`), so that the system
-may write its pages out; disk space is then taken before it is used, because a page that finds the
-disk full would end the process.
+A region reserves address space and gets pages when they are first used; one that is as large as it can
+ever be never moves, and a smaller one may move when it grows.  It can be moved to a file under the same
+addresses (`spill`), so that the system may write its pages out; disk space is then taken before it is
+used, because a page that finds the disk full would end the process.
 """
 
 from __future__ import annotations

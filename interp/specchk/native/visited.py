@@ -38,6 +38,10 @@ class Busy(Exception):
     """Another process has this set open."""
 
 
+class TooLarge(MemoryError):
+    """A set in memory would need more than it may have."""
+
+
 class Source(Protocol):
     """States to read, in order."""
 
@@ -54,13 +58,13 @@ class VisitedSet(ABC):
         self._call = kernel.call
         self._control = Words(int(Control.SIZE))
 
-    @abstractmethod
     def begin(self) -> None:
-        """Say that somebody is at work, until `commit`."""
+        """Say that somebody is at work, one worker, until `commit`."""
+        self._control[Control.NEXT] = self.used  # what the worker before did not use of its chunk is free
 
-    @abstractmethod
     def commit(self) -> None:
         """All that was added counts: one level more."""
+        self.levels += 1
 
     @abstractmethod
     def close(self) -> None:
@@ -82,9 +86,9 @@ class VisitedSet(ABC):
         ):  # fmt: skip
             self._control[word] = value
 
-    def _room_for_states(self) -> int:
+    def _room_for_states(self, slots: int) -> int:
         """Bytes that the states of a full table need."""
-        return (int(self.slots * LOAD) + 2 * CHUNK) * self.state_bytes
+        return (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
 
     def _enter(self, first: int, end: int) -> None:
         if first < end:
@@ -139,26 +143,15 @@ class VisitedSet(ABC):
 
 
 class InMemory(VisitedSet):
-    """A set of this process alone, in huge pages where the system has them."""
+    """A set of this process alone, in huge pages where there are any; `TooLarge` beyond `room` bytes."""
 
-    def __init__(self, words: int, kernel: Loaded) -> None:
+    def __init__(self, words: int, kernel: Loaded, room: int) -> None:
         super().__init__(words, kernel)
+        self._room = room
         self.slots = FIRST_SLOTS
         self._table = Region(8 * self.slots)
-        self._states = Region(self._room_for_states())
+        self._states = Region(self._room_for_states(self.slots))
         self._point(self._states.address, self._table.address)
-
-    @property
-    def size(self) -> int:
-        """Bytes of table and states, room and all."""
-        return self._table.size + self._states.size
-
-    def begin(self) -> None:
-        """See `VisitedSet`."""
-
-    def commit(self) -> None:
-        """See `VisitedSet`."""
-        self.levels += 1
 
     def close(self) -> None:
         """See `VisitedSet`."""
@@ -166,10 +159,13 @@ class InMemory(VisitedSet):
         self._states.release()
 
     def _grow(self, slots: int) -> None:
+        states = self._room_for_states(slots)
+        if 8 * slots + states > self._room:
+            raise TooLarge(f"{8 * slots + states} bytes")
         self._table.release()
         self.slots = slots
         self._table = Region(8 * slots)
-        self._states.grow(self._room_for_states())
+        self._states.grow(states)
         self._point(self._states.address, self._table.address)
         self._enter(0, self.used)
 
@@ -197,12 +193,14 @@ class Visited(VisitedSet):
 
     def begin(self) -> None:
         """See `VisitedSet`."""
+        super().begin()
         self._kept = self.used
         self._write_head(at_work=True)
 
     def commit(self) -> None:
         """See `VisitedSet`."""
-        self.levels, self._kept = self.levels + 1, self.used
+        super().commit()
+        self._kept = self.used
         self._write_head(at_work=False)
 
     def close(self) -> None:
@@ -216,7 +214,7 @@ class Visited(VisitedSet):
         if anew:
             path.unlink(missing_ok=True)
         self._slots = MappedFile(path, 8 * slots)
-        self._states = MappedFile(self.directory / "states", self._room_for_states())
+        self._states = MappedFile(self.directory / "states", self._room_for_states(slots))
         self._point(self._states.address, self._slots.address)
         if anew:
             self._enter(0, self.used)

@@ -156,31 +156,34 @@ class Maker:
             pause = min(LONGEST_PAUSE, 1.5 * pause)
 
     def _absorb(self, level: int, came: Came) -> None:
-        """Make the slice of a level, unless it was made before."""
-        host = self.host
-        if done(host.storage, level, self.partition, host.state_bytes) is None:
-            visited = self._table(level)
-            catch_up(host, visited, level, self.partition)
-            absorbed(host, visited, level, self.partition, came)
+        """Make the slice of a level, unless it was made before; in files where memory is too small."""
+        if done(self.host.storage, level, self.partition, self.host.state_bytes) is not None:
+            return
+        try:
+            if self._visited is None:
+                self._visited = InMemory(self.host.layout.words, self.host.kernel, self._room)
+            self._keep(self._visited, level, came)
+        except MemoryError:
+            self.close()
+            self._visited = opened(self.host, level, self.partition)
+            self._keep(self._visited, level, came)
 
-    def _table(self, level: int) -> VisitedSet:
-        """The visited set with some of the levels before this one; in files when it gets too large."""
-        host = self.host
-        if self._visited is None:
-            self._visited = InMemory(host.layout.words, host.kernel)
-        if isinstance(self._visited, InMemory) and self._visited.size > self._room:
-            self._visited.close()
-            self._visited = opened(host, level, self.partition)
-        return self._visited
+    def _keep(self, visited: VisitedSet, level: int, came: Came) -> None:
+        catch_up(self.host, visited, level, self.partition)
+        absorbed(self.host, visited, level, self.partition, came)
 
     def close(self) -> None:
         """Give the partition's table back."""
         if self._visited is not None:
             self._visited.close()
+            self._visited = None
 
 
 class Came:
-    """What all tasks sent, and of it what one partition gets; `size` and `tally` count when all is read."""
+    """What all tasks sent, and of it what one partition gets.
+
+    `size` and `tally` are right when all blocks were read, once or again.
+    """
 
     def __init__(self, maker: Maker, files: Sequence[BinaryIO]) -> None:
         self._maker = maker
@@ -195,6 +198,7 @@ class Came:
 
     def blocks(self) -> Iterator[bytes]:
         """The blocks; `Broken` where one is not there."""
+        self.size, self.tally = 0, Tally()
         for file, sent in self._files:
             for first, size in sent.blocks[self._maker.partition]:
                 self._maker.look()

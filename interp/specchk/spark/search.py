@@ -13,11 +13,13 @@ Not here: what a task does (`tasks`), how a session is had (`session`).
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Timer
 from typing import Any
 
@@ -64,8 +66,8 @@ class Options:
 
     `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
-    this run only.  `scratch`: where executors keep their tables.  `shuffle`: let Spark's shuffle move the
-    states on one machine, too.
+    this run only.  `scratch`: where executors keep their tables, and tasks on one machine what they
+    send.  `shuffle`: let Spark's shuffle move the states on one machine, too.
     """
 
     budget: Budget = Budget()
@@ -119,6 +121,7 @@ class Search:
     sizes: list[int] = field(init=False, default_factory=list)
     tally: Tally = field(init=False)
     outside: int = field(init=False, default=0)
+    noted: dict[tuple[str, str], tuple[Found, int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.storage = storage_at(self.place, durable=self.options.ledger is not None)
@@ -148,6 +151,7 @@ class Search:
                 return answer
         try:
             self._levels()
+            self._explain()
         finally:
             self._forget()
         return self._outcome()
@@ -199,7 +203,7 @@ class Search:
         self._begin(handed)
         self.meter.started -= handed.seconds
         for found, depth in handed.noted:
-            self._explain(found, depth)
+            self._note(found, depth)
 
     def _catch_up(self) -> None:
         """The levels that were done."""
@@ -216,7 +220,8 @@ class Search:
     def _goes_on(self) -> bool:
         if self.findings.stopped or not self.sizes[-1]:
             return False
-        return self.options.keep_going or not self.findings.found
+        violated = self.findings.found or any(kind != "reached" for kind, _ in self.noted)
+        return self.options.keep_going or not violated
 
     def _levels(self) -> None:
         """The levels that are left, until there is nothing new or something says to stop."""
@@ -245,7 +250,8 @@ class Search:
         )  # fmt: skip
         options = self.options
         if is_local(self.context) and self.handed.partitions <= slots(self.context) and not options.shuffle:
-            return makes.on_one_machine(options.scratch or self.context._temp_dir)
+            sent = host_of(self.packed).scratch / "sent" if options.scratch else Path(self.context._temp_dir)
+            return makes.on_one_machine(sent)
         return makes.through_shuffle(self._within_time)
 
     def _given_up(self, error: Exception) -> Inconclusive:
@@ -277,7 +283,7 @@ class Search:
         tally = sum((about.tally for about in slices), Tally())
         depth = len(self.sizes)
         for found in tally.found:
-            self._explain(found, depth)
+            self._note(found, depth)
         self.tally += Tally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
         self.sizes.append(sum(about.inside for about in slices))
@@ -301,33 +307,45 @@ class Search:
 
     # ------------------------------------------------------------ findings
 
-    def _explain(self, found: Found, depth: int) -> None:
-        record, levels = records_of(self.program)[found.record], range(depth)
-        if record.kind == "reached":
-            if record.name not in self.findings.reached:
-                self.findings.reached[record.name] = self.explain.trace(found.state, levels)
-        elif (record.kind, record.name) not in self.findings.found:
-            of_level = found.record < old_records(self.program)
-            violation = self.explain.violation(record, found, levels, of_level=of_level)
-            self.findings.found[record.kind, record.name] = violation
+    def _note(self, found: Found, depth: int) -> None:
+        """Keep what was found after so many levels, of each kind and name the first."""
+        record = records_of(self.program)[found.record]
+        known = self.findings.reached if record.kind == "reached" else self.findings.found
+        if (record.name if record.kind == "reached" else (record.kind, record.name)) not in known:
+            self.noted.setdefault((record.kind, record.name), (found, depth))
+
+    def _explain(self) -> None:
+        """Make violations and witnesses of what was noted: in the end, when all cores are free for it."""
+        try:
+            for (kind, name), (found, depth) in self.noted.items():
+                record, levels = records_of(self.program)[found.record], range(depth)
+                if kind == "reached":
+                    self.findings.reached[name] = self.explain.trace(found.state, levels)
+                else:
+                    of_level = found.record < old_records(self.program)
+                    violation = self.explain.violation(record, found, levels, of_level=of_level)
+                    self.findings.found[kind, name] = violation
+        except KeyboardInterrupt:
+            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
 
     def predecessor(self, target: Sequence[int], level: int, /) -> tuple[int, ...] | None:
         """The smallest state of a level that has the target as a successor."""
         many, wanted = self.handed.partitions, tuple(target)
-        if self.sizes[level] <= SMALL_LEVEL:
-            host = host_of(self.packed)
-            own = [preceding(host, level, partition, wanted) for partition in range(many)]
-            return min((state for state in own if state is not None), default=None)
-        self._describe(f"specchk {self.program.spec}: a trace through level {level + 1}")
-        numbers = self.context.parallelize(range(many), many)
-        found: list[tuple[int, ...]] = numbers.mapPartitions(Precede(self.parcel, level, wanted)).collect()
-        return min(found, default=None)
+        if self.sizes[level] > SMALL_LEVEL:
+            self._describe(f"specchk {self.program.spec}: a trace through level {level + 1}")
+            numbers = self.context.parallelize(range(many), many)
+            with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
+                return min(numbers.mapPartitions(Precede(self.parcel, level, wanted)).collect(), default=None)
+        host = host_of(self.packed)
+        found = [preceding(host, level, partition, wanted) for partition in range(many)]
+        return min((state for state in found if state is not None), default=None)
 
     # ------------------------------------------------------------ the end
 
     def _forget(self) -> None:
         """Remove the executors' tables; those of machines that no task reaches are left."""
         many = self.handed.partitions
+        shutil.rmtree(host_of(self.packed).scratch, ignore_errors=True)
         try:
             self._describe("specchk: remove tables")
             self.context.parallelize(range(many), many).mapPartitions(Forget(self.parcel)).collect()

@@ -112,7 +112,7 @@ def read_end(file: BinaryIO) -> tuple[dict[str, Any], int]:
     end = file.read(_END.size)
     length, magic = _END.unpack(end) if len(end) == _END.size else (0, b"")
     if magic != _MAGIC:
-        raise Broken("this is no slice")
+        raise Broken("a file of states is cut off")
     file.seek(size - _END.size - length)
     return json.loads(file.read(length)), size - _END.size - length
 

@@ -13,13 +13,14 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
+from specchk.native.checkpoint import Unusable
 from specchk.spark.ledger import Handed, level_of
 from specchk.spark.one_machine import MakeLevels, wanted_file
 from specchk.spark.slices import Slice
 from specchk.spark.storage import Storage
 from specchk.spark.tasks import Absorb, Expand, Onward
 
-SPARK_FAILED = (Py4JError, PySparkException, ConnectionError)  # the last one: its process ended
+SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last one: its process ended
 FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are thought to have
 ATTEMPTS = 4  # jobs in a row that may fail without a new level, as Spark has it for stages
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2  # seconds between two looks for a level
@@ -50,20 +51,21 @@ class Levels:
     spec: str
     sizes: list[int]
 
-    def on_one_machine(self, scratch: str) -> Generator[Made, None, None]:
-        """Levels by one job; by another one where it fails, as long as that gets on.
+    def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
+        """Levels by one job, with files below `sent`; by another job where it fails, as long as that gets on.
 
-        One of `SPARK_FAILED` where it does not.
+        One of `SPARK_FAILED` where it does not; `Unusable` where there is no place for files.
         """
         failed = 0
-        while True:
+        while failed < ATTEMPTS:
             before = len(self.sizes)
-            with StageJob(self, scratch) as job:
+            with StageJob(self, sent) as job:
                 yield from self._watched(job)
-            failed = failed + 1 if len(self.sizes) == before else 1
+            failed = failed + 1 if len(self.sizes) == before else 0
             failure = job.failure or not_there()
-            if failed == ATTEMPTS or isinstance(failure, ConnectionError):
-                raise failure
+            if not isinstance(failure, PySparkException | Py4JError) or "cancelled" in str(failure):
+                break
+        raise failure
 
     def _watched(self, job: StageJob) -> Generator[Made, None, None]:
         """Levels as a job makes them, until it ends."""
@@ -114,13 +116,14 @@ class StageJob:
     It runs in a thread of its own until there is nothing new; leaving the context ends it.
     """
 
-    def __init__(self, levels: Levels, scratch: str) -> None:
-        Path(scratch).mkdir(parents=True, exist_ok=True)
+    def __init__(self, levels: Levels, sent: Path) -> None:
         self._levels = levels
-        self._scratch = tempfile.TemporaryDirectory(
-            prefix="specchk-sent-", dir=scratch, ignore_cleanup_errors=True
-        )
-        folder = Path(self._scratch.name)
+        try:
+            sent.mkdir(parents=True, exist_ok=True)
+            self._sent = tempfile.TemporaryDirectory(prefix="job-", dir=sent, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise Unusable(f"no place for what tasks send: {error}") from error
+        folder = Path(self._sent.name)
         self._wanted = wanted_file(folder)
         self._wanted.touch()
         level, many = len(levels.sizes) - 1, levels.handed.partitions
@@ -134,7 +137,7 @@ class StageJob:
         try:
             self._levels.describe(self._text)
             self._rows.collect()
-        except SPARK_FAILED as error:
+        except Exception as error:
             self.failure = error
 
     def __enter__(self) -> Self:
@@ -147,7 +150,7 @@ class StageJob:
         if self._thread.is_alive():
             self._levels.context.cancelJobGroup(self._levels.handed.run)
             self._thread.join()
-        self._scratch.cleanup()
+        self._sent.cleanup()
 
     @property
     def is_running(self) -> bool:

@@ -9,7 +9,8 @@ Spark ends a broken stream to a Python worker as if it were at its end, so a tas
 blocks from lost ones: every expand task therefore ends with a trailer for each partition, and absorb
 makes no slice before it has all trailers and all that they promise.
 
-Memory of a task: its buckets, one block, and the pages of its partition's table that it touches.
+Memory of a task: its buckets, one block, and the pages of its partition's table that it touches, which
+is a file but in `one_machine`.
 """
 
 from __future__ import annotations
