@@ -101,6 +101,27 @@ def test_what_never_happens_is_warned_of_and_fails_when_strict() -> None:
     assert [v.kind for v in strict.verdict.violations] == ["vacuous", "vacuous"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "nothing"),
+    [
+        ("deadlock ok", True),
+        ("deadlock ok\ndeadlock ok when x == 2", True),
+        ("deadlock ok when x == 2", False),
+        ("", False),
+        ("deadlock ok\ninvariant low: x < 3", False),
+        ("deadlock ok\nstep invariant grows: x' >= x", False),
+        ("deadlock ok\nreachable top: x == 2", False),
+    ],
+)
+def test_a_model_that_asks_for_nothing_is_warned_of(asked: str, nothing: bool) -> None:
+    """It holds, but could not have done otherwise; under strict that is a violation."""
+    base = f"spec s\nvar x : 0..2 = 0\naction up():\n    require x < 2\n    x' = x + 1\n{asked}\n"
+    told = any("no property is checked" in warning for warning in run("", base=base).warnings)
+    assert told is nothing
+    strict = run("", replace(PLAIN, strict=True), base).verdict
+    assert (isinstance(strict, Violated) and strict.violations[0].kind == "vacuous") is nothing
+
+
 # ---------------------------------------------------------------- symmetry
 
 

@@ -1,7 +1,8 @@
 """What was never exercised: actions that never ran, branches never taken, implications never asked.
 
-A property that holds because its antecedent never does is no evidence, and an action that is never
-enabled is probably a mistake.  Both are warnings, and violations of kind `vacuous` under `--strict`.
+A property that holds because its antecedent never does is no evidence, an action that is never enabled
+is probably a mistake, and a model that asks for no property cannot fail.  All are warnings, and
+violations of kind `vacuous` under `--strict`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,12 @@ from collections.abc import Sequence
 
 from specchk.core.verdict import Violation
 from specchk.ir.footprint import live_points
+from specchk.ir.nodes import Const
 from specchk.ir.program import Point, Program
+
+NOTHING_ASKED = (
+    "no property is checked, and `deadlock ok` allows every end: only undefined values could be found"
+)
 
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
@@ -35,13 +41,25 @@ def describe(point: Point) -> str:
 def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
     """The warnings of a run: vacuity when all was searched, and what was left out."""
     found = [f"not checked (the model leaves it out): {name}" for name in program.left_out]
+    if asks_nothing(program):
+        found.append(NOTHING_ASKED)
     if complete:
         idle = {point.owner for point in never(program, counts) if point.kind == "action"}
         found += [describe(p) for p in never(program, counts) if p.kind == "action" or p.owner not in idle]
     return tuple(found)
 
 
+def asks_nothing(program: Program) -> bool:
+    """Whether nothing but an undefined value could be found."""
+    if program.invariants or program.step_invariants or program.witnesses:
+        return False
+    fine = program.deadlock_ok
+    return fine is not None and isinstance(fine.body, Const) and bool(fine.body.value)
+
+
 def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
-    """What `--strict` fails for: actions never enabled, implications never triggered."""
-    points = [point for point in never(program, counts) if point.kind != "branch"]
-    return [Violation("vacuous", describe(point), None) for point in points]
+    """What `--strict` fails for: nothing asked, actions never enabled, implications never triggered."""
+    texts = [describe(point) for point in never(program, counts) if point.kind != "branch"]
+    if asks_nothing(program):
+        texts.append(NOTHING_ASKED)
+    return [Violation("vacuous", text, None) for text in texts]
