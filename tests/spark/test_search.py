@@ -199,6 +199,29 @@ def test_a_trace_is_the_same_wherever_it_is_looked_for(
     assert said(run(checked, options)) == said(natively(checked, options))
 
 
+def test_without_spark_what_was_found_is_told_all_the_same(
+    context: SparkContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's process ends after the violation: the driver finds the trace alone."""
+
+    def refuse(group: str, text: str) -> None:
+        if "a trace" in text:
+            raise ConnectionRefusedError
+
+    monkeypatch.setattr(search, "SMALL_LEVEL", 0)
+    monkeypatch.setattr(context, "setJobGroup", refuse)
+    checked = program("kafka/kip101.spec", "fast_failover")
+    assert said(run(checked, AT_ONCE)) == said(natively(checked, AT_ONCE))
+
+
+def test_no_place_for_files_is_said(tmp_path: Path) -> None:
+    """As the reason why there is no answer."""
+    (tmp_path / "file").touch()
+    found = run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, scratch=str(tmp_path / "file")))
+    assert isinstance(found.verdict, Inconclusive)
+    assert "no place for what tasks send" in found.verdict.reason
+
+
 def test_a_budget_ends_in_no_answer_and_can_be_resumed(tmp_path: Path) -> None:
     """Running out is inconclusive; with the ledger the search is finished later."""
     checked = program("kafka/kip320.spec", "small")

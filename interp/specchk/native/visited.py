@@ -94,18 +94,17 @@ class VisitedSet(ABC):
         if first < end:
             self._call["rehash"](self._control.address, first, end)
 
-    def _make_room(self, used: int, more: int) -> None:
-        """A table with room for some more states; `used` are in it."""
+    def _make_room(self, more: int) -> None:
+        """A table with room for some more states."""
         slots = self.slots
-        while used + more + CHUNK > slots * LOAD:
+        while self.used + more + CHUNK > slots * LOAD:
             slots *= 4 if slots < FAST_UNTIL else 2
         if slots != self.slots:
-            self.used = used
             self._grow(slots)
 
     def add_known(self, source: Source, count: int) -> None:
         """Add states, all new, that were checked before; `EOFError` where there are fewer."""
-        self._make_room(self.used, count)
+        self._make_room(count)
         view = self._view(self.used * self.state_bytes, count * self.state_bytes)
         try:
             at = 0
@@ -125,9 +124,7 @@ class VisitedSet(ABC):
         block = worker.block
         for first in range(0, count, PIECE):
             many = min(PIECE, count - first)
-            self._make_room(self.used, many)
-            if self._control[Control.NEXT] < self.used:
-                self._control[Control.NEXT] = self.used
+            self._make_room(many)
             at = address + first * self.state_bytes
             self._call["absorb"](self._control.address, block.address, at, many)
             self.used = max(self.used, block[Thread.FREE])

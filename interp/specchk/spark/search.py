@@ -96,7 +96,7 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
             return Search(program, options, on_progress, context, options.ledger).run()
         if not is_local(context):
             raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
-        with tempfile.TemporaryDirectory(prefix="specchk-ledger-") as folder:
+        with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
             return Search(program, options, on_progress, context, folder).run()
 
 
@@ -258,7 +258,10 @@ class Search:
         reason = self.meter.exceeded(0)
         if reason is not None:
             return Inconclusive(reason, budget=True)
-        cause = "its process ended" if isinstance(error, ConnectionError) else root_cause(str(error))
+        try:
+            cause = "its process ended" if isinstance(error, ConnectionError) else root_cause(str(error))
+        except SPARK_FAILED:  # the text of an error of Java's is asked of Java
+            cause = "its process ended"
         return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({cause})", budget=False)
 
     def _describe(self, text: str) -> None:
@@ -315,9 +318,14 @@ class Search:
             self.noted.setdefault((record.kind, record.name), (found, depth))
 
     def _explain(self) -> None:
-        """Make violations and witnesses of what was noted: in the end, when all cores are free for it."""
+        """Make violations and witnesses of what was noted: in the end, when all cores are free for it.
+
+        Also after a stop, violations first: what was found is told.
+        """
         try:
-            for (kind, name), (found, depth) in self.noted.items():
+            for (kind, name), (found, depth) in sorted(
+                self.noted.items(), key=lambda n: n[0][0] == "reached"
+            ):
                 record, levels = records_of(self.program)[found.record], range(depth)
                 if kind == "reached":
                     self.findings.reached[name] = self.explain.trace(found.state, levels)
@@ -332,9 +340,9 @@ class Search:
         """The smallest state of a level that has the target as a successor."""
         many, wanted = self.handed.partitions, tuple(target)
         if self.sizes[level] > SMALL_LEVEL:
-            self._describe(f"specchk {self.program.spec}: a trace through level {level + 1}")
-            numbers = self.context.parallelize(range(many), many)
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
+                self._describe(f"specchk {self.program.spec}: a trace through level {level + 1}")
+                numbers = self.context.parallelize(range(many), many)
                 return min(numbers.mapPartitions(Precede(self.parcel, level, wanted)).collect(), default=None)
         host = host_of(self.packed)
         found = [preceding(host, level, partition, wanted) for partition in range(many)]

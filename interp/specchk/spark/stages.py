@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,7 +14,6 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.native.checkpoint import Unusable
 from specchk.spark.ledger import Handed, level_of
 from specchk.spark.one_machine import MakeLevels, wanted_file
 from specchk.spark.slices import Slice
@@ -54,7 +54,7 @@ class Levels:
     def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
         """Levels by one job, with files below `sent`; by another job where it fails, as long as that gets on.
 
-        One of `SPARK_FAILED` where it does not; `Unusable` where there is no place for files.
+        One of `SPARK_FAILED` where it does not, and where there is no place for files.
         """
         failed = 0
         while failed < ATTEMPTS:
@@ -121,11 +121,11 @@ class StageJob:
         try:
             sent.mkdir(parents=True, exist_ok=True)
             self._sent = tempfile.TemporaryDirectory(prefix="job-", dir=sent, ignore_cleanup_errors=True)
+            folder = Path(self._sent.name)
+            self._wanted = wanted_file(folder)
+            self._wanted.touch()
         except OSError as error:
-            raise Unusable(f"no place for what tasks send: {error}") from error
-        folder = Path(self._sent.name)
-        self._wanted = wanted_file(folder)
-        self._wanted.touch()
+            raise PySparkException(f"OSError: no place for what tasks send: {error}") from error
         level, many = len(levels.sizes) - 1, levels.handed.partitions
         self._text = f"levels after {level + 1}, {levels.sizes[-1]} states"
         numbers = levels.context.parallelize(range(many), many)
@@ -148,7 +148,8 @@ class StageJob:
         self._wanted.unlink(missing_ok=True)
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
-            self._levels.context.cancelJobGroup(self._levels.handed.run)
+            with suppress(*SPARK_FAILED):  # without Spark's process the thread ends by itself
+                self._levels.context.cancelJobGroup(self._levels.handed.run)
             self._thread.join()
         self._sent.cleanup()
 

@@ -8,7 +8,6 @@ paths and `file:` are the machine's own; any other scheme (`hdfs:`, `s3:`, `gs:`
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,9 +33,6 @@ class Storage(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
-
-    def remove_all(self) -> None:
-        """Remove the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +68,6 @@ class LocalStorage:
         """See `Storage`."""
         return (self.root / path).exists()
 
-    def remove_all(self) -> None:
-        """See `Storage`."""
-        shutil.rmtree(self.root, ignore_errors=True)
-
 
 def write_fully(file: Any, part: Data) -> None:
     """Write all of it to a file without a buffer; `OSError` where the disk is full."""
@@ -110,10 +102,6 @@ class ArrowStorage:
         """See `Storage`."""
         found = self.system.get_file_info(f"{self.root}/{path}")
         return bool(found.type != fs.FileType.NotFound)
-
-    def remove_all(self) -> None:
-        """See `Storage`."""
-        self.system.delete_dir(self.root)
 
 
 def storage_at(place: str, *, durable: bool = True) -> Storage:
