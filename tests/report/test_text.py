@@ -162,3 +162,16 @@ def test_a_single_variable_is_not_worth_folding():
     assert folded(FOLDING.replace("watched < 3", "watched < 3 and not spare")) == [
         "stock = 0", "watched = 1", "forgotten = 2", "spare = false",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("", "the spec has no action"),
+        ("action up():\n    require x < 0\n    x' = 1\n", "no action is enabled here"),
+    ],
+)
+def test_a_deadlock_says_why_nothing_happens(action: str, why: str) -> None:
+    """A spec without actions is told from one whose actions are not enabled."""
+    outcome = search(instantiate(check("stuck.spec", f"spec stuck\nvar x : 0..3 = 0\n{action}")).program)
+    assert f"  {why}; if this end is fine" in render(outcome)

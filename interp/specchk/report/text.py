@@ -172,7 +172,8 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
             program, violation.trace, width, irrelevant(program, violation.trace, violation.name)
         )
     if violation.kind == "deadlock":
-        lines.append("  no action is enabled here; if this end is fine, say so: `deadlock ok when ...`")
+        why = "no action is enabled here" if program.actions else "the spec has no action"
+        lines.append(f"  {why}; if this end is fine, say so: `deadlock ok when ...`")
     if violation.kind == "unreachable":
         lines.append("  every state was searched and none satisfies it")
     if violation.blame is not None:
