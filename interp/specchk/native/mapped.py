@@ -14,6 +14,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from specchk.native.memory import take
+
 POPULATE_WRITE = 23  # madvise: pages are there and writable at once; Linux 5.14
 
 
@@ -28,7 +30,7 @@ class MappedFile:
         self.size = max(mmap.PAGESIZE, size)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            is_new = _take(file, self.size)
+            is_new = _enlarge(file, self.size)
             flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))
             self._map = mmap.mmap(file, self.size, flags=flags)
             if is_new:
@@ -49,16 +51,12 @@ class MappedFile:
             self._map.close()
 
 
-def _take(file: int, size: int) -> bool:
+def _enlarge(file: int, size: int) -> bool:
     """Make a file so large, with its space on the disk; whether it was smaller."""
     if os.fstat(file).st_size >= size:
         return False
-    try:
-        os.posix_fallocate(file, 0, size)
-    except OSError as error:
-        if error.errno != errno.EOPNOTSUPP:
-            raise
-        os.ftruncate(file, size)
+    take(file, size)
+    os.ftruncate(file, size)
     return True
 
 

@@ -72,7 +72,7 @@ class Region:
         """Keep the contents in a nameless file, with space for `room` bytes; `OSError` if there is none."""
         file = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
         try:
-            _take(file, max(room, used))
+            take(file, max(room, used))
             for first in range(0, used, _WRITE_AT_ONCE):
                 write_fully(file, self.view(first, min(_WRITE_AT_ONCE, used - first)))
             os.ftruncate(file, self.size)
@@ -85,7 +85,7 @@ class Region:
     def make_room(self, room: int) -> None:
         """See that `room` bytes can be used; `OSError` where the disk is full."""
         if self._file is not None and room > self.file_bytes:
-            _take(self._file, room)
+            take(self._file, room)
             self.file_bytes = room
 
     def page_out(self, used: int) -> None:
@@ -113,7 +113,8 @@ def _address(found: int | None) -> int:
     return int(found)
 
 
-def _take(file: int, size: int) -> None:
+def take(file: int, size: int) -> None:
+    """Take the disk space of so many bytes of a file, where the system can; `OSError` where there is none."""
     try:
         os.posix_fallocate(file, 0, size)
     except OSError as error:

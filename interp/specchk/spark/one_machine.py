@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from specchk.core.forecast import free_bytes
-from specchk.native.exchange import Buckets, exchange_worker
+from specchk.native.exchange import exchange_worker
+from specchk.native.memory import write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.slices import Broken, Tally, done, ended, read_end, tally_of
-from specchk.spark.storage import write_fully
 from specchk.spark.tasks import absorbed, catch_up, opened, successors, tally_from
 
 SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files
@@ -40,13 +40,8 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a file of successors says of itself.
+    """What a file of successors says of itself: for each partition, first byte and size of its blocks."""
 
-    `states`: how many the slice has; `blocks`: for each partition, where its blocks are, first byte and
-    size.
-    """
-
-    states: int
     blocks: tuple[tuple[tuple[int, int], ...], ...]
     tally: Tally
 
@@ -93,7 +88,7 @@ class Maker:
                     came = Came(self, [files.enter_context(self._awaited(level, n)) for n in self._sources])
                     self._absorb(level + 1, came)
                 level += 1
-                if not came.states:
+                if came.is_nothing:
                     return level
         except Stopped:
             return level
@@ -113,7 +108,7 @@ class Maker:
         path.parent.mkdir(exist_ok=True)
         draft = path.with_suffix(".draft")
         with draft.open("xb", buffering=0) as file:
-            write_fully(file, ended(self._expanded(level, file)))
+            write_fully(file.fileno(), ended(self._expanded(level, file)))
         draft.rename(path)
 
     def _forget(self, level: int) -> None:
@@ -127,19 +122,15 @@ class Maker:
         """Write all successors to a file."""
         host, end = self.host, 0
         places: list[list[tuple[int, int]]] = [[] for _ in self._sources]
-        states = done(host.storage, level, self.partition, host.state_bytes)
-        assert states is not None, "a level is expanded after it was made"
         worker = exchange_worker(host.parcel.program, host.layout)
-        buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
         try:
-            for target, block in successors(host, buckets, worker, level, self.partition):
+            for target, block in successors(host, worker, level, self.partition):
                 self.look()
-                write_fully(file, block)
+                write_fully(file.fileno(), block)
                 places[target].append((end, len(block)))
                 end += len(block)
-            return Sent(states.inside, tuple(map(tuple, places)), tally_from(worker))
+            return Sent(tuple(map(tuple, places)), tally_from(worker))
         finally:
-            buckets.release()
             worker.release()
 
     def _awaited(self, level: int, source: int) -> BinaryIO:
@@ -192,9 +183,9 @@ class Came:
         self.tally = Tally()
 
     @property
-    def states(self) -> int:
-        """How many the level has from which it came."""
-        return sum(sent.states for _, sent in self._files)
+    def is_nothing(self) -> bool:
+        """Whether nobody sent anything to anybody."""
+        return not any(places for _, sent in self._files for places in sent.blocks)
 
     def blocks(self) -> Iterator[bytes]:
         """The blocks; `Broken` where one is not there."""
@@ -215,7 +206,7 @@ def sent_of(file: BinaryIO) -> Sent:
     """What a file of successors says; `Broken` where it is not whole."""
     found, _ = read_end(file)
     blocks = tuple(tuple((first, size) for first, size in places) for places in found["blocks"])
-    return Sent(found["states"], blocks, tally_of(found["tally"]))
+    return Sent(blocks, tally_of(found["tally"]))
 
 
 def wanted_file(folder: Path) -> Path:

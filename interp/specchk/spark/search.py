@@ -246,7 +246,7 @@ class Search:
         """Levels as Spark makes them."""
         makes = Levels(
             self.context, self.parcel, self.handed, self.storage, host_of(self.packed).state_bytes,
-            self.program.spec, self.sizes,
+            self._describe, self.sizes,
         )  # fmt: skip
         options = self.options
         if is_local(self.context) and self.handed.partitions <= slots(self.context) and not options.shuffle:
@@ -265,7 +265,8 @@ class Search:
         return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({cause})", budget=False)
 
     def _describe(self, text: str) -> None:
-        self.context.setJobGroup(self.handed.run, text)
+        """What Spark's own UI says of this thread's next jobs."""
+        self.context.setJobGroup(self.handed.run, f"specchk {self.program.spec}: {text}")
 
     def _within_time(self, job: Callable[[], list[int]]) -> list[int]:
         """The job's result; it is cancelled when time is up."""
@@ -313,9 +314,12 @@ class Search:
     def _note(self, found: Found, depth: int) -> None:
         """Keep what was found after so many levels, of each kind and name the first."""
         record = records_of(self.program)[found.record]
-        known = self.findings.reached if record.kind == "reached" else self.findings.found
-        if (record.name if record.kind == "reached" else (record.kind, record.name)) not in known:
-            self.noted.setdefault((record.kind, record.name), (found, depth))
+        name = record.kind, record.name
+        known = (
+            record.name in self.findings.reached if record.kind == "reached" else name in self.findings.found
+        )
+        if not known:
+            self.noted.setdefault(name, (found, depth))
 
     def _explain(self) -> None:
         """Make violations and witnesses of what was noted: in the end, when all cores are free for it.
@@ -323,9 +327,8 @@ class Search:
         Also after a stop, violations first: what was found is told.
         """
         try:
-            for (kind, name), (found, depth) in sorted(
-                self.noted.items(), key=lambda n: n[0][0] == "reached"
-            ):
+            for kind, name in sorted(self.noted, key=lambda noted: noted[0] == "reached"):
+                found, depth = self.noted[kind, name]
                 record, levels = records_of(self.program)[found.record], range(depth)
                 if kind == "reached":
                     self.findings.reached[name] = self.explain.trace(found.state, levels)
@@ -341,7 +344,7 @@ class Search:
         many, wanted = self.handed.partitions, tuple(target)
         if self.sizes[level] > SMALL_LEVEL:
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
-                self._describe(f"specchk {self.program.spec}: a trace through level {level + 1}")
+                self._describe(f"a trace through level {level + 1}")
                 numbers = self.context.parallelize(range(many), many)
                 return min(numbers.mapPartitions(Precede(self.parcel, level, wanted)).collect(), default=None)
         host = host_of(self.packed)
@@ -355,7 +358,7 @@ class Search:
         many = self.handed.partitions
         shutil.rmtree(host_of(self.packed).scratch, ignore_errors=True)
         try:
-            self._describe("specchk: remove tables")
+            self._describe("remove tables")
             self.context.parallelize(range(many), many).mapPartitions(Forget(self.parcel)).collect()
         except SPARK_FAILED:
             return

@@ -39,6 +39,7 @@ class Made(NamedTuple):
 class Levels:
     """Makes the levels of a search; `parcel` is a broadcast of the packed parcel.
 
+    `describe`: tells Spark's own UI what the calling thread's next jobs are for.
     `sizes`: of the levels so far; who takes a level from an iterator adds its size before the next one.
     An iterator makes no more levels once it is closed.
     """
@@ -48,7 +49,7 @@ class Levels:
     handed: Handed
     storage: Storage
     state_bytes: int
-    spec: str
+    describe: Callable[[str], None]
     sizes: list[int]
 
     def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
@@ -104,10 +105,6 @@ class Levels:
 
     def _slices(self, level: int) -> list[Slice] | None:
         return level_of(self.storage, level, self.handed.partitions, self.state_bytes)
-
-    def describe(self, text: str) -> None:
-        """What Spark's own UI says of this thread's next jobs."""
-        self.context.setJobGroup(self.handed.run, f"specchk {self.spec}: {text}")
 
 
 class StageJob:

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from specchk.native.checkpoint import Unusable
+from specchk.native.memory import write_fully
 
 Data = bytes | memoryview
 
@@ -53,7 +54,7 @@ class LocalStorage:
         try:
             with draft.open("wb", buffering=0) as file:
                 for part in parts:
-                    write_fully(file, part)
+                    write_fully(file.fileno(), part)
                 if self.durable:
                     os.fsync(file.fileno())
             draft.replace(target)
@@ -67,13 +68,6 @@ class LocalStorage:
     def exists(self, path: str) -> bool:
         """See `Storage`."""
         return (self.root / path).exists()
-
-
-def write_fully(file: Any, part: Data) -> None:
-    """Write all of it to a file without a buffer; `OSError` where the disk is full."""
-    view = memoryview(part)
-    while view:
-        view = view[file.write(view) :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,29 +86,29 @@ class Expand:
 def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
     """The successors of a slice, to the partitions that own them."""
     worker = exchange_worker(host.parcel.program, host.layout)
-    buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
     sent = [[0, 0] for _ in range(host.parcel.partitions)]
     try:
-        for target, block in successors(host, buckets, worker, level, partition):
+        for target, block in successors(host, worker, level, partition):
             sent[target][0] += 1
             sent[target][1] += len(block)
             yield target, (partition, block)
         for target, (blocks, size) in enumerate(sent):
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
-        buckets.release()
         worker.release()
 
 
-def successors(
-    host: Host, buckets: Buckets, worker: Worker, level: int, partition: int
-) -> Iterator[tuple[int, bytes]]:
+def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterator[tuple[int, bytes]]:
     """The successors of a slice: (partition, packed states), each partition several times."""
-    with host.storage.open(path_of(level, partition)) as file:
-        about = read_slice(file, host.state_bytes)
-        for data, count in blocks_of(file, about, host.state_bytes):
-            yield from buckets.expand(worker, address_of(data), count)
-    yield from buckets.drain()
+    buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
+    try:
+        with host.storage.open(path_of(level, partition)) as file:
+            about = read_slice(file, host.state_bytes)
+            for data, count in blocks_of(file, about, host.state_bytes):
+                yield from buckets.expand(worker, address_of(data), count)
+        yield from buckets.drain()
+    finally:
+        buckets.release()
 
 
 # ------------------------------------------------------------ absorb
