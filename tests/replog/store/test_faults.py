@@ -197,13 +197,13 @@ from replog.store.records import Record, encode_batch
 config = LogConfig(segment_bytes=20_000, flush_messages=int(sys.argv[2]))
 directory = LogDirectory.open(OsFs(), sys.argv[1], config)
 log = directory.log("t", 0)
-number = log.log_end
+number, written = log.log_end, 0
 while True:
     log.append_as_leader(encode_batch([Record(b"%d" % number + b"." * (number % 700))]), number // 500)
-    number += 1
+    number, written = number + 1, written + 1
     if number % 37 == 0:
         directory.checkpoint({("t", 0): log.flushed})
-    if number % 101 == 0:
+    if written % 29 == 0:
         number -= 3
         print(number, flush=True)
         log.truncate_to(number)
