@@ -11,12 +11,12 @@ import re
 import sys
 from pathlib import Path
 
+from specchk.core import paths
 from specchk.core.instantiate import instantiate
+from specchk.core.moves import Moves
 from specchk.core.verdict import Violated, name_of
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.symbolic import paths
-from specchk.symbolic.moves import Moves
 from specchk.symbolic.search import Options, Search, search
 from specchk.symbolic.zones import Shapes
 

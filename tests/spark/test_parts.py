@@ -26,9 +26,8 @@ from specchk.native.store import Found
 from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
-from specchk.spark.search import root_cause
 from specchk.spark.slices import Broken, Slice, Tally, path_of, read_slice, write_slice
-from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
+from specchk.spark.stages import AT_MOST, FUSED, levels_at_once, root_cause
 from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, storage_at
 from specchk.spark.tasks import Received, Trailer
 

@@ -9,9 +9,9 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specchk.core.paths import FREE
 from specchk.symbolic import covering
 from specchk.symbolic.covering import Covered
-from specchk.symbolic.paths import FREE
 from specchk.symbolic.zones import Reach, Zone, closed, zone_at
 
 PLACES = 4

@@ -13,12 +13,12 @@ from zoned import program_of
 from laws.sources import ROOT
 from specchk.core.budget import Budget
 from specchk.core.instantiate import instantiate
+from specchk.core.moves import Moves
+from specchk.core.paths import Path, Term
 from specchk.core.undefined import Undefined
 from specchk.lang.frontend import check
 from specchk.symbolic import trees
 from specchk.symbolic.expand import Expander
-from specchk.symbolic.moves import Moves
-from specchk.symbolic.paths import Path, Term
 from specchk.symbolic.search import FIRST_REACH, Options, Search
 from specchk.symbolic.zones import Shapes
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from specchk.core.coverage import vacuous
+from specchk.core.coverage import complete_search_warnings, vacuous
+from specchk.core.deadlock import End
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import (
     Blame,
@@ -38,6 +39,7 @@ class Findings:
     found: dict[tuple[str, str], Violation] = field(default_factory=dict)
     reached: dict[str, Trace] = field(default_factory=dict)
     stopped: Inconclusive | None = None
+    undecided_end: bool = False
 
     def note(self, violation: Violation) -> None:
         """Keep a violation, unless one of the same kind and name is there."""
@@ -47,6 +49,22 @@ class Findings:
         """Keep that the initial states have no meaning."""
         blame = Blame(undefined.span, undefined.reason, ())
         self.note(Violation("undefined", "init", None, blame))
+
+    def note_end(self, end: End) -> None:
+        """Keep that there is an end of which nobody knows whether it is a deadlock."""
+        self.undecided_end = self.undecided_end or end is End.UNDECIDED
+
+    def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
+        """What the outcome warns of; `counts` and `complete` as in `conclude`."""
+        found = complete_search_warnings(self.program, counts, complete=complete)
+        return (*found, self._undecided) if self.undecided_end else found
+
+    @property
+    def _undecided(self) -> str:
+        return (
+            f"some states have no step within {', '.join(self.program.horizons)}, and whether a larger "
+            "number enables one is not decided: they are not reported as deadlocks"
+        )
 
     def is_complete(self, *, keep_going: bool) -> bool:
         """Whether all that there is has been explored."""

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
+from specchk.core.deadlock import Ends
 from specchk.core.initial import initial_states
 from specchk.core.properties import NoAnswer, Properties
 from specchk.core.step import Faulty, Stepper
@@ -125,6 +126,7 @@ class _Paths:
         self.tries = MAX_TRIES
         self._stepper = Stepper(program)
         self._properties = Properties(program, self._stepper)
+        self._ends = Ends(program, self._stepper, self._properties)
         self.edges: dict[State, list[Edge]] = {}
         self.starts: list[State] = []
         self._levels = self._forwards(max_states)
@@ -194,13 +196,13 @@ class _Paths:
         among = [(prop, test) for prop, test in self._properties.invariants if prop.name == name]
         if among:
             return any(found == kind for _, found, _ in self._properties.failed(env, among))
-        cuts = self._stepper.horizon_cuts
+        if kind == "deadlock":
+            return self._ends.is_deadlock(state)
         try:
-            successors = self._stepper.successors(state)
+            self._stepper.successors(state)
         except Faulty as fault:
             return kind == "undefined" and self.program.actions[fault.action].name == name
-        quiet = not successors and self._stepper.horizon_cuts == cuts
-        return kind == "deadlock" and quiet and not self._properties.may_deadlock(env)
+        return False
 
     def _is_last(self, number: int, state: State, step: Step) -> bool:
         """Whether a step may stand at its place: the last one has to break a step invariant."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.coverage import complete_search_warnings
+from specchk.core.deadlock import End, Ends
 from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
 from specchk.core.properties import NoAnswer, Properties, answer
@@ -66,6 +66,7 @@ class _Search:
     properties: Properties = field(init=False)
     symmetry: Symmetry | None = field(init=False, default=None)
     symmetry_text: str = field(init=False)
+    ends: Ends = field(init=False)
     meter: Meter = field(init=False)
     parents: dict[State, State | None] = field(init=False, default_factory=dict)
     outside: set[State] = field(init=False, default_factory=set)
@@ -77,6 +78,7 @@ class _Search:
     def __post_init__(self) -> None:
         self.stepper = Stepper(self.program)
         self.properties = Properties(self.program, self.stepper)
+        self.ends = Ends(self.program, self.stepper, self.properties)
         self.meter = Meter(self.options.budget)
         self.findings = Findings(self.program)
         self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
@@ -237,11 +239,12 @@ class _Search:
         if ("deadlock", "deadlock") in self.findings.found:
             return
         try:
-            fine = self.properties.may_deadlock(self.properties.environment(state))
+            end = self.ends.without_steps(state)
         except NoAnswer as unclear:
             self._unclear(unclear, self.parents[state], state)
             return
-        if not fine:
+        self.findings.note_end(end)
+        if end is End.DEADLOCK:
             trace = self._trace(self.parents[state], state)
             self.findings.found["deadlock", "deadlock"] = Violation("deadlock", "deadlock", trace)
 
@@ -267,6 +270,6 @@ class _Search:
             depth=len(self.levels), levels=tuple(self.levels), seconds=self.meter.seconds,
             horizon_cuts=self.stepper.horizon_cuts, symmetry=self.symmetry_text,
         )  # fmt: skip
-        warnings = complete_search_warnings(self.program, counts, complete=complete)
+        warnings = self.findings.warnings(counts, complete=complete)
         reached = tuple(self.findings.reached.items())
         return Outcome(self.program, "reference", verdict, statistics, tuple(counts), warnings, reached)

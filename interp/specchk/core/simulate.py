@@ -12,6 +12,7 @@ from random import Random
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.coverage import complete_search_warnings
+from specchk.core.deadlock import End, Ends
 from specchk.core.initial import initial_states
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.step import Faulty, Stepper
@@ -63,6 +64,7 @@ class _Simulation:
         self.on_progress = on_progress
         self.stepper = Stepper(program)
         self.properties = Properties(program, self.stepper)
+        self.ends = Ends(program, self.stepper, self.properties)
         self.meter = Meter(walks.budget)
         self.random = Random(walks.seed)  # noqa: S311 - reproducible walks, not secrets
         self.seen: set[State] = set()
@@ -151,8 +153,7 @@ class _Simulation:
             blame = Blame(fault.undefined.span, fault.undefined.reason, ())
             return Violation("undefined", self.program.actions[fault.action].name, walked.trace, blame)
         if not successors:
-            fine = self.stepper.horizon_cuts > cuts
-            if fine or self.properties.may_deadlock(self.properties.environment(state)):
+            if self.stepper.horizon_cuts > cuts or self.ends.without_steps(state) is not End.DEADLOCK:
                 return None
             return Violation("deadlock", "deadlock", walked.trace)
         index, args, after = self.random.choice(successors)

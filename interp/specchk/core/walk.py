@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from specchk.core.budget import Budget
+from specchk.core.deadlock import Ends
 from specchk.core.initial import initial_states
 from specchk.core.instantiate import Instance
 from specchk.core.properties import Properties
@@ -47,6 +48,7 @@ class Walker:
         self.program = instance.program
         self._stepper = Stepper(self.program)
         self._properties = Properties(self.program, self._stepper)
+        self._ends = Ends(self.program, self._stepper, self._properties)
         self.initial = initial_states(self.program)
 
     def at(self, path: Sequence[int]) -> Position:
@@ -123,7 +125,7 @@ class Walker:
         for found, kind, why in position.failed:
             if name in (None, found):
                 return Violation(kind, found, trace, why)
-        if name == DEADLOCK and not position.enabled:
+        if name == DEADLOCK and self._ends.is_deadlock(trace.last):
             return Violation(DEADLOCK, DEADLOCK, trace)
         if position.fault is not None and name in (None, position.fault.name):
             return position.fault

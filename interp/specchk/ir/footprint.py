@@ -9,19 +9,16 @@ from specchk.ir.nodes import (
     Assign,
     Block,
     Choice,
-    Choose,
-    Collect,
     Const,
     Cover,
     Either,
     Expr,
     Guard,
-    Quantifier,
     Var,
     When,
 )
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import Int, Set
+from specchk.ir.types import has_horizon, has_horizon_keys
 from specchk.ir.verify import properties
 from specchk.ir.walk import expressions, inside, roots
 
@@ -64,6 +61,21 @@ def assignments(body: Block) -> Iterator[Assign]:
             case When():
                 yield from assignments(stmt.then)
                 yield from assignments(stmt.orelse)
+
+
+def chosen_from(body: Block) -> Iterator[Expr]:
+    """What `any` chooses from in a block, in order."""
+    for stmt in body:
+        match stmt:
+            case Choice():
+                yield stmt.domain
+                yield from chosen_from(stmt.body)
+            case Either():
+                for branch in stmt.branches:
+                    yield from chosen_from(branch)
+            case When():
+                yield from chosen_from(stmt.then)
+                yield from chosen_from(stmt.orelse)
 
 
 def live_points(program: Program) -> frozenset[int]:
@@ -120,36 +132,19 @@ def unused_variables(program: Program) -> list[str]:
 
 
 def lists_horizon(program: Program) -> bool:
-    """Whether a step or a predicate goes through all numbers of a `nat upto`: then its end is a bound."""
-    if any(isinstance(p.type, Int) and p.type.horizon for action in program.actions for p in action.params):
-        return True
-    domains = [stmt.domain for action in program.actions for stmt in _choices(action.body)]
-    for expr in expressions(program):
-        match expr:
-            case Quantifier() | Choose():
-                domains.append(expr.domain)
-            case Collect():
-                domains += [domain for _, domain in expr.binders]
-    return any(_is_horizon(domain) for domain in domains)
+    """Whether all values of a type with a horizon are used anywhere: then its end is a bound."""
+    keyed = any(has_horizon_keys(variable.type) for variable in program.variables)
+    starts = zip(program.variables, program.starts, strict=True)
+    open_ = any(s.value is None and s.choices is None and has_horizon(v.type) for v, s in starts)
+    return keyed or open_ or steps_list_horizon(program) or any(map(_ends_at_horizon, expressions(program)))
 
 
-def _choices(body: Block) -> Iterator[Choice]:
-    for stmt in body:
-        match stmt:
-            case Choice():
-                yield stmt
-                yield from _choices(stmt.body)
-            case Either():
-                for branch in stmt.branches:
-                    yield from _choices(branch)
-            case When():
-                yield from _choices(stmt.then)
-                yield from _choices(stmt.orelse)
+def steps_list_horizon(program: Program) -> bool:
+    """Whether actions use all values of a type with a horizon: steps may go on beyond its end."""
+    params = [param.type for action in program.actions for param in action.params]
+    found = (node for action in program.actions for root in roots(action.body) for node in inside(root))
+    return any(map(has_horizon, params)) or any(map(_ends_at_horizon, found))
 
 
-def _is_horizon(domain: Expr) -> bool:
-    """Whether a domain is the whole of a `nat upto`, written by its type's name."""
-    kind = domain.type
-    if not (isinstance(domain, Const) and isinstance(kind, Set) and isinstance(kind.item, Int)):
-        return False
-    return kind.item.horizon and domain.value == tuple(range(kind.item.low, kind.item.high + 1))
+def _ends_at_horizon(expr: Expr) -> bool:
+    return (isinstance(expr, Const) and expr.ends_at_horizon) or has_horizon_keys(expr.type)

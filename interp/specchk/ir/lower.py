@@ -270,7 +270,7 @@ def lower(
         invariants=_of_kind(properties, "invariant"), step_invariants=_of_kind(properties, "step invariant"),
         witnesses=_of_kind(properties, "reachable"), constraints=_of_kind(properties, "constraint"),
         deadlock_ok=_deadlock(lowering), points=tuple(lowering.points),
-        horizons=_horizons(lowering), left_out=selected.left_out,
+        horizons=_horizons(lowering, selected.actions), left_out=selected.left_out,
     )  # fmt: skip
     return program, lowering
 
@@ -321,10 +321,13 @@ def _refuse_unsupported(spec: Spec, model: FixedModel, selected: _Selected) -> N
     report.stop_if_any()
 
 
-def _horizons(lowering: Lowering) -> tuple[str, ...]:
+def _horizons(lowering: Lowering, actions: list[decls.Action]) -> tuple[str, ...]:
+    """The horizons of variables, of parameters and of types whose values are listed."""
+    declared = [decl.type for decl in lowering.spec.variables.values()]
+    declared += [param.type for action in actions for param in action.params]
     found: dict[str, None] = {}
-    for decl in lowering.spec.variables.values():
-        for node in _horizon_nodes(lowering.facts.declared[id(decl.type)]):
+    for kind in (*[lowering.facts.declared[id(node)] for node in declared], *lowering.listed):
+        for node in _horizon_nodes(kind):
             value = lowering.ground.bound(node, lowering.spec)
             text = node.span.text if node.span.text == str(value) else f"{node.span.text}={value}"
             found[text if not text.isdigit() else f"upto {text}"] = None

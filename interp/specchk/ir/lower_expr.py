@@ -45,11 +45,13 @@ from specchk.ir.types import (
     Type,
     Union,
     cardinality,
+    has_horizon,
     hull,
 )  # fmt: skip
-from specchk.ir.typing import result_type
+from specchk.ir.typing import folded, result_type
 from specchk.ir.walk import inside
 from specchk.lang import decls, tree
+from specchk.lang import types as lang
 from specchk.lang.diagnostics import Diagnostic, SpecError
 from specchk.lang.source import Span
 
@@ -66,6 +68,7 @@ class LowerExpr:
         self.facts = ground.checked.facts
         self.slots: dict[str, tuple[int, Type]] = {}
         self.next_local = 0
+        self.listed: list[lang.Type] = []  # types of which all values are listed
         self._made = 0
 
     # ------------------------------------------------------------ helpers
@@ -190,6 +193,7 @@ class LowerExpr:
         if ref.kind == "property":
             prop = home.properties[name]
             return self.conjunction(prop.lets, prop.conjuncts, replace(scope, names={}), prop.span)
+        self.listed.append(self.facts.type_of(node))
         return self.all_values(self._ground(node, scope), span)
 
     def all_values(self, kind: Type, span: Span) -> Expr:
@@ -200,7 +204,7 @@ class LowerExpr:
             raise self.error(
                 "S510", span, f"a set of {cardinality(kind.item)} values is too large to list", hint
             )
-        return Const(kind, span, self.universe.values(kind.item))
+        return Const(kind, span, self.universe.values(kind.item), has_horizon(kind.item))
 
     def conjunction(
         self, lets: tuple[decls.Let, ...], conjuncts: tuple[tree.Expr, ...], scope: Scope, span: Span
@@ -351,7 +355,7 @@ class LowerExpr:
         if isinstance(node, tree.SetComp):
             return Collect(Set(body.type), node.span, Gather.SET, binders, condition, body)
         gather = Gather[node.callee.text.upper()]
-        return Collect(_folded(gather, binders, body.type), node.span, gather, binders, condition, body)
+        return Collect(folded(gather, binders, body.type), node.span, gather, binders, condition, body)
 
     def binders(
         self, binders: tuple[tree.Binder, ...], scope: Scope
@@ -388,13 +392,3 @@ class LowerExpr:
             raise self.error("S309", domain.span, "a map has a value for every key of its type", hint)
         body = self.lower(node.value, scope.bind(node.binder.name, local))
         return MapOf(Map(kind.key, body.type), node.span, local, body)
-
-
-def _folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) -> Type:
-    assert isinstance(item, Int)
-    if gather is not Gather.SUM:
-        return item
-    times = 1
-    for local, _ in binders:
-        times *= cardinality(local.type)
-    return Int(min(0, item.low) * times, max(0, item.high) * times, item.horizon)

@@ -89,9 +89,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Const(Node):
-    """A value of the type."""
+    """A value of the type.
+
+    `ends_at_horizon`: the set of all values of a type that has a horizon.  In a state without bounds it
+    would go on, so it is never computed with beforehand, and what depends on it is bounded.
+    """
 
     value: Value
+    ends_at_horizon: bool = False
 
 
 @dataclass(frozen=True, slots=True)

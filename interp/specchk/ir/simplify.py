@@ -5,6 +5,7 @@ A bottom-up rewrite that keeps the meaning exactly, definedness included: consta
 conjuncts that constants decide disappear, numbers that can only be one (`0..MaxCrashes` with no
 crashes) are that number.  Wider intervals decide nothing: a guard that its operands' ranges make
 impossible is a mistake that the user is to hear of, and a `nat upto` is a limit of enumeration.
+For the same reason nothing is folded that was computed from all values of a type with a horizon.
 """
 
 from __future__ import annotations
@@ -168,14 +169,14 @@ class _Rewrite:
                 return self._case(expr, known)
 
     def _apply(self, expr: Apply) -> Expr:
-        if all(isinstance(arg, Const) for arg in expr.args):
+        if all(isinstance(arg, Const) and not arg.ends_at_horizon for arg in expr.args):
             value = self.fold(expr)
             if value is not None:
                 return _const(expr, value)
         return _only_value(expr)
 
     def _narrow(self, expr: Narrow) -> Expr:
-        if isinstance(expr.body, Const):
+        if isinstance(expr.body, Const) and not expr.body.ends_at_horizon:
             value = self.fold(expr)
             if value is not None:
                 return Const(expr.type, expr.span, value)

@@ -170,6 +170,36 @@ def fits(found: Type, wanted: Type) -> bool:
     return found == wanted
 
 
+def has_horizon(kind: Type) -> bool:
+    """Whether values of the type contain numbers of a `nat upto`."""
+    match kind:
+        case Int():
+            return kind.horizon
+        case Option() | Set() | Seq() | Bag():
+            return has_horizon(kind.item)
+        case Map():
+            return has_horizon(kind.key) or has_horizon(kind.value)
+        case Record():
+            return any(has_horizon(part) for _, part in kind.fields)
+        case Union():
+            return any(has_horizon(record) for _, record in kind.variants)
+    return False
+
+
+def has_horizon_keys(kind: Type) -> bool:
+    """Whether values of the type contain maps whose keys contain numbers of a `nat upto`."""
+    match kind:
+        case Option() | Set() | Seq() | Bag():
+            return has_horizon_keys(kind.item)
+        case Map():
+            return has_horizon(kind.key) or has_horizon_keys(kind.value)
+        case Record():
+            return any(has_horizon_keys(part) for _, part in kind.fields)
+        case Union():
+            return any(has_horizon_keys(record) for _, record in kind.variants)
+    return False
+
+
 def without_horizons(kind: Type) -> Type:
     """The type with no upper end where it had a horizon."""
     return _mapped(kind, lambda one: Int(one.low, UNBOUNDED, one.horizon) if one.horizon else one)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import cast
 
-from specchk.ir.nodes import Expr, Op
+from specchk.ir.nodes import Expr, Gather, Local, Op
 from specchk.ir.types import (
     BOOL,
     Bag,
@@ -223,6 +223,17 @@ LITERALS = frozenset({Op.RECORD, Op.VARIANT, Op.MAP, Op.SET, Op.SEQ, Op.BAG})
 def result_type(op: Op, args: tuple[Expr, ...], data: int = 0) -> Type:
     """The type of a non-literal operator's result."""
     return _RULES[op](args, data)
+
+
+def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) -> Type:
+    """The type of the sum or extreme of numbers of type `item`, one for each choice of the binders."""
+    assert isinstance(item, Int)
+    if gather is not Gather.SUM:
+        return item
+    times = 1
+    for local, _ in binders:
+        times *= cardinality(local.type)
+    return Int(min(0, item.low) * times, max(0, item.high) * times, item.horizon)
 
 
 def rules() -> frozenset[Op]:

@@ -30,8 +30,10 @@ from specchk.native.table_kernel import Parts
 from specchk.native.totality import Facts
 
 # What Python calls, with the number of arguments: of a search here, and of one that exchanges states.
-SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6))
-EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6))
+SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6),
+          ("resting", 4))  # fmt: skip
+EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
+            ("resting", 4))  # fmt: skip
 _SOURCES = tuple(sorted(Path(__file__).parent.glob("*.py")))
 
 

@@ -17,10 +17,10 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.coverage import complete_search_warnings
 from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
 from specchk.core.symmetry import Symmetry, symmetry_of
@@ -36,8 +36,9 @@ from specchk.ir.program import Program
 from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
 from specchk.native.compiler import kernel_key, load_kernel
 from specchk.native.explain import Explainer
-from specchk.native.frames import Thread, old_records, records_of
+from specchk.native.frames import DEADLOCK, Thread, old_records, records_of
 from specchk.native.layout import Unsupported, layout_of
+from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
 
 REPORT_EVERY_S = 0.25
@@ -243,8 +244,18 @@ class Search:
                 if known is None or (found.state, found.after) < (known.state, known.after):
                     best[found.record] = found
             worker.forget()
+        if DEADLOCK in best and self.explain.ends.lists_horizon:
+            best.pop(DEADLOCK)
+            state = self._deadlock()
+            if state is not None:
+                best[DEADLOCK] = Found(DEADLOCK, state, state)
         for _, found in sorted(best.items()):
             self._explain(found, len(self.levels))
+
+    def _deadlock(self) -> tuple[int, ...] | None:
+        """The smallest deadlock of the last level, among the states in which no step was listed."""
+        found = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
+        return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, found)
 
     def _explain(self, found: Found, depth: int) -> None:
         record, levels = records_of(self.program)[found.record], self.levels[:depth]
@@ -321,7 +332,7 @@ class Search:
             depth=len(self.sizes), levels=tuple(self.sizes), seconds=self.meter.seconds,
             horizon_cuts=store.total(Thread.CUTS), symmetry=self.symmetry_text,
         )  # fmt: skip
-        warnings = complete_search_warnings(self.program, counts, complete=complete)
+        warnings = self.findings.warnings(counts, complete=complete)
         if self.options.compact:
             warnings = (*warnings, _collision_warning(store.total(Thread.NEW) + store.total(Thread.OUTSIDE)))
         reached = tuple(self.findings.reached.items())

@@ -34,6 +34,7 @@ class ExchangeKernel(Kernel):
         self.emit_absorb(insert)
         self.emit_rehash()
         self.emit_precede()
+        self.emit_resting()
 
     def emit_scatter(self, name: str) -> None:
         """`scatter(exchange, thread, states, count)`: successors into buckets, until one is full.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from specchk.core.deadlock import Ends
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import ReplayFailed, rebuild, step_to
 from specchk.core.step import Faulty, Stepper
@@ -44,6 +45,7 @@ class Explainer:
         self.symmetry = symmetry
         self.stepper = Stepper(program)
         self.properties = Properties(program, self.stepper)
+        self.ends = Ends(program, self.stepper, self.properties)
 
     def trace(self, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state whose predecessors are in the last of the levels."""
@@ -66,6 +68,8 @@ class Explainer:
             return self._step(record, found, levels)
         trace = self.trace(found.state, levels[:-1] if of_level else levels)
         if record.kind == "deadlock":
+            if not self.ends.is_deadlock(trace.last):
+                raise ReplayFailed("the state that the search found to be a deadlock is none")
             return Violation("deadlock", "deadlock", trace)
         if record.kind == "undefined" and (unclear := self._no_answer(record, trace.states[-1])) is not None:
             return Violation("undefined", record.name, trace, unclear)

@@ -194,6 +194,37 @@ class Kernel(TableKernel):
         asm.b.ret_void()
         asm.finish()
 
+    def emit_resting(self) -> None:
+        """`resting(thread, states, count, found)`: which of some states have no step where one is wanted.
+
+        Their positions go to `found` from word 1 on, and how many they are to word 0.
+        """
+        asm = self.function("resting", 4, ir.VoidType())
+        thread, states, count_, found = asm.function.args
+        out = self.pointer(asm, thread, Thread.PENDING)
+        counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
+        cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
+        asm.store(0, found, 0)
+
+        def visit(index: ir.Value) -> None:
+            state = self.state_at(asm, states, index)
+            before = asm.b.load(cuts)
+            count = asm.b.call(self.parts.successors, [state, out, counts, cuts])
+            idle = asm.both(asm.cmp("==", count, 0), asm.cmp("==", asm.b.load(cuts), before))
+
+            def note() -> None:
+                place = asm.b.add(asm.load(found, 0), asm.val(1))
+                asm.b.store(index, asm.b.gep(found, [place]))
+                asm.store(place, found, 0)
+
+            asm.when(
+                idle, lambda: asm.when(asm.negate(asm.b.call(self.parts.may_end, [state, thread])), note)
+            )
+
+        asm.loop(0, asm.sub(asm.b.ptrtoint(count_, I64), 1), visit)
+        asm.b.ret_void()
+        asm.finish()
+
     def _better(self, asm: Asm, state: ir.Value, best: ir.Value) -> None:
         keep, done = asm.block("keep"), asm.block("kept")
         asm.leave_if(asm.cmp("==", asm.load(best, self.words), 0), keep)
@@ -219,3 +250,4 @@ class Kernel(TableKernel):
                 self.emit_add(insert)
         self.emit_rehash()
         self.emit_precede()
+        self.emit_resting()

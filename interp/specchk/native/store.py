@@ -26,6 +26,7 @@ from specchk.native.frames import (
 )  # fmt: skip
 from specchk.native.layout import Layout
 from specchk.native.memory import Region, Words
+from specchk.native.resting import resting
 
 Run = tuple[int, int]
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE)
@@ -297,6 +298,12 @@ class Store:
 
         self._each_task([lambda i=i: scan(i) for i in range(len(self.scouts))])  # type: ignore[misc]
         return min((b.read(0, words) for b in best if b[words]), default=None)
+
+    def resting(self, run: Run) -> Iterator[tuple[int, ...]]:
+        """The states of a run that have no step, where `deadlock ok` does not allow that."""
+        first, count = run
+        thread, at = self.scouts[0].block.address, self.states.address + first * self.state_bytes
+        return resting(self.kernel, thread, self.layout.words, at, count)
 
     def total(self, word: Thread) -> int:
         """The sum over all workers."""

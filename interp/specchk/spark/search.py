@@ -18,7 +18,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -26,7 +26,6 @@ from typing import Any
 from pyspark import SparkContext
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.coverage import complete_search_warnings
 from specchk.core.findings import Findings
 from specchk.core.symmetry import Symmetry, symmetry_of
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
@@ -51,9 +50,9 @@ from specchk.spark.ledger import (
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.session import is_local, session, slots
 from specchk.spark.slices import Slice, Tally
-from specchk.spark.stages import SPARK_FAILED, Levels, Made
+from specchk.spark.stages import SPARK_FAILED, Levels, Made, root_cause
 from specchk.spark.storage import Storage, storage_at
-from specchk.spark.tasks import Forget, Precede, preceding
+from specchk.spark.tasks import Forget, Precede, confirmed, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
@@ -286,7 +285,9 @@ class Search:
         """A level is done: its numbers, and what was found in it."""
         tally = sum((about.tally for about in slices), Tally())
         depth = len(self.sizes)
-        for found in tally.found:
+        for found in confirmed(
+            host_of(self.packed), depth - 1, tally.found, self.explain.ends, self.findings
+        ):
             self._note(found, depth)
         self.tally += Tally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
@@ -378,22 +379,12 @@ class Search:
             levels=tuple(self.sizes), seconds=self.meter.seconds, horizon_cuts=tally.cuts,
             symmetry=self.symmetry_text,
         )  # fmt: skip
-        warnings = complete_search_warnings(self.program, tally.counts, complete=complete)
+        warnings = self.findings.warnings(tally.counts, complete=complete)
         reached = tuple(self.findings.reached.items())
         return Outcome(self.program, "spark", verdict, statistics, tally.counts, warnings, reached)
-
-
-def root_cause(text: str) -> str:
-    """The line of an error with its traces, Java's and Python's, that says what went wrong: the last one."""
-    lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
-    return told[-1] if told else text
 
 
 def _native_alone(outcome: Outcome, handover: int) -> Outcome:
     """The native engine's answer to a search that never was large."""
     note = f"no level had {handover} states (--handover), so the native engine answered alone"
-    return Outcome(
-        outcome.program, outcome.engine, outcome.verdict, outcome.statistics, outcome.coverage,
-        (note, *outcome.warnings), outcome.witnesses, outcome.seed,
-    )  # fmt: skip
+    return replace(outcome, warnings=(note, *outcome.warnings))

@@ -165,6 +165,13 @@ def not_there() -> PySparkException:
     return PySparkException("RuntimeError: a slice that was made is not in the ledger")
 
 
+def root_cause(text: str) -> str:
+    """The line of an error with its traces, Java's and Python's, that says what went wrong: the last one."""
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
+    return told[-1] if told else text
+
+
 def levels_at_once(sizes: Sequence[int]) -> int:
     """How many levels one job with shuffles makes: several, while they are thought to be small.
 

@@ -19,10 +19,13 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 from pyspark import TaskContext
 
+from specchk.core.deadlock import Ends
+from specchk.core.findings import Findings
 from specchk.native.exchange import (
     Buckets,
     address_of,
@@ -30,8 +33,9 @@ from specchk.native.exchange import (
     exchange_worker,
     smallest_predecessor,
 )
-from specchk.native.frames import Thread
-from specchk.native.store import Run, Worker
+from specchk.native.frames import DEADLOCK, Thread
+from specchk.native.resting import resting, smallest_deadlock
+from specchk.native.store import Found, Run, Worker
 from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
@@ -269,6 +273,33 @@ def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -
     finally:
         worker.release()
     return min(found, default=None)
+
+
+def confirmed(
+    host: Host, level: int, noted: Iterable[Found], ends: Ends, findings: Findings
+) -> Iterator[Found]:
+    """What was noted of the states of a level; of deadlocks the smallest real one.  For the driver."""
+    for found in noted:
+        if found.record != DEADLOCK or not ends.lists_horizon:
+            yield found
+            continue
+        partitions = range(host.parcel.partitions)
+        states = chain.from_iterable(_resting(host, level, partition) for partition in partitions)
+        state = smallest_deadlock(ends, findings, host.layout, states)
+        if state is not None:
+            yield Found(DEADLOCK, state, state)
+
+
+def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:
+    worker = exchange_worker(host.parcel.program, host.layout)
+    try:
+        with host.storage.open(path_of(level, partition)) as file:
+            about = read_slice(file, host.state_bytes)
+            for data, count in blocks_of(file, about, host.state_bytes):
+                thread, words = worker.block.address, host.layout.words
+                yield from resting(host.kernel, thread, words, address_of(data), count)
+    finally:
+        worker.release()
 
 
 @dataclass(frozen=True, slots=True)

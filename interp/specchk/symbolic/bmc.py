@@ -82,11 +82,11 @@ class Unrolling:
 
     def stuck(self) -> Truth:
         """That no action is enabled and `deadlock ok` does not allow it."""
-        ways = [outcome.guard for found in self.found for outcome in found.outcomes]
+        idle = [instance.idle for instance in self.found]
         allowed = self.program.deadlock_ok
         fine = conj(self.system.holds(allowed, self.states[-1])) if allowed is not None else False
         inside = conj(self.system.constrained(self.states[-1]))
-        return conj([inside, negation(disj(ways)), negation(fine)])
+        return conj([inside, *idle, negation(fine)])
 
     def ask(self, goal: Truth) -> tuple[State, ...] | str | None:
         """A path whose last state satisfies the goal, a reason why that is not known, or None."""
@@ -172,9 +172,7 @@ class _Run:
     def _violations(self, path: tuple[State, ...], kind: str) -> tuple[Violation, ...]:
         replay = Replay(raised(self.program, path))
         trace = replay.trace(path)
-        if kind:
-            return (Violation(kind, kind, trace),)
-        failed = replay.failed(trace)
+        failed = replay.ended(trace.last) if kind else replay.failed(trace)
         if not failed:
             raise ReplayFailed("nothing fails at the end of a path that the solver found to be wrong")
         return tuple([Violation(what, name, trace, blame) for what, name, blame in failed])

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from specchk.core.initial import initial_states
+from specchk.core.moves import Moves
+from specchk.core.paths import START, Matrix, Path, Term
+from specchk.core.properties import NoAnswer
 from specchk.core.replay import ReplayFailed, quiet_steps_to, rebuild
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
@@ -21,11 +25,7 @@ from specchk.core.values import State
 from specchk.core.verdict import Blame, Trace
 from specchk.ir.program import Program
 from specchk.symbolic.encode_replay import Replay, most_in, raised_to
-from specchk.symbolic.moves import Moves
-from specchk.symbolic.paths import Matrix, Path, Term
 from specchk.symbolic.zones import Shape, Shapes, Zone
-
-START: Matrix = ((0,),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,11 @@ class Concretiser:
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
         """What is known where the goal is met."""
         properties, moves, state = self.moves.properties, self.moves, point.states[-1]
-        if goal.kind == "deadlock":
-            for rests in moves.rests(state, point.rows):
-                if rests:
-                    yield self.path.rows
+        if goal.name == "deadlock":
+            for idle in moves.idle(state, point.rows):
+                for fine in moves.ask(partial(self._may_deadlock, state), idle):
+                    if _is_met(fine, goal.kind):
+                        yield self.path.rows
             return
         if goal.step is not None and goal.step.shape is None:
             for move in moves.moves(state, point.rows, [(goal.step.action, goal.step.args)]):
@@ -132,6 +133,13 @@ class Concretiser:
                         if _is_met(answer, goal.kind):
                             yield self.path.rows
 
+    def _may_deadlock(self, state: State) -> bool | Undefined:
+        properties = self.moves.properties
+        try:
+            return properties.may_deadlock(properties.environment(state))
+        except NoAnswer as unclear:
+            return Undefined(unclear.blame.span, unclear.blame.text)
+
     def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
         """The least solution, its states, and the reference's word on them."""
         values = [-bound for bound in rows[0]]
@@ -139,9 +147,10 @@ class Concretiser:
         states = [self._numbers(state, values) for state in point.states]
         replay = Replay(self._raised(most_in(states) + 1))
         trace = self._trace(replay, states, goal)
-        if goal.kind in ("reached", "deadlock"):
+        if goal.kind == "reached":
             return Real(trace, None, ends)
-        for kind, name, blame in replay.failed(trace):
+        failed = replay.ended(trace.last) if goal.name == "deadlock" else replay.failed(trace)
+        for kind, name, blame in failed:
             if (kind, name) == (goal.kind, goal.name):
                 return Real(trace, blame, ends)
         raise ReplayFailed(f"`{goal.name}` does not fail where the zones say so")

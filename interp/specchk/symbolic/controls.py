@@ -15,13 +15,14 @@ from functools import partial
 from itertools import compress
 from typing import Any, TypeVar
 
+from specchk.core.moves import Moves, Test, outline
+from specchk.core.paths import Matrix, Term
+from specchk.core.properties import NoAnswer
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.ir.program import Program
 from specchk.symbolic.concrete import Taken
-from specchk.symbolic.moves import Moves, Test
-from specchk.symbolic.paths import Matrix, Term
 from specchk.symbolic.trees import Classes, Recorder, Tree, Walker
 from specchk.symbolic.zones import Reach, Shape, Shapes, Zone, zone_at
 
@@ -98,21 +99,24 @@ def _order(zone: Zone) -> tuple[Any, Any]:
 
 @dataclass(slots=True)
 class Control:
-    """The trees of one shape; `still` is what those count in which no zone finds anything."""
+    """The trees of one shape; `still` is what those count in which no zone finds anything.
+
+    `stops`: whether a state of the shape is a deadlock if nothing can be done there.
+    """
 
     state: State
     size: int
     questions: list[tuple[Question, Tree]]
     instances: list[Tree]
-    rest: Tree
+    stops: Tree
     still: Idle | None = None
 
     def prune(self) -> None:
         """Keep only what some zone of this shape has to ask; each tree was walked once."""
-        still = [tree.only for tree in self.instances if type(tree.only) is Idle]
+        still = [tree.only for tree in self.instances if _is_idle(tree)]
         still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
         self.still = _all_of(still)
-        self.instances = [tree for tree in self.instances if type(tree.only) is not Idle]
+        self.instances = [tree for tree in self.instances if not _is_idle(tree)]
         self.questions = [one for one in self.questions if not _is_settled(*one)]
 
 
@@ -123,6 +127,11 @@ def _all_of(leaves: Sequence[Leaf]) -> Idle:
         for point, count in leaf.delta:
             points[point] = points.get(point, 0) + count
     return Idle(tuple(points.items()), sum([leaf.cuts for leaf in leaves]))
+
+
+def _is_idle(tree: Tree) -> bool:
+    """Whether an instance does nothing in any zone; one that a horizon ends is no deadlock's."""
+    return type(tree.only) is Idle and not tree.only.cuts
 
 
 def _is_settled(question: Question, tree: Tree) -> bool:
@@ -162,7 +171,7 @@ class Controls:
         return Control(
             state, size, self._trees(self.questions, env, size),
             [Tree(size, partial(self._step, state, *one)) for one in self.moves.instances],
-            Tree(size, partial(self._rest, state, env)),
+            Tree(size, partial(self._stops, env)),
         )  # fmt: skip
 
     # ------------------------------------------------------------ the code that is recorded
@@ -195,7 +204,7 @@ class Controls:
         if taken is None:
             return Idle(delta, cuts)
         given, after = taken
-        named = tuple([None if isinstance(arg, Term) else arg for arg in given])
+        named = outline(given)
         if isinstance(after, Undefined):
             return Effect(delta, cuts, Taken(index, named, None), None, ())
         return self.effect(Leaf(delta, cuts), index, named, after)
@@ -211,11 +220,14 @@ class Controls:
         taken = Taken(index, args, shape)
         return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))
 
-    def _rest(self, state: State, env: list[Any]) -> Answer:
-        """Whether nothing can be done in a state, and that is not said to be fine."""
+    def _stops(self, env: list[Any]) -> Answer:
+        """Whether a state is a deadlock if nothing can be done there, or why `deadlock ok` has no value."""
 
-        def ask() -> bool:
-            return self.moves.at_rest(state) and not self.moves.properties.may_deadlock(env)
+        def ask() -> bool | Undefined:
+            try:
+                return not self.moves.properties.may_deadlock(env)
+            except NoAnswer as unclear:
+                return Undefined(unclear.blame.span, unclear.blame.text)
 
         value, delta, cuts = self._counted(ask)
         return Answer(delta, cuts, value)

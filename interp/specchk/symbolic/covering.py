@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from specchk.symbolic.paths import FREE
+from specchk.core.paths import FREE
 from specchk.symbolic.zones import Reach, Shape, Zone
 
 FAR = FREE >> 1  # no bound is so large: what is, is none

@@ -90,11 +90,11 @@ def _any(found: Tree, expr: Expr) -> Tree:
 
 def _const(expr: Const) -> Tree:
     kind = expr.type
-    if isinstance(kind, Set) and isinstance(kind.item, Int) and kind.item.horizon:
-        assert isinstance(expr.value, tuple)
-        if len(expr.value) == kind.item.high - kind.item.low + 1:  # all offsets: there is no last one here
-            return RangeOf(kind.item.low, None)
-    return lift(expr.value, kind)
+    if not expr.ends_at_horizon:
+        return lift(expr.value, kind)
+    if isinstance(kind, Set) and isinstance(kind.item, Int):  # all offsets: there is no last one here
+        return RangeOf(kind.item.low, None)
+    raise Unencodable(expr.span, "all values of a type with offsets, which have no end here")
 
 
 def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:

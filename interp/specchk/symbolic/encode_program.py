@@ -12,11 +12,12 @@ from typing import Any
 
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property, Start, Variable
+from specchk.ir.types import has_horizon
 from specchk.symbolic.encode_bools import Truth, conj, conjuncts, disj, negation
 from specchk.symbolic.encode_exprs import encode
 from specchk.symbolic.encode_merge import equal, has
 from specchk.symbolic.encode_scope import of_state, placed
-from specchk.symbolic.encode_states import Fresh, has_horizon, outside
+from specchk.symbolic.encode_states import Fresh, outside
 from specchk.symbolic.encode_steps import Instance, all_instances
 from specchk.symbolic.encode_trees import Tree
 

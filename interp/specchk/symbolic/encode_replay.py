@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from specchk.core.deadlock import End, Ends
 from specchk.core.properties import NoAnswer, Properties, answer
 from specchk.core.replay import ReplayFailed, quiet_steps_to
 from specchk.core.step import Faulty, Stepper
@@ -19,8 +20,7 @@ from specchk.core.values import State, universe
 from specchk.core.verdict import Blame, Step, Trace
 from specchk.ir.nodes import Assign, Choice, Const, Either, Narrow, When
 from specchk.ir.program import Program
-from specchk.ir.types import Int, Set
-from specchk.symbolic.encode_states import has_horizon
+from specchk.ir.types import Int, Set, has_horizon
 from specchk.symbolic.encode_steps import stored_type
 
 T = TypeVar("T")
@@ -78,8 +78,10 @@ def _with_horizon(found: T, high: int) -> T:
     changed: Any = found
     if isinstance(found, Int):
         changed = replace(found, high=max(found.high, high)) if found.horizon else found
-    elif isinstance(found, Const) and _is_all_offsets(found):
-        changed = replace(found, type=_with_horizon(found.type, high), value=tuple(range(high + 1)))
+    elif isinstance(found, Const) and found.ends_at_horizon:
+        kind = _with_horizon(found.type, high)
+        assert isinstance(kind, Set)
+        changed = replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
     elif isinstance(found, tuple):
         parts = tuple([_with_horizon(part, high) for part in found])
         if any(a is not b for a, b in zip(parts, found, strict=True)):
@@ -96,14 +98,6 @@ def _with_horizon(found: T, high: int) -> T:
     return result
 
 
-def _is_all_offsets(found: Const) -> bool:
-    """Whether a constant is the universe of a type with a horizon, as in `any n in Offset`."""
-    kind = found.type
-    if not (isinstance(kind, Set) and isinstance(kind.item, Int) and kind.item.horizon):
-        return False
-    return found.value == tuple(range(kind.item.low, kind.item.high + 1))
-
-
 class Replay:
     """Takes paths in a program whose horizons are high enough (`raised`)."""
 
@@ -111,6 +105,7 @@ class Replay:
         self.program = program
         self.stepper = Stepper(self.program)
         self.properties = Properties(self.program, self.stepper)
+        self.ends = Ends(self.program, self.stepper, self.properties)
 
     def trace(self, states: Sequence[State]) -> Trace:
         """The trace along the states, actions filled in; it need not start in an initial state."""
@@ -149,6 +144,14 @@ class Replay:
             rows = self.properties.failed(env, self.properties.steps)
             found += [(kind, prop.name, blame) for prop, kind, blame in rows]
         return [*found, *self._undefined(trace.last), *self._unclear(trace.last)]
+
+    def ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
+        """As `failed`, of a state that nothing leads out of: a deadlock, or `deadlock ok` has no value."""
+        try:
+            is_deadlock = self.ends.end(state) is End.DEADLOCK
+        except NoAnswer as reason:
+            return [("undefined", reason.name, reason.blame)]
+        return [("deadlock", "deadlock", None)] if is_deadlock else []
 
     def _unclear(self, state: State) -> list[tuple[str, str, Blame | None]]:
         """The witnesses and constraints that are undefined in a state."""

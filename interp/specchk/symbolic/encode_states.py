@@ -29,6 +29,7 @@ from specchk.ir.types import (
     Type,
     Union,
     cardinality,
+    has_horizon,
     show,
 )
 from specchk.symbolic.encode_bools import Truth, both, disj, implies
@@ -38,22 +39,6 @@ from specchk.symbolic.encode_trees import BagOf, CannotEncode, Opt, RangeOf, Seq
 MAX_PROPOSITIONS = 16  # a longer range of numbers is an integer term with two ends
 MAX_KEYS = 4096
 MAX_SLOTS = 64
-
-
-def has_horizon(kind: Type) -> bool:
-    """Whether values of the type contain numbers without an upper end."""
-    match kind:
-        case Int():
-            return kind.horizon
-        case Option() | Set() | Seq() | Bag():
-            return has_horizon(kind.item)
-        case Map():
-            return has_horizon(kind.key) or has_horizon(kind.value)
-        case Record():
-            return any(has_horizon(part) for _, part in kind.fields)
-        case Union():
-            return any(has_horizon(record) for _, record in kind.variants)
-    return False
 
 
 def keys(kind: Type, limit: int = MAX_KEYS) -> list[Value]:

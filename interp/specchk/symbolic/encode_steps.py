@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import assert_never
+from typing import Any, assert_never
 
 import z3
 
@@ -29,14 +29,14 @@ from specchk.ir.nodes import (
     When,
 )
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Int, Map, Record, Seq, Type
+from specchk.ir.types import Int, Map, Record, Seq, Type, has_horizon
 from specchk.symbolic.encode_bools import Truth, both, conj, disj, negation
 from specchk.symbolic.encode_exprs import encode
 from specchk.symbolic.encode_merge import equal, has, merge
 from specchk.symbolic.encode_numbers import equal_numbers, less
 from specchk.symbolic.encode_ops import key_guards
 from specchk.symbolic.encode_scope import Fault, Scope, Unencodable, placed
-from specchk.symbolic.encode_states import has_horizon, keys, outside
+from specchk.symbolic.encode_states import keys, outside
 from specchk.symbolic.encode_trees import RangeOf, SeqOf, SetOf, Tree, lift
 
 Place = tuple[Tree, ...]
@@ -54,12 +54,22 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An action with its arguments: what it can do, and where it is undefined."""
+    """An action with its arguments: what it can do, and where it is undefined.
+
+    `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
+    """
 
     action: int
     args: tuple[Tree, ...]
     outcomes: tuple[Outcome, ...]
     faults: tuple[Fault, ...]
+    chosen: tuple[Any, ...]
+
+    @property
+    def idle(self) -> Truth:
+        """That it can do nothing, whatever is chosen."""
+        refused = conj([negation(outcome.guard) for outcome in self.outcomes])
+        return refused if isinstance(refused, bool) or not self.chosen else z3.ForAll(self.chosen, refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,7 @@ class _Run:
         self.state = state
         self.tag = tag
         self.faults: list[Fault] = []
-        self.fresh = 0
+        self.chosen: list[Any] = []
 
     def result(self, fact: Truth) -> Instance:
         names = {param.slot: arg for param, arg in zip(self.action.params, self.args, strict=True)}
@@ -132,7 +142,8 @@ class _Run:
             if guard is not False:
                 after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
                 outcomes.append(Outcome(self.index, self.args, guard, after))
-        return Instance(self.index, self.args, tuple(outcomes), tuple(self.faults))
+        open_ = [arg for arg in self.args if z3.is_const(arg) and z3.is_int(arg)]
+        return Instance(self.index, self.args, tuple(outcomes), tuple(self.faults), (*open_, *self.chosen))
 
     def scoped(self, frame: _Frame) -> Scope:
         """Where the frame's expressions are encoded."""
@@ -174,8 +185,8 @@ class _Run:
     def _choice(self, stmt: Choice, frame: _Frame) -> list[_Frame]:
         domain = self.eval(stmt.domain, frame)
         if isinstance(domain, RangeOf):
-            self.fresh += 1
-            number = z3.Int(f"{self.tag}{self.action.name}/any{self.fresh}/{_names(self.args)}")
+            number = z3.Int(f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.args)}")
+            self.chosen.append(number)
             starts = [frame.knowing(stmt.local.slot, number).when(has(domain, number))]
         else:
             assert isinstance(domain, SetOf)

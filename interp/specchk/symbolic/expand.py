@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import islice
 
+from specchk.core.paths import START, Matrix, outside
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
+from specchk.ir.nodes import Const
 from specchk.ir.program import Program
 from specchk.symbolic.concrete import Taken
 from specchk.symbolic.controls import Control, Controls, Effect, Idle, Leaf, Question
-from specchk.symbolic.paths import Matrix
 from specchk.symbolic.trees import Classes, Tree, Walker
 from specchk.symbolic.zones import Reach, Zone
 
-START: Matrix = ((0,),)
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
 
@@ -87,6 +88,8 @@ class Expander:
         self.reach = reach
         self.controls = Controls(program, symmetry, horizons=horizons)
         self.walker = Walker(self.controls.recorder)
+        fine = program.deadlock_ok
+        self.may_stop_wrongly = not (fine is not None and isinstance(fine.body, Const) and fine.body.value)
         self._hit: list[Leaf] = []
 
     def initial(self, state: State) -> Zone:
@@ -146,23 +149,27 @@ class Expander:
     def _successors(
         self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
     ) -> None:
-        is_busy = False
+        busy: list[Matrix] | None = []  # where something can be done; None: throughout
         for tree in control.instances:
             for leaf, known, assumed_rows, assumed in self.walker.walk(tree, classes, rows):
                 self._count(leaf)
-                if leaf.cuts:
-                    is_busy = True  # the horizon ends what the spec would go on with
+                if type(leaf) is Idle and not leaf.cuts:  # a horizon ends what the spec would go on with
+                    continue
+                if not assumed:
+                    busy = None
+                elif busy is not None:
+                    busy.append(assumed_rows)
                 if type(leaf) is Idle:
                     continue
                 if leaf.after is None:
                     name = self.program.actions[leaf.taken.action].name
                     part.steps.append((index, Candidate("undefined", name, leaf.taken)))
                     continue
-                is_busy = is_busy or not assumed
                 part.counts.generated += 1
                 self._arrive(index, control, leaf, known, assumed_rows, arrive, part)
-        if not is_busy:
-            self._resting(index, control, classes, rows, part)
+        if busy is not None and self.may_stop_wrongly:
+            for resting in reduce(outside, busy, [rows]):
+                self._resting(index, control, classes, resting, part)
 
     def _arrive(
         self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
@@ -199,9 +206,11 @@ class Expander:
             part.counts.covered += 1
 
     def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Part) -> None:
-        """Nothing is always enabled here: whether there are states in which nothing is, and may not be."""
-        for answer, *_ in self.walker.walk(control.rest, classes, rows):
+        """Nothing can be done here: whether there are states in which that is a deadlock."""
+        for answer, *_ in self.walker.walk(control.stops, classes, rows):
             self._count(answer)
-            if answer.value:
+            if isinstance(answer.value, Undefined):
+                part.steps.append((index, Candidate("undefined", "deadlock")))
+            elif answer.value:
                 part.steps.append((index, Candidate("deadlock", "deadlock")))
                 return

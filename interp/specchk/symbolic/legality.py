@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.ir.footprint import assignments
+from specchk.ir.footprint import assignments, chosen_from
 from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, MapOf, Op, Quantifier
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
+from specchk.ir.types import (
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    has_horizon,
+    has_horizon_keys,
+)
 from specchk.ir.walk import expressions
 from specchk.lang.diagnostics import Diagnostic, SpecError
-from specchk.symbolic.encode_states import has_horizon
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})
@@ -30,11 +41,17 @@ def check(program: Program) -> None:
 
 
 def _uses(program: Program) -> Iterator[Diagnostic]:
+    chosen = [domain for action in program.actions for domain in chosen_from(action.body)]
+    allowed = {id(domain) for domain in chosen if not _is_ordered(domain.type)}
     for expr in expressions(program):
-        reason = _wrong(expr)
+        reason = "" if id(expr) in allowed else _wrong(expr)
         if reason:
             yield Diagnostic("S701", reason, expr.span, HINT)
     for action in program.actions:
+        for param in action.params:
+            if orders_offsets(param.type) or has_horizon_keys(param.type):
+                reason = f"`{param.name}` is a set, a bag or a map of offsets"
+                yield Diagnostic("S701", reason, param.span, HINT)
         for stmt in assignments(action.body):
             for step in stmt.path:
                 if step.key is not None and _is_offset(step.key.type):
@@ -43,6 +60,8 @@ def _uses(program: Program) -> Iterator[Diagnostic]:
 
 def _wrong(expr: Expr) -> str:
     match expr:
+        case Const(ends_at_horizon=True):
+            return "all offsets are listed or computed with"
         case Apply(op=op, args=args) if op in INDEXING and _is_offset(args[1].type):
             return "an offset is used as an index"
         case Apply(op=op, args=args) if op in ARITHMETIC and any(_is_offset(arg.type) for arg in args):
@@ -53,24 +72,27 @@ def _wrong(expr: Expr) -> str:
             return "the subsets of a set of offsets are listed"
         case MapOf(type=Map(key=key)) if has_horizon(key):
             return "a map has offsets as its keys"
-        case Quantifier() | Choose() if _lists(expr.domain):
+        case Quantifier() | Choose() if _is_range(expr.domain):
             return "offsets are listed one by one"
-        case Collect() if any(_lists(domain) for _, domain in expr.binders):
+        case Collect() if any(_is_range(domain) for _, domain in expr.binders):
             return "offsets are listed one by one"
     return ""
 
 
-def _lists(domain: Expr) -> bool:
-    """Whether a domain lists all offsets, or a range of them."""
-    kind = domain.type
-    if not (isinstance(kind, Set) and has_horizon(kind.item)):
-        return False
-    return isinstance(domain, Const) or (isinstance(domain, Apply) and domain.op is Op.RANGE)
+def _is_ordered(kind: Type) -> bool:
+    """Whether choosing a value of a type would need the order of the offsets in it."""
+    item = kind.item if isinstance(kind, Set) else kind
+    return orders_offsets(item) or has_horizon_keys(item)
+
+
+def _is_range(domain: Expr) -> bool:
+    """Whether a domain is a range of offsets, which may be long."""
+    return isinstance(domain, Apply) and domain.op is Op.RANGE and has_horizon(domain.type)
 
 
 def _variables(program: Program) -> Iterator[Diagnostic]:
     for variable, start in zip(program.variables, program.starts, strict=True):
-        if _keyed(variable.type):
+        if has_horizon_keys(variable.type):
             reason = f"`{variable.name}` is a map with offsets as its keys"
             yield Diagnostic("S701", reason, variable.span, HINT)
         if has_horizon(variable.type) and start.value is None:
@@ -80,19 +102,6 @@ def _variables(program: Program) -> Iterator[Diagnostic]:
 
 def _is_offset(kind: Type) -> bool:
     return isinstance(kind, Int) and kind.horizon
-
-
-def _keyed(kind: Type) -> bool:
-    match kind:
-        case Option() | Set() | Seq() | Bag():
-            return _keyed(kind.item)
-        case Map():
-            return has_horizon(kind.key) or _keyed(kind.value)
-        case Record():
-            return any(_keyed(part) for _, part in kind.fields)
-        case Union():
-            return any(_keyed(record) for _, record in kind.variants)
-    return False
 
 
 def orders_offsets(kind: Type) -> bool:

@@ -21,9 +21,9 @@ from functools import partial
 from operator import itemgetter
 
 from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.coverage import complete_search_warnings
 from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
+from specchk.core.paths import NotSymbolic
 from specchk.core.symmetry import symmetry_of
 from specchk.core.undefined import Undefined
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
@@ -33,7 +33,6 @@ from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.members import SLICE, Arrival, Member, Taking
-from specchk.symbolic.paths import NotSymbolic
 from specchk.symbolic.words import condition
 from specchk.symbolic.workers import Workers, cores
 from specchk.symbolic.zones import Reach
@@ -308,7 +307,7 @@ class Search:
             levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=counts.cuts,
             symmetry=self.symmetry_text, symbolic=symbolic,
         )  # fmt: skip
-        warnings = complete_search_warnings(self.program, counts.coverage, complete=complete)
+        warnings = self.findings.warnings(counts.coverage, complete=complete)
         reached: tuple[tuple[str, Trace], ...] = tuple(self.findings.reached.items())
         return Outcome(
             self.program, "symbolic", verdict, statistics, tuple(counts.coverage), warnings, reached

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from specchk.symbolic.paths import FREE, Matrix, Path, assuming, widened
+from specchk.core.paths import FREE, Matrix, Path, assuming, widened
 
 Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
 End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whether something was assumed

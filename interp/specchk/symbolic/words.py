@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from specchk.core.paths import FREE
 from specchk.core.values import show, universe
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
-from specchk.symbolic.encode_states import has_horizon
-from specchk.symbolic.paths import FREE
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, has_horizon
 from specchk.symbolic.zones import Zone
 
 

@@ -20,11 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specchk.core.paths import FREE, Difference, Matrix, NotSymbolic, Path, Rows, Term
 from specchk.core.values import State
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality
-from specchk.symbolic.encode_states import has_horizon
-from specchk.symbolic.paths import FREE, Difference, Matrix, NotSymbolic, Path, Rows, Term
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
 
 Shape = tuple[Any, ...]
 OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import z3
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from specchk.symbolic.paths import FREE, Path, outcomes
+from specchk.core.paths import FREE, START, Matrix, Path, outcomes, outside
 
 SIZE = 4
 CONSTRAINTS = st.lists(
@@ -87,3 +89,37 @@ def test_a_fresh_symbol_is_any_number_from_zero_on():
     assert path.forks == 0
     assert path.at_most(new, 0, 5)
     assert path.forks == 1
+
+
+def points(rows: Matrix, most: int) -> set[tuple[int, ...]]:
+    """The whole numbers from 0 to `most` that satisfy a matrix, its symbol 0 left out."""
+    return {
+        values
+        for values in product(range(most + 1), repeat=len(rows) - 1)
+        for known in [(0, *values)]
+        if all(known[i] - known[j] <= bound for i, row in enumerate(rows) for j, bound in enumerate(row))
+    }
+
+
+@st.composite
+def matrices(draw: st.DrawFn, size: int) -> Matrix:
+    """Closed matrices of so many symbols, each at most 4."""
+    path = Path()
+    path.begin(START, [])
+    for _ in range(size):
+        path.fresh()
+    for symbol in range(1, size + 1):
+        assume(path.at_most(symbol, 0, 4))
+    for _ in range(draw(st.integers(0, 4))):
+        i, j = draw(st.integers(0, size)), draw(st.integers(0, size))
+        assume(i == j or path.at_most(i, j, draw(st.integers(-3, 4))))
+    return path.rows
+
+
+@given(rows=matrices(2), taken=matrices(3))
+def test_outside_has_what_no_further_symbol_lets_in(rows, taken):
+    """The pieces have, once each, the points of one matrix that no value of the other's symbol lets in."""
+    inside = {known[:2] for known in points(taken, 4)}
+    pieces = [points(piece, 4) for piece in outside([rows], taken)]
+    assert sum(map(len, pieces)) == len(set().union(*pieces))
+    assert set().union(*pieces) == points(rows, 4) - inside

@@ -15,13 +15,14 @@ Not here: states and which of them are covered (`zones`), searching (`search`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, TypeVar
 
 FREE = 1 << 60  # the bound of a difference without one
 Rows = list[list[int]]
 Matrix = Sequence[Sequence[int]]
+START: Matrix = ((0,),)  # no symbols but the number 0
 T = TypeVar("T")
 
 
@@ -35,7 +36,7 @@ class Path:
     __slots__ = ("_at", "_owned", "_script", "forks", "known", "pending", "rows")
 
     def __init__(self) -> None:
-        self.rows: Matrix = ((0,),)
+        self.rows = START
         self._owned = True  # whether `rows` may be changed, or are someone else's
         self._script: list[int] = []
         self._at = 0
@@ -124,6 +125,28 @@ def widened(rows: Matrix) -> Rows:
     more = [list(row) for row in rows]
     _widen(more)
     return more
+
+
+def outside(parts: Iterable[Matrix], taken: Matrix) -> list[Matrix]:
+    """What parts of a matrix, which do not meet, have outside of another one; that may have further symbols.
+
+    These are dropped first, which is exact as the matrix is closed: what holds for some value of theirs.
+    """
+    return [rest for rows in parts for rest in _without(rows, taken)]
+
+
+def _without(rows: Matrix, taken: Matrix) -> Iterator[Matrix]:
+    size = len(rows)
+    for i in range(size):
+        for j in range(size):
+            bound = taken[i][j]
+            if rows[i][j] <= bound:
+                continue
+            if rows[j][i] < -bound:  # x_i - x_j > bound throughout
+                yield rows
+                return
+            yield assuming(rows, j, i, -bound - 1)
+            rows = assuming(rows, i, j, bound)
 
 
 def _close(rows: Rows, i: int, j: int, bound: int) -> None:

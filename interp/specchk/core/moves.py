@@ -1,6 +1,6 @@
-"""Steps and predicates on zones: `core.step` and `core.evaluate`, run on open numbers.
+"""Steps and predicates on open numbers: `core.step` and `core.evaluate`, run on terms of a path.
 
-`Moves` is the meaning of a program for states whose offsets are terms.  An instance of an action is
+`Moves` is the meaning of a program for states whose offsets may be terms.  An instance of an action is
 run once for each way it can go on: the branches of `either`, the items of `any`, and the open
 questions that its guards and values ask.  What a statement means stays in `core.step`; here is only
 that alternatives are runs of their own, so that none assumes what another one had to.
@@ -14,15 +14,15 @@ from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
-from specchk.core.evaluate import Evaluator
+from specchk.core.evaluate import Env, Evaluator
+from specchk.core.paths import Matrix, NotSymbolic, Path, Term, outcomes, outside
 from specchk.core.properties import Properties
 from specchk.core.step import Compiled, Run, Stepper
 from specchk.core.undefined import Undefined
-from specchk.core.values import State, Values
-from specchk.ir.nodes import Apply, Choice, Const, Either, Op
+from specchk.core.values import State, Values, universe
+from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Op, Quantifier, Value
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import Int, Set, Type
-from specchk.symbolic.paths import Matrix, Path, Term, outcomes
+from specchk.ir.types import Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
 
 T = TypeVar("T")
 Instance = tuple[int, tuple[Any, ...]]  # an action's position and its arguments, None where open
@@ -42,6 +42,70 @@ class Move:
     rows: Matrix
 
 
+class Endless(Evaluator):
+    """Expressions where no `nat upto` ends: `NotSymbolic` where all of its values would have to be listed."""
+
+    def __init__(self, variables: int, counts: list[int] | None = None) -> None:
+        super().__init__(variables, counts, horizons=False)
+
+    def compile(self, expr: Expr) -> Callable[[Env], Value]:
+        """The function of an expression."""
+        match expr:
+            case Const(ends_at_horizon=True):
+                return _unlisted
+            case Quantifier(domain=Const(ends_at_horizon=True) as domain):
+                return self._some(expr, domain)
+            case MapOf(type=Map(key=key)) if has_horizon(key):
+                return _unlisted
+        return super().compile(expr)
+
+    def _some(self, expr: Quantifier, domain: Const) -> Callable[[Env], Value]:
+        """A quantifier that the values up to the horizon may decide; what others do is not known."""
+        slot, body, decides = self.index(expr.local), self.compile(expr.body), not expr.every
+        items = domain.value
+        assert isinstance(items, tuple)
+
+        def some(e: Env) -> Value:
+            for e[slot] in items:
+                if bool(body(e)) is decides:
+                    return decides
+            return _unlisted(e)
+
+        return some
+
+
+def outlines(kind: Type) -> list[Any]:
+    """The values of a type with a horizon, None for each of its offsets; `NotSymbolic` for sets of them."""
+    match kind:
+        case Int(horizon=True):
+            return [None]
+        case Option():
+            return [(), *[(item,) for item in outlines(kind.item)]]
+        case Record():
+            return list(product(*[outlines(part) for _, part in kind.fields]))
+        case Union():
+            return [(tag, one) for tag, (_, record) in enumerate(kind.variants) for one in outlines(record)]
+        case Map() if not has_horizon(kind.key):
+            return list(product(outlines(kind.value), repeat=cardinality(kind.key)))
+        case Seq() if has_horizon(kind):
+            items = outlines(kind.item)
+            return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
+    if has_horizon(kind):  # sets, bags and keys are kept in the order of their items
+        return _unlisted([])  # type: ignore[return-value]
+    return sorted(universe(kind))
+
+
+def outline(value: Any) -> Any:
+    """A value with None for each of its open numbers."""
+    if isinstance(value, Term):
+        return None
+    return tuple([outline(part) for part in value]) if isinstance(value, tuple) else value
+
+
+def _unlisted(_: Env) -> Value:
+    raise NotSymbolic("all values of a type without an end would have to be listed")
+
+
 class Moves(Stepper):
     """The steps of a program on states of terms of `path`."""
 
@@ -55,21 +119,20 @@ class Moves(Stepper):
 
     def make_evaluator(self) -> Evaluator:
         """One that knows no horizon, unless the program is to be bounded by them."""
-        return Evaluator(self.size, self.counts, horizons=self._horizons)
+        return Evaluator(self.size, self.counts) if self._horizons else Endless(self.size, self.counts)
 
     def compiled(self, index: int, action: Action, values: Values) -> Compiled:
         """One action's functions."""
         return _Alternatives(self, index, action, values)
 
     def _arguments_of(self, action: Action, index: int) -> Iterator[tuple[Any, ...]]:
-        """The instances of an action; an argument that is an offset is left open, as None."""
-        open_ = [self.is_open(param.type) for param in action.params]
-        domains = [(None,) if o else d for o, d in zip(open_, self._domains[index], strict=True)]
-        return product(*domains)
+        """The instances of an action; offsets in its arguments are left open, as None."""
+        pairs = zip(action.params, self._domains[index], strict=True)
+        return product(*[outlines(p.type) if self.is_open(p.type) else listed for p, listed in pairs])
 
     def is_open(self, kind: Type) -> bool:
-        """Whether values of a type are not listed, but open numbers."""
-        return isinstance(kind, Int) and kind.horizon and not self._horizons
+        """Whether values of a type are not listed, since they have open numbers in them."""
+        return has_horizon(kind) and not self._horizons
 
     def moves(
         self, state: State, rows: Matrix, among: Sequence[tuple[int, tuple[Any, ...]]]
@@ -79,6 +142,17 @@ class Moves(Stepper):
             for found in self.ask(partial(self.once, state, index, args), rows):
                 if found is not None:
                     yield Move(index, *found, self.path.rows)
+
+    def idle(self, state: State, rows: Matrix) -> list[Matrix]:
+        """The parts of a matrix over which nothing can be done in a state, whatever is chosen."""
+        parts = [rows]
+        for index, args in self.instances:
+            cuts = self.horizon_cuts
+            for found in self.ask(partial(self.once, state, index, args), rows):
+                if found is not None or self.horizon_cuts > cuts:
+                    parts = outside(parts, self.path.rows)
+                cuts = self.horizon_cuts
+        return parts
 
     def once(
         self, state: State, index: int, args: tuple[Any, ...]
@@ -90,7 +164,7 @@ class Moves(Stepper):
         env = self.environment(state)
         first = self.evaluator.first_local
         self._out.clear()
-        given = tuple(args if None not in args else self._opened(args))
+        given = tuple([self.opened(arg) for arg in args])
         env[first : first + len(args)] = given
         try:
             self._bodies[index](env)
@@ -99,12 +173,11 @@ class Moves(Stepper):
                 return given, undefined
         return self._out[0][1:] if self._out else None
 
-    def at_rest(self, state: State) -> bool:
-        """Whether one run of each instance does nothing."""
-        return all(self.once(state, index, args) is None for index, args in self.instances)
-
-    def _opened(self, args: tuple[Any, ...]) -> list[Any]:
-        return [Term(self.path, self.path.fresh()) if arg is None else arg for arg in args]
+    def opened(self, outline: Any) -> Any:
+        """A value of an outline: each None in it is a new open number."""
+        if outline is None:
+            return Term(self.path, self.path.fresh())
+        return tuple([self.opened(part) for part in outline]) if isinstance(outline, tuple) else outline
 
     def ask(self, question: Callable[[], T], rows: Matrix) -> Iterator[T]:
         """The answers to a question about states over a matrix, once for each way to come to one."""
@@ -121,10 +194,6 @@ class Moves(Stepper):
                 return undefined
 
         return self.ask(evaluate, rows)
-
-    def rests(self, state: State, rows: Matrix) -> Iterator[bool]:
-        """Whether nothing at all can be done, once for each way to find out."""
-        return self.ask(partial(self.at_rest, state), rows)
 
 
 class _Alternatives(Compiled):
@@ -167,10 +236,12 @@ class _Alternatives(Compiled):
     def _open_choice(self, stmt: Choice, slot: int, body: Run) -> Run:
         """`any n in Offset` or `any n in a..b`: an open number, of which the ends are assumed."""
         path, domain = self._moves.path, stmt.domain
-        if isinstance(domain, Const):
+        if isinstance(domain, Const) and domain.ends_at_horizon:
+            assert isinstance(domain.type, Set)
+            choices, moves = outlines(domain.type.item), self._moves
 
             def anything(e: list[Any]) -> None:
-                e[slot] = Term(path, path.fresh())
+                e[slot] = moves.opened(choices[path.choose(len(choices))])
                 body(e)
 
             return anything

@@ -1,0 +1,46 @@
+"""Deadlocks among states in which no listed step is enabled.
+
+Where the spec lists a `nat upto`, compiled code cannot tell a deadlock from the end of a horizon
+(`core.deadlock`).  It notes one state of a level without steps; then all of that level are looked at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator
+
+from specchk.core.deadlock import End, Ends
+from specchk.core.findings import Findings
+from specchk.native.compiler import Loaded
+from specchk.native.layout import Layout
+from specchk.native.memory import Words
+
+AT_ONCE = 4096  # states in one call
+
+
+def smallest_deadlock(
+    ends: Ends, findings: Findings, layout: Layout, found: Iterable[tuple[int, ...]]
+) -> tuple[int, ...] | None:
+    """The smallest deadlock among packed states without steps; `findings` is given what is not decided."""
+    best: tuple[int, ...] | None = None
+    for state in found:
+        if best is None or state < best:
+            end = ends.without_steps(layout.unpack(state))
+            findings.note_end(end)
+            best = state if end is End.DEADLOCK else best
+    return best
+
+
+def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Of packed states at an address those without steps that `deadlock ok` does not allow.
+
+    `thread` is the address of a worker's block whose counts do not matter.
+    """
+    places = Words(AT_ONCE + 1)
+    for first in range(0, count, AT_ONCE):
+        start = address + 8 * words * first
+        size = min(AT_ONCE, count - first)
+        kernel.call["resting"](thread, start, size, places.address)
+        data = (ctypes.c_uint64 * (words * size)).from_address(start)
+        for place in places.read(1, places[0]):
+            yield tuple(data[words * place : words * (place + 1)])

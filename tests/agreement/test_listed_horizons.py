@@ -1,0 +1,89 @@
+"""All values of a type with a horizon are no set of values: what depends on them is bounded, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agreement.both import program_of
+from specchk.core import search as reference
+from specchk.core.verdict import HoldsWithin, Inconclusive, Violated
+from specchk.ir.program import Program
+from specchk.lang.diagnostics import SpecError
+from specchk.native import engine as native
+from specchk.symbolic.encode_scope import Unencodable
+from specchk.symbolic.prove import Asked, prove
+from specchk.symbolic.search import Options, search
+
+HEAD = """spec listed
+const MaxOffset : int
+type Offset = nat upto MaxOffset
+type Reply = {{ end: Offset }}
+var n : 0..9 = 0
+{variables}{steps}
+invariant small: {invariant}
+deadlock ok
+model m:
+    MaxOffset = 3
+"""
+OFFSET = "var a : Offset = 0\n"
+FOUR = "var s : set[Offset] = { 0, 1, 2, 3 }\n"
+GO = "action go():\n    {}\n"
+CHOICES = {
+    "an offset": "any p in Offset:\n        a' = p",
+    "a record": "any r in Reply:\n        a' = r.end",
+    "an option": "any o in Maybe:\n        let p = o else skip\n        a' = p",
+}
+LISTS = {  # what uses all offsets, and would be false with more of them
+    "their greatest": ("", "n' = 1", "n <= max(Offset)"),
+    "their number": ("", "n' = 4", "n <= card(Offset)"),
+    "membership": (OFFSET, "require a < 3; a' = a + 1", "a in Offset"),
+    "their subsets": ("", "any s in subsets(Offset):\n        n' = card(s)", "n <= 4"),
+    "a variable's first value": ("var s : set[Offset] = Offset\n", "any p in s:\n        n' = p", "n <= 3"),
+    "a variable's choices": ("var a : Offset in Offset\n", "n' = a", "n <= 3"),
+    "keys of a map": ("var f : Offset -> bool = { o: false for o in Offset }\n", "n' = 1", "not f[n]"),
+    "all but one": ("", "any p in Offset - { 0 }:\n        n' = p", "n <= 3"),
+    "a quantifier": ("", "n' = 1", "forall p in Offset: p <= 3"),
+    "a sum": ("", "n' = min(9, sum(p for p in Offset))", "n <= 6"),
+    "the least": ("", "n' = (choose p in Offset: p >= n)", "n <= 3"),
+    "a set of them": ("", "n' = card({ p for p in Offset if p > 0 })", "n <= 3"),
+}
+
+
+def program(folder: Path, variables: str, step: str, invariant: str) -> Program:
+    text = HEAD.format(variables=variables, steps=GO.format(step), invariant=invariant)
+    found = program_of(text.replace("type Reply", "type Maybe = Offset?\ntype Reply"), folder)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("choice", sorted(CHOICES))
+def test_choosing_a_value_with_an_offset_in_it_is_choosing_any(choice, tmp_path):
+    """Within the horizon the invariant holds, and that is said; without one it does not."""
+    found = program(tmp_path, OFFSET, CHOICES[choice], "a <= 3")
+    for outcome in (reference.search(found), native.run(found)):
+        assert outcome.verdict == HoldsWithin(("MaxOffset=3",))
+    assert isinstance(search(found, Options(workers=1)).verdict, Violated)
+    try:
+        assert not prove(found, Asked()).proved
+    except Unencodable:
+        assert choice != "an offset"
+
+
+@pytest.mark.parametrize("use", sorted(LISTS))
+def test_what_uses_all_offsets_holds_within_the_horizon_only(use, tmp_path):
+    """Engines that enumerate name the horizon; those without one refuse, with the place."""
+    found = program(tmp_path, *LISTS[use])
+    for outcome in (reference.search(found), native.run(found)):
+        assert outcome.verdict == HoldsWithin(("MaxOffset=3",))
+    with pytest.raises(SpecError) as refused:
+        search(found, Options(workers=1))
+    assert {one.code for one in refused.value.diagnostics} == {"S701"}
+
+
+def test_a_set_that_happens_to_have_all_offsets_is_a_set(tmp_path):
+    """Four numbers written down are these four, whatever the horizon is."""
+    found = program(tmp_path, OFFSET + FOUR, "any p in s:\n        a' = p", "a <= 3")
+    assert not isinstance(reference.search(found).verdict, Violated)
+    assert not isinstance(search(found, Options(workers=1)).verdict, Violated | Inconclusive)
