@@ -75,10 +75,11 @@ def small_specs(draw: st.DrawFn) -> str:
     The choices are one generator's: uniform, which Hypothesis's own are not, so that most specs have
     tens to hundreds of states and every kind of end.
     """
-    return _small(Random(draw(st.integers(0, 2**32), label="seed of the spec")))
+    return small_spec(Random(draw(st.integers(0, 2**32), label="seed of the spec")))
 
 
-def _small(random: Random) -> str:
+def small_spec(random: Random) -> str:
+    """A spec of three to six actions with its model `two`."""
     text = HEADER
     for number in range(random.randint(3, 6)):
         lines = [f"require {random.choice(GUARDS)}"] if random.random() < 0.3 else []

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import assert_never
 
-from specchk.core.operators import is_position, operator
+from specchk.core.operators import distinct, is_position, operator
 from specchk.core.undefined import BeyondHorizon, Undefined
 from specchk.core.values import universe
 from specchk.ir.nodes import (
@@ -177,7 +177,7 @@ class Evaluator:
         items, span = self._items(expr), expr.span
         match expr.gather:
             case Gather.SET:
-                return lambda e: tuple(sorted(set(items(e))))
+                return lambda e: distinct(items(e))
             case Gather.SUM:
                 return lambda e: sum(items(e))  # type: ignore[arg-type]
         fold = min if expr.gather is Gather.MIN else max

@@ -128,15 +128,16 @@ def widened(rows: Matrix) -> Rows:
 
 
 def outside(parts: Iterable[Matrix], taken: Matrix) -> list[Matrix]:
-    """What parts of a matrix, which do not meet, have outside of another one; that may have further symbols.
+    """What parts of a matrix, which do not meet, have outside of another one with the same first symbols.
 
-    These are dropped first, which is exact as the matrix is closed: what holds for some value of theirs.
+    Its further symbols are dropped first, which is exact as it is closed: it has what holds for some value
+    of theirs.
     """
     return [rest for rows in parts for rest in _without(rows, taken)]
 
 
 def _without(rows: Matrix, taken: Matrix) -> Iterator[Matrix]:
-    size = len(rows)
+    size = min(len(rows), len(taken))
     for i in range(size):
         for j in range(size):
             bound = taken[i][j]

@@ -16,14 +16,12 @@ import z3
 from specchk.core.budget import Budget, Meter
 from specchk.core.properties import answer
 from specchk.core.replay import ReplayFailed
-from specchk.core.values import State
 from specchk.core.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
 from specchk.ir.program import Program
 from specchk.symbolic.encode_bools import Truth, conj, disj, negation
 from specchk.symbolic.encode_program import State as Open
 from specchk.symbolic.encode_program import System, step
-from specchk.symbolic.encode_replay import Replay, raised
-from specchk.symbolic.encode_states import Reading
+from specchk.symbolic.encode_replay import Path, Replay, path_of, raised
 from specchk.symbolic.encode_steps import Instance
 
 QUERY_SECONDS = 60.0
@@ -38,7 +36,7 @@ class Unrolling:
         self.solver = z3.Solver()
         self.solver.set("timeout", int(query_seconds * 1000))
         self.states: list[Open] = [self.system.state(0)]
-        self.found: list[Instance] = []  # the steps out of the last state
+        self.steps: list[list[Instance]] = []  # out of each state
         self.queries = 0
         self.seconds_solver = 0.0
         self._facts = 0
@@ -53,42 +51,41 @@ class Unrolling:
         self._facts = len(fresh)
 
     def _enter(self) -> None:
-        self.found = self.system.instances(self.states[-1], f"t{len(self.states)}.")
+        self.steps.append(self.system.instances(self.states[-1], f"t{len(self.states)}."))
 
     def extend(self) -> None:
         """One step more; steps go on from states that satisfy the constraints."""
         self.states.append(self.system.state(len(self.states)))
         inside = self.system.constrained(self.states[-2])
-        self._add([*inside, step(self.found, self.states[-1])])
+        self._add([*inside, step(self.steps[-1], self.states[-1])])
         self._enter()
 
     def wrong(self) -> Truth:
-        """That an invariant is not satisfied by the last state, a step invariant not by the step to it."""
+        """That something fails in the last state or in the step to it."""
         last = self.states[-1]
         goals = [self.system.holds(prop, last) for prop in self.program.invariants]
         if len(self.states) > 1:
             before = self.states[-2]
             goals += [self.system.holds(prop, before, last) for prop in self.program.step_invariants]
-        return disj([negation(conj(parts)) for parts in goals])
+        inside = conj(self.system.constrained(last))
+        unclear = [self.system.unclear(prop, last) for prop in self.program.constraints]
+        unclear += [conj([inside, self.system.unclear(prop, last)]) for prop in self.program.witnesses]
+        return disj([*[negation(conj(parts)) for parts in goals], *unclear])
 
     def undefined(self) -> Truth:
-        """That an action, a witness or a constraint has no meaning in the last state."""
-        last = self.states[-1]
-        inside = conj(self.system.constrained(last))
-        faults = [fault.when for found in self.found for fault in found.faults]
-        faults += [self.system.unclear(prop, last) for prop in self.program.witnesses]
-        unclear = [self.system.unclear(prop, last) for prop in self.program.constraints]
-        return disj([conj([inside, disj(faults)]), *unclear])
+        """That an action has no meaning in the last state."""
+        inside = conj(self.system.constrained(self.states[-1]))
+        return conj([inside, disj([fault.when for instance in self.steps[-1] for fault in instance.faults])])
 
     def stuck(self) -> Truth:
         """That no action is enabled and `deadlock ok` does not allow it."""
-        idle = [instance.idle for instance in self.found]
+        idle = [instance.idle for instance in self.steps[-1]]
         allowed = self.program.deadlock_ok
         fine = conj(self.system.holds(allowed, self.states[-1])) if allowed is not None else False
         inside = conj(self.system.constrained(self.states[-1]))
         return conj([inside, *idle, negation(fine)])
 
-    def ask(self, goal: Truth) -> tuple[State, ...] | str | None:
+    def ask(self, goal: Truth) -> Path | str | None:
         """A path whose last state satisfies the goal, a reason why that is not known, or None."""
         if goal is False:
             return None
@@ -97,9 +94,9 @@ class Unrolling:
             self.solver.add(goal)
         started = time.monotonic()
         result = self.solver.check()
-        found: tuple[State, ...] | str | None = None
+        found: Path | str | None = None
         if result == z3.sat:
-            found = self._path(self._smallest())
+            found = path_of(self._smallest(), self.program, self.states, self.steps)
         elif result == z3.unknown:
             found = str(self.solver.reason_unknown())
         self.seconds_solver += time.monotonic() - started
@@ -110,14 +107,13 @@ class Unrolling:
     def _smallest(self) -> Any:
         """A model whose offsets are small, where a few tries find one."""
         model = self.solver.model()
-        most = max(
-            (model.eval(offset, model_completion=True).as_long() for offset in self.system.fresh.offsets),
-            default=0,
-        )
+        chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
+        numbers = [*self.system.fresh.offsets, *chosen]
+        most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)
         end = 1
         while end < most:
             self.solver.push()
-            self.solver.add([offset <= end for offset in self.system.fresh.offsets])
+            self.solver.add([number <= end for number in numbers])
             result = self.solver.check()
             if result == z3.sat:
                 model = self.solver.model()
@@ -126,14 +122,6 @@ class Unrolling:
                 break
             end *= 2
         return model
-
-    def _path(self, model: Any) -> tuple[State, ...]:
-        reading = Reading(model)
-        kinds = [variable.type for variable in self.program.variables]
-        return tuple([
-            tuple([reading.value(tree, kind) for tree, kind in zip(state, kinds, strict=True)])
-            for state in self.states
-        ])  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -159,20 +147,20 @@ class _Run:
     def _level(self) -> Verdict | None:
         """What the behaviours of one length say."""
         open_ = self.unrolling
-        for goal, kind in ((open_.wrong(), ""), (open_.undefined(), ""), (open_.stuck(), "deadlock")):
+        for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
             found = open_.ask(goal)
             if isinstance(found, str):
                 return Inconclusive(
                     f"the solver gave up at step {len(open_.states) - 1}: {found}", budget=False
                 )
             if found is not None:
-                return Violated(self._violations(found, kind))
+                return Violated(self._violations(found, is_left=is_left))
         return self._witnesses()
 
-    def _violations(self, path: tuple[State, ...], kind: str) -> tuple[Violation, ...]:
+    def _violations(self, path: Path, *, is_left: bool) -> tuple[Violation, ...]:
         replay = Replay(raised(self.program, path))
-        trace = replay.trace(path)
-        failed = replay.ended(trace.last) if kind else replay.failed(trace)
+        trace = replay.trace(path.states)
+        failed = replay.left(trace.last) if is_left else replay.met(trace)
         if not failed:
             raise ReplayFailed("nothing fails at the end of a path that the solver found to be wrong")
         return tuple([Violation(what, name, trace, blame) for what, name, blame in failed])
@@ -183,9 +171,9 @@ class _Run:
                 continue
             parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
             found = self.unrolling.ask(conj(parts))
-            if isinstance(found, tuple):
+            if isinstance(found, Path):
                 replay = Replay(raised(self.program, found))
-                trace = replay.trace(found)
+                trace = replay.trace(found.states)
                 env = replay.properties.environment(trace.last)
                 test = next(test for p, test in replay.properties.witnesses if p.name == prop.name)
                 if not answer(prop, test, env):

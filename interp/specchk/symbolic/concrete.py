@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from specchk.core.initial import initial_states
 from specchk.core.moves import Moves
-from specchk.core.paths import START, Matrix, Path, Term
+from specchk.core.paths import START, Matrix, Path, Term, outside
 from specchk.core.properties import NoAnswer
 from specchk.core.replay import ReplayFailed, quiet_steps_to, rebuild
 from specchk.core.symmetry import Symmetry
 from specchk.core.undefined import Undefined
 from specchk.core.values import State
 from specchk.core.verdict import Blame, Trace
+from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
 from specchk.symbolic.encode_replay import Replay, most_in, raised_to
 from specchk.symbolic.zones import Shape, Shapes, Zone
@@ -75,7 +76,9 @@ class Concretiser:
         self.symmetry = symmetry
         self.path = Path()
         self.moves = Moves(program, self.path, horizons=horizons)
+        self.beyond = Moves(program, self.path) if horizons and steps_list_horizon(program) else None
         self.shapes = Shapes(program)
+        self.faulty: set[int] = set()  # actions that have no meaning in some states of the zones
         self._programs: dict[int, Program] = {}
 
     def find(self, chain: Sequence[Taken], goal: Goal) -> Real | None:
@@ -102,25 +105,39 @@ class Concretiser:
             return
         wanted = steps[0]
         instance = [(wanted.action, wanted.args)]
-        for move in list(self.moves.moves(point.states[-1], point.rows, instance)):
+        state = point.states[-1]
+        moves = [move for rows in self._defined(point) for move in self.moves.moves(state, rows, instance)]
+        for move in moves:
             if isinstance(move.after, Undefined):
                 continue
             for after in self._images(move.after, wanted.shape):
                 yield from self._along(_Point((*point.states, after), move.rows), steps[1:])
 
+    def _defined(self, point: _Point, *, before: int | None = None) -> list[Matrix]:
+        """The parts of a point in which every step, of actions `before` one, has a meaning.
+
+        From other states no step is taken, and their first action without a meaning is to blame.
+        """
+        faulty = {action for action in self.faulty if before is None or action < before}
+        among = [instance for instance in self.moves.instances if instance[0] in faulty]
+        moves = self.moves.moves(point.states[-1], point.rows, among)
+        faults = [move.rows for move in moves if isinstance(move.after, Undefined)]
+        return reduce(outside, faults, [point.rows])
+
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
         """What is known where the goal is met."""
         properties, moves, state = self.moves.properties, self.moves, point.states[-1]
         if goal.name == "deadlock":
-            for idle in moves.idle(state, point.rows):
+            for idle in self._idle(state, point.rows):
                 for fine in moves.ask(partial(self._may_deadlock, state), idle):
                     if _is_met(fine, goal.kind):
                         yield self.path.rows
             return
         if goal.step is not None and goal.step.shape is None:
-            for move in moves.moves(state, point.rows, [(goal.step.action, goal.step.args)]):
-                if isinstance(move.after, Undefined):
-                    yield move.rows
+            for rows in self._defined(point, before=goal.step.action):
+                for move in moves.moves(state, rows, [(goal.step.action, goal.step.args)]):
+                    if isinstance(move.after, Undefined):
+                        yield move.rows
             return
         before = point.states[-2] if len(point.states) > 1 else state
         for props, env in (
@@ -132,6 +149,13 @@ class Concretiser:
                     for answer in moves.ways(prop, env, point.rows):
                         if _is_met(answer, goal.kind):
                             yield self.path.rows
+
+    def _idle(self, state: State, rows: Matrix) -> list[Matrix]:
+        """Where nothing can be done, also beyond the ends of horizons."""
+        within = self.moves.idle(state, rows)
+        if self.beyond is None:
+            return within
+        return [part for known in within for part in self.beyond.idle(state, known)]
 
     def _may_deadlock(self, state: State) -> bool | Undefined:
         properties = self.moves.properties
@@ -145,11 +169,11 @@ class Concretiser:
         values = [-bound for bound in rows[0]]
         ends = self.shapes.zone(self.shapes.split(point.states[-1]), rows, None)
         states = [self._numbers(state, values) for state in point.states]
-        replay = Replay(self._raised(most_in(states) + 1))
+        replay = Replay(self._raised(max(most_in(states) + 1, *values)))
         trace = self._trace(replay, states, goal)
         if goal.kind == "reached":
             return Real(trace, None, ends)
-        failed = replay.ended(trace.last) if goal.name == "deadlock" else replay.failed(trace)
+        failed = replay.left(trace.last) if goal.name == "deadlock" else replay.failed(trace)
         for kind, name, blame in failed:
             if (kind, name) == (goal.kind, goal.name):
                 return Real(trace, blame, ends)

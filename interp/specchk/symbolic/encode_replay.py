@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from specchk.core.deadlock import End, Ends
@@ -18,17 +19,56 @@ from specchk.core.replay import ReplayFailed, quiet_steps_to
 from specchk.core.step import Faulty, Stepper
 from specchk.core.values import State, universe
 from specchk.core.verdict import Blame, Step, Trace
-from specchk.ir.nodes import Assign, Choice, Const, Either, Narrow, When
-from specchk.ir.program import Program
+from specchk.ir.nodes import Assign, Choice, Const, Either, Narrow, Value, When
+from specchk.ir.program import Action, Program
 from specchk.ir.types import Int, Set, has_horizon
-from specchk.symbolic.encode_steps import stored_type
+from specchk.symbolic.encode_bools import conj
+from specchk.symbolic.encode_merge import equal
+from specchk.symbolic.encode_states import Reading
+from specchk.symbolic.encode_steps import Instance, stored_type
+from specchk.symbolic.encode_trees import Tree
 
 T = TypeVar("T")
 
 
-def raised(program: Program, states: Sequence[State]) -> Program:
-    """The program with horizons high enough for the numbers in some states and one step more."""
-    return raised_to(program, most_in(states) + 1)
+@dataclass(frozen=True, slots=True)
+class Path:
+    """States out of a model, and the greatest number that was chosen in steps between and out of them."""
+
+    states: tuple[State, ...]
+    chosen: int = 0
+
+
+def path_of(
+    model: Any, program: Program, states: Sequence[Sequence[Tree]], steps: Sequence[Sequence[Instance]]
+) -> Path:
+    """The path in a model: `steps` are those out of each state, and the next one shows which were taken."""
+    reading = Reading(model)
+    found = tuple([_state(reading, program, state) for state in states])
+    numbers = [0]
+    for instances, after in zip_longest(steps, states[1:]):
+        for instance in instances or ():
+            if instance.numbers and _is_met(reading, instance, after):
+                numbers += [reading.number(number) for number in instance.numbers]
+    return Path(found, max(numbers))
+
+
+def _state(reading: Reading, program: Program, trees: Sequence[Tree]) -> State:
+    pairs = zip(trees, program.variables, strict=True)
+    return tuple([reading.value(tree, variable.type) for tree, variable in pairs])
+
+
+def _is_met(reading: Reading, instance: Instance, after: Sequence[Tree] | None) -> bool:
+    """Whether an instance was taken, or is why a state has no steps."""
+    if any(reading.truth(fault.when) for fault in instance.faults):
+        return True
+    ways = [outcome for outcome in instance.outcomes if after is not None and reading.truth(outcome.guard)]
+    return any(reading.truth(conj(map(equal, way.after, after or ()))) for way in ways)
+
+
+def raised(program: Program, path: Path) -> Program:
+    """The program with horizons high enough for a path and one step more."""
+    return raised_to(program, max(most_in(path.states) + 1, path.chosen))
 
 
 def most_in(states: Sequence[State]) -> int:
@@ -129,13 +169,18 @@ class Replay:
 
     def _defined_steps(self, before: State, after: State) -> Iterator[Step]:
         for index, action in enumerate(self.program.actions):
-            for args in itertools.product(*(sorted(universe(param.type)) for param in action.params)):
+            for args in self._arguments(action):
                 with suppress(Faulty):
                     if after in [found[2] for found in self.stepper.of_action(before, index, args)]:
                         yield Step.of(self.program, index, args, after)
 
     def failed(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
-        """What fails at the end of a trace: kind, name and blame; a step out of the end counts."""
+        """What fails at the end of a trace or in a step out of it: kind, name and blame."""
+        state = trace.last
+        return [*self.met(trace), *self._faults(state)]
+
+    def met(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
+        """As `failed`, of the last state and the step to it."""
         before = trace.states[-2] if trace.steps else None
         env = self.properties.environment(trace.last)
         found = [(kind, p.name, b) for p, kind, b in self.properties.failed(env, self.properties.invariants)]
@@ -143,10 +188,14 @@ class Replay:
             env = self.properties.environment(before, trace.last)
             rows = self.properties.failed(env, self.properties.steps)
             found += [(kind, prop.name, blame) for prop, kind, blame in rows]
-        return [*found, *self._undefined(trace.last), *self._unclear(trace.last)]
+        return [*found, *self._unclear(trace.last)]
 
-    def ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """As `failed`, of a state that nothing leads out of: a deadlock, or `deadlock ok` has no value."""
+    def left(self, state: State) -> list[tuple[str, str, Blame | None]]:
+        """As `failed`, of the steps out of a state: one has no meaning, or there is none."""
+        return [*self._undefined(state), *self._ended(state)]
+
+    def _ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
+        """Whether a state is a deadlock, or one without steps for which `deadlock ok` has no value."""
         try:
             is_deadlock = self.ends.end(state) is End.DEADLOCK
         except NoAnswer as reason:
@@ -154,15 +203,31 @@ class Replay:
         return [("deadlock", "deadlock", None)] if is_deadlock else []
 
     def _unclear(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """The witnesses and constraints that are undefined in a state."""
+        """The constraint, or else the witnesses of a state inside of all, that have no value."""
         env = self.properties.environment(state)
+        try:
+            witnesses = self.properties.witnesses if self.properties.inside(env) else []
+        except NoAnswer as reason:
+            return [("undefined", reason.name, reason.blame)]
         found: list[tuple[str, str, Blame | None]] = []
-        for prop in (*self.program.witnesses, *self.program.constraints):
+        for prop, test in witnesses:
             try:
-                answer(prop, self.properties.evaluator.compile(prop.body), env)
+                answer(prop, test, env)
             except NoAnswer as reason:
                 found.append(("undefined", reason.name, reason.blame))
         return found
+
+    def _faults(self, state: State) -> Iterator[tuple[str, str, Blame | None]]:
+        """The actions that have no meaning in a state, each once."""
+        for index, action in enumerate(self.program.actions):
+            try:
+                for args in self._arguments(action):
+                    self.stepper.of_action(state, index, args)
+            except Faulty as fault:
+                yield "undefined", action.name, Blame(fault.undefined.span, fault.undefined.reason, ())
+
+    def _arguments(self, action: Action) -> Iterator[tuple[Value, ...]]:
+        return itertools.product(*(sorted(universe(param.type)) for param in action.params))
 
     def _undefined(self, state: State) -> list[tuple[str, str, Blame | None]]:
         try:

@@ -71,20 +71,28 @@ def default(kind: Type) -> Tree:
 
 @dataclass(slots=True)
 class Fresh:
-    """Makes open trees; `facts` says what holds of every value of their types, `offsets` have no end."""
+    """Makes open trees; `facts` says what holds of every value of their types, `offsets` have no end.
+
+    `made`: all constants of Z3's that the trees are made of.
+    """
 
     facts: list[Any] = field(default_factory=list)
     offsets: list[Any] = field(default_factory=list)
+    made: list[Any] = field(default_factory=list)
+
+    def _bool(self, name: str) -> Any:
+        self.made.append(z3.Bool(name))
+        return self.made[-1]
 
     def tree(self, kind: Type, name: str) -> Tree:
         """An open value of a type; names start with `name` and differ."""
         match kind:
             case Bool():
-                return z3.Bool(name)
+                return self._bool(name)
             case Int() | Enum() | Sort():
                 return self.number(kind, name)
             case Option():
-                return Opt(z3.Bool(f"{name}?"), self.tree(kind.item, f"{name}!"))
+                return Opt(self._bool(f"{name}?"), self.tree(kind.item, f"{name}!"))
             case Record():
                 return tuple([self.tree(part, f"{name}.{field}") for field, part in kind.fields])
             case Union():
@@ -96,7 +104,7 @@ class Fresh:
                 return tuple([self.tree(kind.value, f"{name}[{index}]") for index in range(size)])
             case Set():
                 items = keys(kind.item)
-                rows = [(lift(item, kind.item), z3.Bool(f"{name}<{k}>")) for k, item in enumerate(items)]
+                rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
                 return SetOf(tuple(rows), listed=True)
             case Seq() | Bag():
                 return self._slots(kind, name)
@@ -108,6 +116,7 @@ class Fresh:
         if not horizon and high - low < MAX_PROPOSITIONS:
             return self._one_of(range(low, high + 1), name)
         number = z3.Int(name)
+        self.made.append(number)
         self.facts.append(number >= low)
         if horizon:
             self.offsets.append(number)
@@ -119,9 +128,9 @@ class Fresh:
         if len(values) == 1:
             return values[0]
         if len(values) == 2:
-            flag = z3.Bool(name)
+            flag = self._bool(name)
             return Cases(((values[0], z3.Not(flag)), (values[1], flag)))
-        flags = [z3.Bool(f"{name}={value}") for value in values]
+        flags = [self._bool(f"{name}={value}") for value in values]
         self.facts += [z3.Or(flags), z3.AtMost(*flags, 1)]
         return Cases(tuple(zip(values, flags, strict=True)))
 
@@ -131,7 +140,7 @@ class Fresh:
         slots = [self.tree(kind.item, f"{name}[{k}]") for k in range(kind.limit)]
         if isinstance(kind, Seq):
             return SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
-        present = [z3.Bool(f"{name}[{k}]?") for k in range(kind.limit)]
+        present = [self._bool(f"{name}[{k}]?") for k in range(kind.limit)]
         self.facts += [implies(after, before) for before, after in itertools.pairwise(present)]
         return BagOf(tuple(zip(slots, present, strict=True)))
 

@@ -8,7 +8,7 @@ Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, assert_never
@@ -20,6 +20,7 @@ from specchk.ir.nodes import (
     Bind,
     Block,
     Choice,
+    Const,
     Either,
     Expr,
     Guard,
@@ -29,14 +30,14 @@ from specchk.ir.nodes import (
     When,
 )
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Int, Map, Record, Seq, Type, has_horizon
+from specchk.ir.types import Map, Record, Seq, Type, has_horizon
 from specchk.symbolic.encode_bools import Truth, both, conj, disj, negation
 from specchk.symbolic.encode_exprs import encode
 from specchk.symbolic.encode_merge import equal, has, merge
 from specchk.symbolic.encode_numbers import equal_numbers, less
 from specchk.symbolic.encode_ops import key_guards
 from specchk.symbolic.encode_scope import Fault, Scope, Unencodable, placed
-from specchk.symbolic.encode_states import keys, outside
+from specchk.symbolic.encode_states import Fresh, keys, outside
 from specchk.symbolic.encode_trees import RangeOf, SeqOf, SetOf, Tree, lift
 
 Place = tuple[Tree, ...]
@@ -66,6 +67,11 @@ class Instance:
     chosen: tuple[Any, ...]
 
     @property
+    def numbers(self) -> list[Any]:
+        """The numbers among what is chosen."""
+        return [made for made in self.chosen if z3.is_int(made)]
+
+    @property
     def idle(self) -> Truth:
         """That it can do nothing, whatever is chosen."""
         refused = conj([negation(outcome.guard) for outcome in self.outcomes])
@@ -90,60 +96,69 @@ class _Frame:
         return replace(self, locals={**self.locals, slot: tree})
 
 
-def arguments(program: Program, action: Action, tag: str) -> list[tuple[tuple[Tree, ...], Truth]]:
-    """All arguments of an action, with what holds of those that are fresh."""
-    domains: list[list[tuple[Tree, Truth]]] = []
-    for position, param in enumerate(action.params):
-        if isinstance(param.type, Int) and param.type.horizon:
-            fresh = z3.Int(f"{tag}{action.name}/{position}")
-            domains.append([(fresh, fresh >= param.type.low)])
-            continue
-        with placed(action.span):
-            domains.append([(lift(value, param.type), True) for value in keys(param.type)])
-    rows = product(*domains)
-    return [(tuple([tree for tree, _ in row]), conj([fact for _, fact in row])) for row in rows]
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of an instance, and what holds of those that are open, which are made of `chosen`."""
+
+    trees: tuple[Tree, ...]
+    fact: Truth
+    chosen: tuple[Any, ...]
+
+
+def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
+    """All arguments of an action; those with offsets in them are open, their names starting with `tag`."""
+    domains: list[list[Tree]] = []
+    fresh = Fresh()
+    with placed(action.span):
+        for position, param in enumerate(action.params):
+            if has_horizon(param.type):
+                domains.append([fresh.tree(param.type, f"{tag}{action.name}/{position}")])
+            else:
+                domains.append([lift(value, param.type) for value in keys(param.type)])
+    fact, chosen = conj(fresh.facts), tuple(fresh.made)
+    return [Arguments(row, fact, chosen) for row in product(*domains)]
 
 
 def instance(
-    program: Program, index: int, args: Sequence[Tree], fact: Truth, state: Sequence[Tree], tag: str = ""
+    program: Program, index: int, arguments: Arguments, state: Sequence[Tree], tag: str = ""
 ) -> Instance:
     """What an action with its arguments does to a state; names of fresh numbers start with `tag`."""
-    return _Run(program, index, tuple(args), tuple(state), tag).result(fact)
+    return _Run(program, index, arguments, tuple(state), tag).result()
 
 
 def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[Instance]:
     """Every action with all its arguments, in the stepper's order."""
     return [
-        instance(program, index, args, fact, state, tag)
+        instance(program, index, given, state, tag)
         for index, action in enumerate(program.actions)
-        for args, fact in arguments(program, action, tag)
+        for given in arguments(program, action, tag)
     ]
 
 
 class _Run:
     def __init__(
-        self, program: Program, index: int, args: tuple[Tree, ...], state: tuple[Tree, ...], tag: str
+        self, program: Program, index: int, given: Arguments, state: tuple[Tree, ...], tag: str
     ) -> None:
         self.program = program
         self.index = index
         self.action = program.actions[index]
-        self.args = args
+        self.given = given
         self.state = state
         self.tag = tag
         self.faults: list[Fault] = []
-        self.chosen: list[Any] = []
+        self.chosen = [*given.chosen]
 
-    def result(self, fact: Truth) -> Instance:
-        names = {param.slot: arg for param, arg in zip(self.action.params, self.args, strict=True)}
-        frames = self.block(self.action.body, [_Frame(locals=names).when(fact)])
+    def result(self) -> Instance:
+        args = self.given.trees
+        names = {param.slot: arg for param, arg in zip(self.action.params, args, strict=True)}
+        frames = self.block(self.action.body, [_Frame(locals=names).when(self.given.fact)])
         outcomes = []
         for frame in frames:
             guard = conj(frame.guards)
             if guard is not False:
                 after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
-                outcomes.append(Outcome(self.index, self.args, guard, after))
-        open_ = [arg for arg in self.args if z3.is_const(arg) and z3.is_int(arg)]
-        return Instance(self.index, self.args, tuple(outcomes), tuple(self.faults), (*open_, *self.chosen))
+                outcomes.append(Outcome(self.index, args, guard, after))
+        return Instance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
 
     def scoped(self, frame: _Frame) -> Scope:
         """Where the frame's expressions are encoded."""
@@ -183,15 +198,26 @@ class _Run:
     # ------------------------------------------------------------ branches
 
     def _choice(self, stmt: Choice, frame: _Frame) -> list[_Frame]:
+        starts = [
+            frame.knowing(stmt.local.slot, item).when(guard) for item, guard in self._choices(stmt, frame)
+        ]
+        return [after for start in starts for after in self.block(stmt.body, [start])]
+
+    def _choices(self, stmt: Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
+        """What may be chosen, and when; where offsets are in it, one open value."""
+        fresh = Fresh()
+        name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
+        if isinstance(stmt.domain, Const) and stmt.domain.ends_at_horizon:
+            with placed(stmt.domain.span):
+                item = fresh.tree(stmt.local.type, name)
+            self.chosen += fresh.made
+            return [(item, conj(fresh.facts))]
         domain = self.eval(stmt.domain, frame)
         if isinstance(domain, RangeOf):
-            number = z3.Int(f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.args)}")
-            self.chosen.append(number)
-            starts = [frame.knowing(stmt.local.slot, number).when(has(domain, number))]
-        else:
-            assert isinstance(domain, SetOf)
-            starts = [frame.knowing(stmt.local.slot, item).when(guard) for item, guard in domain.items]
-        return [after for start in starts for after in self.block(stmt.body, [start])]
+            self.chosen.append(z3.Int(name))
+            return [(self.chosen[-1], has(domain, self.chosen[-1]))]
+        assert isinstance(domain, SetOf)
+        return domain.items
 
     def _when(self, stmt: When, frame: _Frame) -> list[_Frame]:
         condition = self.eval(stmt.condition, frame)

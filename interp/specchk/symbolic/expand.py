@@ -149,25 +149,27 @@ class Expander:
     def _successors(
         self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
     ) -> None:
-        busy: list[Matrix] | None = []  # where something can be done; None: throughout
-        for tree in control.instances:
-            for leaf, known, assumed_rows, assumed in self.walker.walk(tree, classes, rows):
-                self._count(leaf)
-                if type(leaf) is Idle and not leaf.cuts:  # a horizon ends what the spec would go on with
-                    continue
-                if not assumed:
-                    busy = None
-                elif busy is not None:
-                    busy.append(assumed_rows)
-                if type(leaf) is Idle:
-                    continue
-                if leaf.after is None:
+        ends = [end for tree in control.instances for end in self.walker.walk(tree, classes, rows)]
+        busy: list[Matrix] = []  # where something can be done
+        faulty: list[Matrix] = []  # where a step has no meaning, so that none is taken
+        is_busy = False  # in all of the zone
+        for leaf, _, assumed_rows, assumed in ends:
+            self._count(leaf)
+            if type(leaf) is Idle and not leaf.cuts:  # a horizon ends what the spec would go on with
+                continue
+            is_busy = is_busy or not assumed
+            busy.append(assumed_rows)
+            if type(leaf) is Effect and leaf.after is None:
+                if reduce(outside, faulty, [assumed_rows]):  # the first action without a meaning is to blame
                     name = self.program.actions[leaf.taken.action].name
                     part.steps.append((index, Candidate("undefined", name, leaf.taken)))
-                    continue
-                part.counts.generated += 1
-                self._arrive(index, control, leaf, known, assumed_rows, arrive, part)
-        if busy is not None and self.may_stop_wrongly:
+                faulty.append(assumed_rows)
+        for leaf, known, assumed_rows, _ in ends:
+            if type(leaf) is Effect and leaf.after is not None:
+                for remaining in reduce(outside, faulty, [assumed_rows]):
+                    part.counts.generated += 1
+                    self._arrive(index, control, leaf, known, remaining, arrive, part)
+        if self.may_stop_wrongly and not is_busy:
             for resting in reduce(outside, busy, [rows]):
                 self._resting(index, control, classes, resting, part)
 

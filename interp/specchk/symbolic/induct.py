@@ -19,11 +19,10 @@ from typing import Any
 
 import z3
 
-from specchk.core.values import State
 from specchk.ir.program import Program
 from specchk.symbolic.encode_bools import Truth, disj, negation
 from specchk.symbolic.encode_program import System, distinct_from, step
-from specchk.symbolic.encode_states import Reading
+from specchk.symbolic.encode_replay import Path, path_of
 from specchk.symbolic.encode_steps import Instance, Outcome, arguments, instance
 
 SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable state
@@ -36,7 +35,7 @@ class Answer:
     kind: str
     name: str
     action: int
-    found: tuple[State, ...] | str | None
+    found: Path | str | None
 
 
 @dataclass(slots=True)
@@ -67,12 +66,14 @@ class Induction:
         self.solver = z3.Solver()
         self.solver.set("timeout", int(query_seconds * 1000))
         self.known: list[Any] = []
+        self.steps: list[list[Instance]] = []  # out of each state but the last one
         for index, state in enumerate(self.states):
             self._assume(self.system.constrained(state))
             for prop in program.invariants:
                 self._assume(self.system.holds(prop, state))
             if index + 1 < k:
-                self._assume([step(self.system.instances(state, f"t{index}."), self.states[index + 1])])
+                self.steps.append(self.system.instances(state, f"t{index}."))
+                self._assume([step(self.steps[-1], self.states[index + 1])])
         self._assume(self.system.fresh.facts)
 
     def _assume(self, facts: Sequence[Truth]) -> None:
@@ -85,11 +86,14 @@ class Induction:
         """All goals of one instance of an action: the position-th of its arguments."""
         last = self.states[-1]
         action = self.program.actions[index]
-        args, fact = arguments(self.program, action, "t.")[position]
-        found = instance(self.program, index, args, fact, last, "t.")
+        given = arguments(self.program, action, "t.")[position]
+        found = instance(self.program, index, given, last, "t.")
         self._defined(found)
+        self.solver.push()  # where it has no meaning, which is asked for above, there is no step
+        self.solver.add([negation(fault.when) for fault in found.faults])
         for outcome in found.outcomes:
-            self._consecution(outcome)
+            self._consecution(found, outcome)
+        self.solver.pop()
 
     def _defined(self, found: Instance) -> None:
         faults = [fault.when for fault in found.faults]
@@ -97,9 +101,9 @@ class Induction:
             self.work.settled += 1
             return
         action = self.program.actions[found.action]
-        self._ask("undefined", action.name, found.action, [disj(faults)], None)
+        self._ask("undefined", action.name, [disj(faults)], found, None)
 
-    def _consecution(self, outcome: Outcome) -> None:
+    def _consecution(self, found: Instance, outcome: Outcome) -> None:
         last, after = self.states[-1], outcome.after
         goals = [(prop, self.system.holds(prop, after)) for prop in self.program.invariants]
         goals += [(prop, self.system.holds(prop, last, after)) for prop in self.program.step_invariants]
@@ -113,24 +117,25 @@ class Induction:
                 self.solver.push()
                 self.solver.add(outcome.guard)
                 entered = True
-            self._ask(
-                prop.kind, prop.name, outcome.action, [disj([negation(part) for part in open_])], outcome
-            )
+            wrong = [disj([negation(part) for part in open_])]
+            self._ask(prop.kind, prop.name, wrong, found, outcome)
         if entered:
             self.solver.pop()
 
-    def _ask(self, kind: str, name: str, action: int, wrong: list[Truth], outcome: Outcome | None) -> None:
+    def _ask(
+        self, kind: str, name: str, wrong: list[Truth], instance: Instance, outcome: Outcome | None
+    ) -> None:
         """One query: a state in which all of `wrong` holds."""
         self.solver.push()
         self.solver.add(*wrong)
         answer = self._check()
-        found: tuple[State, ...] | str | None = None
+        found: Path | str | None = None
         if answer == z3.sat:
-            found = self._path(outcome)
+            found = self._path(instance, outcome)
         elif answer == z3.unknown:
             found = self.solver.reason_unknown()
         self.solver.pop()
-        self.work.answers.append(Answer(kind, name, action, found))
+        self.work.answers.append(Answer(kind, name, instance.action, found))
 
     def _check(self) -> Any:
         started = time.monotonic()
@@ -139,10 +144,10 @@ class Induction:
         self.work.queries += 1
         return answer
 
-    def _path(self, outcome: Outcome | None) -> tuple[State, ...]:
+    def _path(self, instance: Instance, outcome: Outcome | None) -> Path:
         """The states of a refutation, their offsets small where small ones do."""
         model = self.solver.model()
-        offsets = self.system.fresh.offsets
+        offsets = [*self.system.fresh.offsets, *instance.numbers]
         for end in SMALL:
             self.solver.push()
             self.solver.add([offset <= end for offset in offsets])
@@ -152,10 +157,5 @@ class Induction:
             self.solver.pop()
             if answer == z3.sat:
                 break
-        reading = Reading(model)
-        trees = [*self.states, *([outcome.after] if outcome is not None else [])]
-        kinds = [variable.type for variable in self.program.variables]
-        return tuple([
-            tuple([reading.value(tree, kind) for tree, kind in zip(state, kinds, strict=True)])
-            for state in trees
-        ])  # fmt: skip
+        states = [*self.states, *([outcome.after] if outcome is not None else [])]
+        return path_of(model, self.program, states, [*self.steps, [instance]])

@@ -29,7 +29,7 @@ from specchk.ir.types import BOOL
 from specchk.ir.verify import properties
 from specchk.ir.walk import inside, roots
 from specchk.symbolic.bmc import bounded
-from specchk.symbolic.encode_replay import Replay, raised
+from specchk.symbolic.encode_replay import Path, Replay, raised
 from specchk.symbolic.encode_steps import arguments
 from specchk.symbolic.encode_trees import plain
 from specchk.symbolic.induct import Answer, Induction, Work
@@ -84,8 +84,8 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
     left_out = 0
     for index, action in enumerate(program.actions):
         seen: set[tuple[object, ...]] = set()
-        for position, (args, _) in enumerate(arguments(program, action, "")):
-            values = tuple([plain(arg) for arg in args])
+        for position, given in enumerate(arguments(program, action, "")):
+            values = tuple([plain(tree) for tree in given.trees])
             if values in seen:
                 left_out += 1
                 continue
@@ -215,14 +215,14 @@ def _failures(program: Program, answers: list[Answer]) -> tuple[Failure, ...]:
     found: dict[tuple[str, str], Failure] = {}
     for answer in answers:
         key = (answer.kind, answer.name)
-        if isinstance(answer.found, tuple) and key not in found:
+        if isinstance(answer.found, Path) and key not in found:
             found[key] = _failure(program, answer, answer.found)
     return tuple(found.values())
 
 
-def _failure(program: Program, answer: Answer, path: tuple[State, ...]) -> Failure:
+def _failure(program: Program, answer: Answer, path: Path) -> Failure:
     replay = Replay(raised(program, path))
-    trace = replay.trace(path)
+    trace = replay.trace(path.states)
     for _, name, blame in replay.failed(trace):
         if name == answer.name:
             return Failure(answer.kind, name, trace, blame)

@@ -16,6 +16,7 @@ is the same for any number of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -24,12 +25,15 @@ from specchk.core.budget import Budget, Meter, Progress, resident_bytes
 from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.core.initial import initial_states
 from specchk.core.paths import NotSymbolic
+from specchk.core.properties import NoAnswer
 from specchk.core.symmetry import symmetry_of
 from specchk.core.undefined import Undefined
+from specchk.core.values import State
 from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.symbolic.concrete import Concretiser, Goal, Real, Taken
+from specchk.symbolic.encode_replay import Replay
 from specchk.symbolic.expand import Candidate, Counts, Expander, Part
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.members import SLICE, Arrival, Member, Taking
@@ -171,9 +175,25 @@ class Search:
         arrivals: list[Arrival] = []
         for number, state in enumerate(states):
             self.counts.generated += 1
+            if not self._is_inside(state):
+                continue
             zone = self.expander.initial(state)
             arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
         return self._number(self.workers.call(Member.start, [(arrivals,)] * self.workers.count))
+
+    def _is_inside(self, state: State) -> bool:
+        """Whether an initial state is within all constraints; another one is checked here, and left out."""
+        if not self.program.constraints:
+            return True
+        replay = Replay(self.program)
+        env = replay.properties.environment(state)
+        with suppress(NoAnswer):
+            if replay.properties.inside(env):
+                return True
+        self.outside = True
+        for kind, name, blame in replay.met(Trace(state, ())):
+            self.findings.note(Violation(kind, name, Trace(state, ()), blame))
+        return False
 
     # ------------------------------------------------------------ levels
 
@@ -257,6 +277,8 @@ class Search:
         """Find real states for what was found in zones; raises `_Spurious` where there are none."""
         by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
         for index, candidate in candidates:
+            if candidate.step is not None and candidate.step.shape is None:
+                self.concretiser.faulty.add(candidate.step.action)
             by_what.setdefault((candidate.kind, candidate.name), []).append((index, candidate))
         for (kind, name), found in sorted(by_what.items()):
             if (kind, name) in self.findings.found or (kind == "reached" and name in self.findings.reached):
@@ -264,6 +286,8 @@ class Search:
             real = self._first_real(found[:TRIES])
             if real is None and kind == "reached":
                 self.doubtful.add(name)  # perhaps it is reached by another path
+            elif real is None and kind == "deadlock" and self.options.horizons:
+                continue  # the ends of horizons only
             elif real is None:
                 raise _Spurious
             elif kind == "reached":

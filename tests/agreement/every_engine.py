@@ -1,0 +1,201 @@
+"""One spec over every engine, and what their answers owe each other.
+
+    reference = native = Spark          everything: verdict, counts of each level, coverage, lengths
+    zones with the horizons put back    the reference's states, verdict and lengths
+    zones without horizons, --depth     shortest of all: no enumeration within a horizon finds a shorter
+                                        violation, and each of theirs is found within one that is far enough
+    --prove                             what is proved is violated within no horizon
+
+An engine that refuses a spec, or gives up within its budget, owes nothing; `compared` counts who did not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("core", "symbolic")]
+
+from zoned import differences as zone_differences  # noqa: E402 - pytest runs with importlib mode
+
+from agreement.both import differences, said  # noqa: E402
+from specchk.core import search as reference  # noqa: E402
+from specchk.core.budget import Budget  # noqa: E402
+from specchk.core.instantiate import instantiate  # noqa: E402
+from specchk.core.verdict import Inconclusive, Outcome, Violated, Violation  # noqa: E402
+from specchk.ir.program import Program  # noqa: E402
+from specchk.lang.diagnostics import SpecError  # noqa: E402
+from specchk.lang.frontend import check  # noqa: E402
+from specchk.native import engine as native  # noqa: E402
+from specchk.native.layout import Unsupported  # noqa: E402
+from specchk.symbolic.bmc import bounded  # noqa: E402
+from specchk.symbolic.encode_replay import most_in, raised_to  # noqa: E402
+from specchk.symbolic.encode_scope import Unencodable  # noqa: E402
+from specchk.symbolic.legality import check as check_legality  # noqa: E402
+from specchk.symbolic.prove import Asked, prove  # noqa: E402
+from specchk.symbolic.search import Options as ZoneOptions  # noqa: E402
+from specchk.symbolic.search import search as zones  # noqa: E402
+
+LIMIT = Budget(max_states=3000, max_seconds=60.0)
+ZONES = Budget(max_states=1500, max_seconds=60.0)
+DEPTH = 4  # steps of --depth
+FURTHER = 2  # horizons beyond the model's own that are enumerated
+QUERY_SECONDS = 10.0
+HIDDEN = (2, 4, 8)  # how far numbers that are chosen and not kept may lie beyond those that are
+OnSpark = Callable[[Program, bool, bool], Outcome]  # symmetry, keep_going
+
+
+@dataclass
+class Comparison:
+    """What was compared, and what disagrees; `symmetry` and `keep_going` as for the engines."""
+
+    program: Program
+    symmetry: bool = False
+    keep_going: bool = False
+    workers: int = 2
+    compared: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def enumerating(self, on_spark: OnSpark | None) -> None:
+        """The reference, the native engine and Spark."""
+        way = {"symmetry": self.symmetry, "keep_going": self.keep_going}
+        found = differences(self.program, **way, workers=self.workers, limit=LIMIT)
+        self._note("native", found)
+        if found is None or on_spark is None:
+            return
+        options = native.Options(LIMIT, **way, workers=self.workers)
+        expected, other = native.run(self.program, options), on_spark(self.program, *way.values())
+        a, b = said(expected, coverage=True), said(other, coverage=True)
+        self._note("spark", {key: (a[key], b[key]) for key in a if a[key] != b[key]})
+
+    def symbolic(self, horizon: int) -> None:
+        """Zones, --depth and --prove, held to what the reference finds within growing horizons."""
+        try:
+            check_legality(self.program)
+        except SpecError:
+            self.compared["symbolic refused"] += 1
+            return
+        found = zone_differences(self.program, horizon, keep_going=self.keep_going)
+        self._note(
+            "zones", None if found is None or found.get("verdict", ("",))[-1] == "Inconclusive" else found
+        )
+        within = [found for found in map(self._within, range(FURTHER + 1)) if found is not None]
+        self._search(within)
+        try:
+            self._unrolled(within)
+            self._proved(within)
+        except Unencodable:
+            self.compared["depth refused"] += 1
+
+    def _within(self, further: int) -> Outcome | None:
+        """What the reference finds with a higher horizon, if it comes to an end."""
+        return enumerated(raised_to(self.program, horizon_of(self.program) + further))
+
+    def _search(self, within: list[Outcome]) -> None:
+        outcome = zones(self.program, ZoneOptions(ZONES, symmetry=self.symmetry, workers=1))
+        if isinstance(outcome.verdict, Inconclusive):
+            self._note("symbolic", None)
+        else:
+            self._note("symbolic", [*self._confirmed(outcome), *denied(outcome, within, None)])
+
+    def _unrolled(self, within: list[Outcome]) -> None:
+        outcome = bounded(self.program, DEPTH, Budget(max_seconds=60.0), QUERY_SECONDS)
+        if isinstance(outcome.verdict, Inconclusive) and not outcome.verdict.budget:
+            self._note("depth", None)
+        else:
+            self._note("depth", [*self._confirmed(outcome), *denied(outcome, within, DEPTH)])
+
+    def _proved(self, within: list[Outcome]) -> None:
+        proof = prove(self.program, Asked(query_seconds=QUERY_SECONDS))
+        violated = {violation.name for outcome in within for violation in shortest(outcome)}
+        self._note("prove", [f"`{name}` is proved and violated" for name in violated & set(proof.proved)])
+
+    def _confirmed(self, outcome: Outcome) -> Iterator[str]:
+        """Each violation is what the reference finds, too, within a horizon that is far enough."""
+        for violation in shortest(outcome):
+            found = [self._at(violation, further) for further in HIDDEN]
+            told = [said_of(one) for one in found if one is not None]
+            if None not in found and not any(key(violation) in one for one in told):
+                yield f"{key(violation)} is not what the reference finds: {told}"
+
+    def _at(self, violation: Violation, further: int) -> Outcome | None:
+        """What the reference finds with a horizon so far beyond the numbers of a trace."""
+        assert violation.trace is not None
+        most = max(most_in(violation.trace.states) + further, horizon_of(self.program))
+        return enumerated(raised_to(self.program, most))
+
+    def _note(self, engine: str, found: Any) -> None:
+        self.compared[f"{engine}{' gave up' if found is None else ''}"] += 1
+        if found:
+            self.wrong.append(f"{engine}: {found}")
+
+
+def enumerated(program: Program) -> Outcome | None:
+    """What the reference finds, if it comes to an end."""
+    outcome = reference.search(program, reference.Options(LIMIT, symmetry=False))
+    return None if isinstance(outcome.verdict, Inconclusive) else outcome
+
+
+def shortest(outcome: Outcome) -> list[Violation]:
+    """The violations that have a trace."""
+    found = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    return [violation for violation in found if violation.trace is not None]
+
+
+def key(violation: Violation) -> tuple[str, str, int]:
+    """What, and in how many steps."""
+    assert violation.trace is not None
+    return violation.kind, violation.name, len(violation.trace.steps)
+
+
+def said_of(outcome: Outcome) -> list[tuple[str, str, int]]:
+    """What is violated, and in how many steps."""
+    return [key(violation) for violation in shortest(outcome)]
+
+
+def denied(outcome: Outcome, within: list[Outcome], depth: int | None) -> Iterator[str]:
+    """What the reference finds within horizons, in at most `depth` steps, and an engine misses."""
+    own = min((key(violation)[2] for violation in shortest(outcome)), default=None)
+    unreachable = [v.name for v in getattr(outcome.verdict, "violations", ()) if v.kind == "unreachable"]
+    for found in within:
+        for what in said_of(found):
+            if (depth is None or what[2] <= depth) and (own is None or own > what[2]):
+                yield f"the reference finds {what} within {found.program.horizons}, and not {own}"
+        for name, _ in found.witnesses:
+            if name in unreachable:
+                yield f"`{name}` is said to be unreachable, and is reached"
+
+
+def horizon_of(program: Program) -> int:
+    """The end of the only horizon in the generated specs."""
+    return max((value.value for value in program.constants if value.name == "H"), default=2)  # type: ignore[type-var]
+
+
+def compare(
+    text: str,
+    folder: Path,
+    *,
+    symmetry: bool,
+    keep_going: bool,
+    workers: int = 2,
+    on_spark: OnSpark | None = None,
+) -> Comparison | None:
+    """All comparisons of a spec's text; None where it is rejected."""
+    file = folder / "compared.spec"
+    file.write_text(text, encoding="utf-8")
+    try:
+        program = instantiate(check(str(file)), None).program
+    except SpecError:
+        return None
+    found = Comparison(program, symmetry, keep_going, workers)
+    try:
+        found.enumerating(on_spark)
+    except Unsupported:
+        found.compared["native gave up"] += 1
+    if program.spec in ("choosing", "offsets"):
+        found.symbolic(horizon_of(program))
+    return found

@@ -1,0 +1,74 @@
+"""A spec's text and a changed one, over an engine: the relation that the change promises holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agreement.both import program_of
+from agreement.every_engine import DEPTH, LIMIT, QUERY_SECONDS, ZONES, OnSpark
+from agreement.metamorphic import Relation, Said, broken
+from specchk.core import search as reference
+from specchk.core.budget import Budget
+from specchk.core.verdict import Outcome
+from specchk.ir.program import Program
+from specchk.lang.diagnostics import SpecError
+from specchk.native import engine as native
+from specchk.native.layout import Unsupported
+from specchk.symbolic.bmc import bounded
+from specchk.symbolic.encode_scope import Unencodable
+from specchk.symbolic.search import Options as ZoneOptions
+from specchk.symbolic.search import search as zones
+
+ENGINES = ("reference", "native", "symbolic", "depth", "spark")
+
+
+def answer(
+    engine: str, program: Program, *, symmetry: bool, keep_going: bool, on_spark: OnSpark | None = None
+) -> Outcome | None:
+    """What an engine finds; None where it refuses the program."""
+    try:
+        match engine:
+            case "reference":
+                return reference.search(program, reference.Options(LIMIT, symmetry, keep_going))
+            case "native":
+                return native.run(program, native.Options(LIMIT, symmetry, keep_going, workers=2))
+            case "symbolic":
+                return zones(program, ZoneOptions(ZONES, symmetry, keep_going, workers=1))
+            case "depth":
+                return bounded(program, DEPTH, Budget(max_seconds=60.0), QUERY_SECONDS)
+        return on_spark(program, symmetry, keep_going) if on_spark is not None else None
+    except (SpecError, Unencodable, Unsupported):
+        return None
+
+
+def disagreement(
+    engine: str,
+    texts: tuple[str, str],
+    relation: Relation,
+    folder: Path,
+    *,
+    symmetry: bool,
+    keep_going: bool,
+    on_spark: OnSpark | None = None,
+) -> list[str] | None:
+    """What of the relation does not hold; None where there is nothing to compare."""
+    programs = [program_of(text, folder) for text in texts]
+    found = [
+        answer(engine, program, symmetry=symmetry, keep_going=keep_going, on_spark=on_spark)
+        for program in programs if program is not None
+    ]  # fmt: skip
+    said = [Said.of(outcome) for outcome in found if outcome is not None]
+    if len(said) < 2:
+        return None
+    if engine == "depth":
+        return _unrolled(*said, relation)
+    return broken(*said, relation, counts=engine != "symbolic")
+
+
+def _unrolled(first: Said, other: Said, relation: Relation) -> list[str] | None:
+    """Of --depth: it finds one violation of several, and says nothing where it finds none."""
+    if relation.is_partial and (first.is_undefined or other.is_undefined):
+        return None
+    if first.shortest == other.shortest:
+        return []
+    return [f"a violation in {first.shortest} steps became one in {other.shortest}"]
