@@ -262,7 +262,7 @@ class Search:
         if record.kind == "reached":
             if record.name not in self.findings.reached:
                 self.noted.append((found, depth))
-                self.findings.reached[record.name] = self.explain.trace(found.state, levels)
+                self.findings.reached[record.name] = self.explain.witness(record.name, found.state, levels)
         elif (record.kind, record.name) not in self.findings.found:
             of_level = found.record < old_records(self.program)
             self.noted.append((found, depth))

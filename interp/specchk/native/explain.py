@@ -57,6 +57,14 @@ class Explainer:
             path.append(before)
         return rebuild(self.program, self.stepper, [self._known(s) for s in reversed(path)], self.symmetry)
 
+    def witness(self, name: str, state: Sequence[int], levels: Levels) -> Trace:
+        """A shortest trace to a state that satisfies the witness of this name."""
+        trace = self.trace(state, levels)
+        env = self.properties.environment(trace.last)
+        if not any(answer(prop, test, env) for prop, test in self.properties.witnesses if prop.name == name):
+            raise ReplayFailed(f"`{name}` is not true where the search found it to be")
+        return trace
+
     def _known(self, words: tuple[int, ...]) -> State:
         """A packed state as the reference engine's representative."""
         state = self.layout.unpack(words)

@@ -332,7 +332,7 @@ class Search:
                 found, depth = self.noted[kind, name]
                 record, levels = records_of(self.program)[found.record], range(depth)
                 if kind == "reached":
-                    self.findings.reached[name] = self.explain.trace(found.state, levels)
+                    self.findings.reached[name] = self.explain.witness(name, found.state, levels)
                 else:
                     of_level = found.record < old_records(self.program)
                     violation = self.explain.violation(record, found, levels, of_level=of_level)

@@ -14,7 +14,6 @@ from typing import Any
 import z3
 
 from specchk.core.budget import Budget, Meter
-from specchk.core.properties import answer
 from specchk.core.replay import ReplayFailed
 from specchk.core.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
 from specchk.ir.program import Program
@@ -174,9 +173,7 @@ class _Run:
             if isinstance(found, Path):
                 replay = Replay(raised(self.program, found))
                 trace = replay.trace(found.states)
-                env = replay.properties.environment(trace.last)
-                test = next(test for p, test in replay.properties.witnesses if p.name == prop.name)
-                if not answer(prop, test, env):
+                if not replay.reaches(trace.last, prop.name):
                     raise ReplayFailed(f"`{prop.name}` is not true where the solver found it to be")
                 self.reached[prop.name] = trace
         return None

@@ -172,6 +172,8 @@ class Concretiser:
         replay = Replay(self._raised(max(most_in(states) + 1, *values)))
         trace = self._trace(replay, states, goal)
         if goal.kind == "reached":
+            if not replay.reaches(trace.last, goal.name):
+                raise ReplayFailed(f"`{goal.name}` is not true where the zones say so")
             return Real(trace, None, ends)
         failed = replay.left(trace.last) if goal.name == "deadlock" else replay.failed(trace)
         for kind, name, blame in failed:

@@ -190,6 +190,11 @@ class Replay:
             found += [(kind, prop.name, blame) for prop, kind, blame in rows]
         return [*found, *self._unclear(trace.last)]
 
+    def reaches(self, state: State, name: str) -> bool:
+        """Whether a state satisfies the witness of a name."""
+        env = self.properties.environment(state)
+        return any(answer(prop, test, env) for prop, test in self.properties.witnesses if prop.name == name)
+
     def left(self, state: State) -> list[tuple[str, str, Blame | None]]:
         """As `failed`, of the steps out of a state: one has no meaning, or there is none."""
         return [*self._undefined(state), *self._ended(state)]
