@@ -20,7 +20,7 @@ _WORDS = """
     spec import extends sort const type var init def action invariant reachable liveness constraint model
     scenario forall exists choose filter if then else let in not and or implies iff leadsto eventually
     always true false none match with require any either when skip bool int nat set seq bag enum is
-    union intersect subset for
+    union intersect subset for deadlock
 """
 RESERVED = frozenset(_WORDS.split())
 
