@@ -13,9 +13,10 @@ PAGES = MappingProxyType(
             Page(
                 "S701",
                 "an offset that has to have an end",
-                """The symbolic engine takes numbers of a `nat upto` type to have no end.  They can be
-                compared, copied and advanced; they cannot be an index or the key of a map, be listed one
-                by one, be multiplied or be added to each other.""",
+                """In the symbolic engine numbers of a `nat upto` type have no end.  They can be compared,
+                copied and advanced, and one of them, or a record or option with some in it, can be chosen
+                (`any n in Offset`, an argument).  They cannot be an index or the key of a map, be multiplied
+                or be added to each other, and the set of all of them cannot be listed or computed with.""",
                 """Give the number a type with two ends (`0..3`), or run an engine that enumerates.""",
                 """
 spec listed
