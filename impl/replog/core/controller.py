@@ -35,7 +35,15 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.protocol import CURRENT, Protocol
-from replog.core.types import NO_LEADER, BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
+from replog.core.types import (
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerImage,
+    BrokerState,
+    Error,
+    MetadataImage,
+    PartitionImage,
+)
 
 HISTORY_VERSIONS = 64
 
@@ -202,9 +210,12 @@ class Controller:
     def _drop(self, broker_id: int, gone: Collection[int] = ()) -> None:
         """Remove a broker from every ISR, and elect where it led.
 
-        `gone` brokers also lose their place in the ELR.
+        `gone` brokers also lose their place in the ELR. Nobody leaves a partition that was never led: no
+        record can be missing, and nobody would be left to lead it.
         """
         for name, image in self.state.partitions.items():
+            if image.leader_epoch == NO_EPOCH:
+                continue
             isr = tuple(member for member in image.isr if member != broker_id)
             self._replace(name, election.next_image(image, isr, self._rules(), gone))
 

@@ -4,10 +4,16 @@ Theory: PartitionChangeBuilder and KIP-966; rules A15-A17 of the project's Kafka
 
     clean      the current leader if it still may; else the first in assignment order, active and in the ISR
     ELR        (flag) with an empty ISR, the first active member of the ELR; it becomes the whole ISR
+    last       (ELR's flag) with an empty ISR and an empty ELR, who led last, once it is active
     unclean    (flag) the first active replica; it becomes the whole ISR, and what it lacks is lost
 
+ISR and ELR become empty together when every member has ended without a clean shutdown.  Who led last had
+everything that is committed then, and has it still if only its process died; after a power loss it may lack
+what it had not flushed, and what it lacks is lost.  Hence `is_recovering`, as after an unclean election.
+
 Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
-B11); the partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
+B11); ISR and ELR are disjoint; with ELR, a partition that was ever led and has no leader knows who led last;
+the partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
 
 Not here: when any of this is asked for (`controller`).
 """
@@ -39,7 +45,8 @@ def next_image(
     """
     target = isr if isr or rules.protocol.elr else old.isr
     elr = next_elr(old, target, rules, gone)
-    new = elect(replace(old, isr=target, elr=elr), rules)
+    elected = elect(replace(old, isr=target, elr=elr), rules)
+    new = replace(elected, last_known_leader=_last_known_leader(old, elected.leader, rules))
     if new == old:
         return old
     bumped = replace(new, partition_epoch=old.partition_epoch + 1)
@@ -59,6 +66,13 @@ def next_elr(
     return tuple(sorted(kept))
 
 
+def _last_known_leader(old: PartitionImage, leader: int, rules: Rules) -> int:
+    """Return who is remembered as the last leader: nobody while one leads."""
+    if leader != NO_LEADER or not rules.protocol.elr:
+        return NO_LEADER
+    return old.last_known_leader if old.leader == NO_LEADER else old.leader
+
+
 def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
     """Return the image with the leader the rules give; epochs are the caller's."""
     if image.leader in rules.active and image.leader in image.isr:
@@ -71,6 +85,8 @@ def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
             if replica in rules.active and replica in image.elr:
                 elr = tuple(member for member in image.elr if member != replica)
                 return replace(image, leader=replica, isr=(replica,), elr=elr)
+        if not image.elr and image.last_known_leader in rules.active:
+            return _lead_alone(image, image.last_known_leader)
     if rules.protocol.unclean_election:
         return elect_unclean(image, rules)
     return replace(image, leader=NO_LEADER)
@@ -80,8 +96,13 @@ def elect_unclean(image: PartitionImage, rules: Rules) -> PartitionImage:
     """Return the image led by the first live replica, whatever it has (A16)."""
     for replica in image.replicas:
         if replica in rules.active:
-            return replace(image, leader=replica, isr=(replica,), elr=(), is_recovering=True)
+            return _lead_alone(image, replica)
     return replace(image, leader=NO_LEADER)
+
+
+def _lead_alone(image: PartitionImage, replica: int) -> PartitionImage:
+    """Return the image led by a replica of which nobody knows what it has."""
+    return replace(image, leader=replica, isr=(replica,), elr=(), is_recovering=True)
 
 
 def prefer(image: PartitionImage, rules: Rules) -> PartitionImage:

@@ -135,7 +135,8 @@ UNDEFINED = EpochEnd(-1, -1)
 class PartitionImage:
     """The controller's record of one partition.
 
-    `partition_epoch` grows by one with every change of any field.
+    `partition_epoch` grows by one with every change of any field.  `last_known_leader` is set while nobody
+    leads, under KIP-966: whoever led last.
     """
 
     replicas: tuple[int, ...]
@@ -145,6 +146,7 @@ class PartitionImage:
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
     is_recovering: bool = False
+    last_known_leader: int = NO_LEADER
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ def describe_controller(image: PartitionImage) -> str:
     parts = [leader, f"epoch {image.leader_epoch}", "ISR " + (",".join(map(str, image.isr)) or "none")]
     if image.elr:
         parts.append("ELR " + ",".join(map(str, image.elr)))
+    if image.last_known_leader != NO_LEADER:
+        parts.append(f"last known leader {image.last_known_leader}")
+    if image.is_recovering:
+        parts.append("recovering")
     return "controller: " + ", ".join(parts)
 
 

@@ -12,9 +12,9 @@ FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
 
 
 def test_every_worked_example_and_both_failure_stories_have_a_scenario():
-    """F1-F9, S29 and S31 with the old rules and with today's, B11 and the skipped epoch are all told."""
+    """F1-F9, S29 and S31 with the old rules and today's, B11, the skipped epoch, KIP-966: all are told."""
     names = {path.stem.split("_")[0] for path in FILES}
-    assert {f"f{n}" for n in range(1, 10)} | {"s29", "s31", "b11", "skipped"} <= names
+    assert {f"f{n}" for n in range(1, 10)} | {"s29", "s31", "b11", "skipped", "elr"} <= names
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -66,6 +66,20 @@ def test_a_proposal_that_arrives_after_a_power_loss_costs_an_acknowledged_record
 def test_the_loss_of_every_copy_is_the_loss_of_the_record():
     """B17: nothing protects a record that was in page caches only, when all of them go."""
     assert last_answer("b17_every_copy") == "client: read nothing"
+
+
+def test_a_cluster_killed_as_a_whole_is_led_again_under_kip_966_and_keeps_what_was_acknowledged():
+    """Intact page caches: the last known leader serves the old record and acknowledges a new one."""
+    assert last_answer("elr_kill_all") == "client: read 0:m0 1:m1"
+
+
+def test_a_last_known_leader_that_lost_its_page_cache_costs_an_acknowledged_record():
+    """KIP-966 elects it without looking at the other disks, which had the record and cut it."""
+    told = outputs("elr_power_all")
+    assert "client: acknowledged at offset 0" in told
+    assert "broker 0: follower of nobody in epoch 3, LEO 1" in told
+    assert last_answer("elr_power_all") == "client: read nothing"
+    assert told.splitlines()[-2].startswith("broker 0: follower of 2 in epoch 4, LEO 0")
 
 
 def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
