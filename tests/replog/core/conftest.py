@@ -1,4 +1,4 @@
-"""Makes `core_support` importable by the tests of this folder (pytest runs with importlib mode)."""
+"""Makes the helpers of this folder importable by its tests (pytest runs with importlib mode)."""
 
 import sys
 from pathlib import Path

@@ -1,0 +1,121 @@
+"""Eligible leader replicas (KIP-966): who may lead with an empty ISR, the last known leader after them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from core_cluster import Cluster
+from core_support import PARTITION
+
+from replog.core.types import NO_LEADER, BrokerState, Error
+
+
+def test_without_elr_nobody_is_eligible_who_left():
+    """Before KIP-966 an ISR below the minimum had no one beside it."""
+    cluster = Cluster()
+    cluster.alter([0])
+    assert (cluster.image.isr, cluster.image.elr) == ((0,), ())
+
+
+def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
+    """A17: ELR holds who left; an empty ISR is led from the ELR; an unclean return leaves it."""
+    cluster = Cluster(elr=True)
+    cluster.alter([0, 1])
+    cluster.expire(1)
+    assert (cluster.image.isr, cluster.image.elr) == ((0,), (1,))
+    cluster.expire(0, 1)
+    assert (cluster.image.isr, cluster.image.elr, cluster.image.leader) == ((), (0, 1), NO_LEADER)
+    cluster.register(0, 2)
+    assert cluster.image.elr == (1,)
+    cluster.beat(1)
+    assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (1, (1,), ())
+
+
+def test_a_clean_return_keeps_its_place_in_the_elr():
+    """A17, KIP-966: the marker's broker epoch shows that nothing was lost."""
+    cluster = Cluster(elr=True)
+    cluster.alter([0, 1])
+    cluster.expire(1)
+    cluster.register(1, 2, previous=cluster.epochs[1])
+    assert cluster.image.elr == (1,)
+
+
+def empty(cluster, *order):
+    """Let every broker of a cluster fall silent one after the other, and return uncleanly in this order."""
+    silent = []
+    for broker in (0, 1, 2):
+        silent.append(broker)
+        cluster.expire(*silent)
+    for broker in order:
+        cluster.epochs[broker] = cluster.register(broker, 2).broker_epoch
+
+
+def test_who_led_last_is_remembered_while_nobody_leads_and_only_then():
+    """KIP-966: set when the last leader goes, kept while members leave the ELR, gone with the next leader."""
+    cluster = Cluster(elr=True)
+    assert cluster.image.last_known_leader == NO_LEADER
+    empty(cluster)
+    assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (NO_LEADER, (), (1, 2))
+    assert cluster.image.last_known_leader == 2
+    cluster.beat(1)
+    assert (cluster.image.leader, cluster.image.last_known_leader) == (1, NO_LEADER)
+    assert not cluster.image.is_recovering
+
+
+@pytest.mark.parametrize("order", list(permutations((0, 1, 2))))
+def test_after_an_unclean_end_of_every_broker_the_last_known_leader_leads(order):
+    """KIP-966: ISR and ELR are empty; once it is active it is the whole ISR, recovering, in a new epoch."""
+    cluster = Cluster(elr=True)
+    empty(cluster, *order)
+    assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (NO_LEADER, (), ())
+    epoch = cluster.image.leader_epoch
+    for broker in (0, 1):
+        cluster.beat(broker)
+        assert cluster.image.leader == NO_LEADER
+    cluster.beat(2)
+    assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (2, (2,), ())
+    assert cluster.image.leader_epoch == epoch + 1
+    assert cluster.image.is_recovering
+    reply = cluster.alter([2, 0], broker_id=2, broker_epoch=cluster.epochs[2])
+    assert reply.error is Error.NONE
+    assert not cluster.image.is_recovering
+
+
+def test_the_last_known_leader_waits_while_a_member_of_the_elr_may_return():
+    """KIP-966: who is still eligible has everything, so nobody else leads before its place is lost."""
+    cluster = Cluster(elr=True)
+    empty(cluster, 2)
+    cluster.beat(2)
+    assert (cluster.image.elr, cluster.image.leader) == ((1,), NO_LEADER)
+    cluster.epochs[1] = cluster.register(1, 2).broker_epoch
+    assert (cluster.image.elr, cluster.image.leader) == ((), 2)
+
+
+def test_a_fenced_last_known_leader_is_not_elected():
+    """KAFKA-19522: a broker that is not active cannot lead, also if it led last."""
+    cluster = Cluster(elr=True)
+    empty(cluster, 0, 1, 2)
+    cluster.beat(1)
+    assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
+    assert (cluster.image.leader, cluster.image.last_known_leader) == (NO_LEADER, 2)
+
+
+def test_without_elr_nobody_is_remembered():
+    """Before KIP-966 the last member of the ISR waits there, and leads when it returns."""
+    cluster = Cluster()
+    empty(cluster)
+    assert (cluster.image.isr, cluster.image.last_known_leader) == ((2,), NO_LEADER)
+
+
+@pytest.mark.parametrize("elr", [False, True])
+def test_nobody_leaves_a_partition_that_was_never_led(elr):
+    """Nothing was written, so an unclean end before the first election costs nobody its place."""
+    cluster = Cluster(brokers=0, elr=elr)
+    cluster.controller.create_partition(PARTITION, (0, 1, 2))
+    for incarnation in (1, 2):
+        for broker in (0, 1, 2):
+            cluster.epochs[broker] = cluster.register(broker, incarnation).broker_epoch
+    assert (cluster.image.isr, cluster.image.leader) == ((0, 1, 2), NO_LEADER)
+    cluster.beat(1)
+    assert (cluster.image.isr, cluster.image.leader) == ((0, 1, 2), 1)
