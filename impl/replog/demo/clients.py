@@ -1,7 +1,7 @@
 """The demo's clients: producers that keep a ledger of promises, a consumer that remembers what it read.
 
-One request in flight, retried until it is answered. The ledger is the only judge of the demo: a record that
-was acknowledged must be where the broker said, in the log of whoever leads at the end.
+One request in flight, retried until it is answered. The ledgers are the only judge of the demo (`verdict`):
+a record that was acknowledged must be where the broker said, in the log of whoever leads at the end.
 """
 
 from collections.abc import Callable
@@ -58,17 +58,16 @@ class Producer:
 
 @dataclass(slots=True)
 class Consumer:
-    """Reads on from its position; `read` is what it saw at each offset."""
+    """Reads on from its position; `read` is every record it was given, one that it read twice once."""
 
     find_broker: FindBroker
     interval_ms: int = 120
-    read: dict[int, bytes] = field(default_factory=dict)
-    changed: set[int] = field(default_factory=set)
+    read: set[tuple[int, bytes]] = field(default_factory=set)
     position: int = 0
     correlation: int = 0
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take records, and notice one that is not what was read at its offset before."""
+        """Take records; start over where the log ends before the position."""
         del now_ms
         if not isinstance(message, FetchReply) or message.correlation != self.correlation:
             return []
@@ -76,9 +75,7 @@ class Consumer:
         if message.error is Error.OFFSET_OUT_OF_RANGE:
             self.position = 0
         for batch in message.batches:
-            for offset in range(batch.base_offset, batch.next_offset):
-                if self.read.setdefault(offset, batch.body) != batch.body:
-                    self.changed.add(offset)
+            self.read |= {(offset, batch.body) for offset in range(batch.base_offset, batch.next_offset)}
             self.position = max(self.position, batch.next_offset)
         return []
 

@@ -9,7 +9,8 @@ import click
 
 from replog.core.protocol import preset, preset_names
 from replog.demo.screen import WIDTH, Screen
-from replog.demo.story import Story, Verdict
+from replog.demo.story import Story
+from replog.demo.verdict import verdict_lines
 
 OUTCOMES = ("current", "hw-truncation")
 
@@ -34,7 +35,8 @@ def command(context: click.Context, protocol: str, speed: float, plain: bool, di
     """Run three brokers on real files, kill the leader, and watch LEO, HW, ISR and leader epochs.
 
     With --protocol hw-truncation the rules are those of Kafka up to 0.10, and acknowledged records are lost.
-    Exit code 1 if a record that was acknowledged with acks=all is gone.
+    Exit code 1 if the leader lacks a record that was acknowledged with acks=all or read by a consumer, if
+    brokers hold different records at one offset, or if nobody leads.
     """
     is_live = sys.stdout.isatty() and not plain
     columns = shutil.get_terminal_size().columns - 1 if is_live else WIDTH
@@ -52,25 +54,11 @@ def command(context: click.Context, protocol: str, speed: float, plain: bool, di
 
 
 def perform(path: str, protocol: str, screen: Screen) -> int:
-    """Tell the story and its end; return the exit code."""
+    """Tell the story, its end, and what to try next; return the exit code."""
     screen.say(f"replog demo, protocol {protocol}")
     screen.say()
     verdict = Story(path, preset(protocol), screen).tell()
-    for line in verdict_lines(verdict, protocol):
+    for line in verdict_lines(verdict):
         screen.say(line)
-    return int(bool(verdict.lost or verdict.diverged))
-
-
-def verdict_lines(verdict: Verdict, protocol: str) -> list[str]:
-    """Say what became of the promises, and what to try next."""
-    lines = [f"All {verdict.promised} records acknowledged with acks=all are on all three disks."]
-    if verdict.lost:
-        count = f"{len(verdict.lost)} of {verdict.promised} records acknowledged with acks=all"
-        lines = [f"LOST: {count} (offsets {verdict.lost[0]}..{verdict.lost[-1]})."]
-    if verdict.unread:
-        lines.append(f"A consumer had read {len(verdict.unread)} records that are not there any more.")
-    if verdict.diverged:
-        first, last = verdict.diverged[0], verdict.diverged[-1]
-        lines.append(f"DIVERGED: at offsets {first}..{last} the brokers hold different records, for good.")
-    other = OUTCOMES[protocol == OUTCOMES[0]]
-    return [*lines, f"next: replog demo --protocol {other}"]
+    screen.say(f"next: replog demo --protocol {OUTCOMES[protocol == OUTCOMES[0]]}")
+    return int(not verdict.is_well)

@@ -5,7 +5,7 @@
     3  kill -9 the leader; a follower bounces at the same moment (one rack, one power strip)
     4  the controller elects somebody else; producers go on
     5  the old leader comes back, finds where its log diverges, cuts, copies, rejoins the ISR
-    6  every acknowledged record is looked up in the files of all three brokers
+    6  every acknowledged record is looked up in the files of whoever leads, and of the others
 
 Under the rules up to 0.10 (`hw-truncation`) the bounced follower cuts its log at its checkpointed high
 watermark, is elected, and step 6 finds acknowledged records missing (KIP-101; B1 of the project's Kafka
@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
 from replog.core.state import Config
-from replog.core.types import CONTROLLER, Role
+from replog.core.types import CONTROLLER, NO_LEADER, Role
 from replog.demo.clients import Consumer, Producer
 from replog.demo.files import each_broker
 from replog.demo.screen import Screen
+from replog.demo.verdict import Ending, Log, Verdict, judge
 from replog.sim.world import START_MS, Call, Client, Network, Node, World, WorldOptions
 
 BROKERS = 3
@@ -53,20 +54,6 @@ class Seen:
     role: Role = Role.NONE
     epoch: int = -1
     end: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the ledgers say at the end; the three lists are of offsets.
-
-    `lost`: acknowledged records that are not on every broker; `unread`: records a consumer read that are not
-    there any more; `diverged`: where the brokers hold different records, for good.
-    """
-
-    promised: int
-    lost: tuple[int, ...]
-    unread: tuple[int, ...]
-    diverged: tuple[int, ...]
 
 
 class Story:
@@ -140,23 +127,31 @@ class Story:
 
     def _the_reckoning(self) -> Verdict:
         """Stop all brokers, read their files, and compare with what the clients hold in their hands."""
+        leader, hw = self._serving()
         for node in self.world.nodes.values():
             self.world.stop(node.broker_id)
         logs = [self._files_of(node) for node in self.world.nodes.values()]
-        promised = self.producer.promised
-        return Verdict(
-            len(promised),
-            tuple(sorted(offset for offset, body in promised if _is_missing(logs, offset, body))),
-            tuple(o for o, body in sorted(self.consumer.read.items()) if _is_missing(logs, o, body)),
-            tuple(o for o in sorted(set().union(*logs)) if len({log.get(o) for log in logs}) > 1),
+        return judge(self.producer.promised, self.consumer.read, Ending(leader, hw, logs))
+
+    def _serving(self) -> tuple[int, int]:
+        """Return who leads, by the controller's word and its own, and its HW; `NO_LEADER` if nobody does."""
+        image = self.world.image
+        broker = None if image.leader == NO_LEADER else self.world.nodes[image.leader].broker
+        if broker is None or broker.state.role is not Role.LEADER:
+            return NO_LEADER, 0
+        return (
+            (image.leader, broker.state.log.hw)
+            if broker.state.leader_epoch == image.leader_epoch
+            else (NO_LEADER, 0)
         )
 
-    def _files_of(self, node: Node) -> dict[int, bytes]:
-        view = node.storage.recover().log
-        node.storage.close(0)
+    def _files_of(self, node: Node) -> Log:
+        """Read what a stopped broker left, and leave it as it was."""
+        found = node.storage.recover()
+        node.storage.close(found.previous_broker_epoch)
         return {
-            offset: batch.body
-            for batch in view.batches
+            offset: (batch.epoch, batch.body)
+            for batch in found.log.batches
             for offset in range(batch.base_offset, batch.next_offset)
         }
 
@@ -185,7 +180,8 @@ class Story:
         self._image = now
         if (now.leader, now.leader_epoch) != (before.leader, before.leader_epoch):
             who = f"broker {now.leader} leads" if now.leader >= 0 else "nobody leads"
-            self._say(f"controller: {who}, epoch {now.leader_epoch}, ISR {_set(now.isr)}")
+            doubt = ", recovering" if now.is_recovering else ""
+            self._say(f"controller: {who}, epoch {now.leader_epoch}, ISR {_set(now.isr)}{doubt}")
         elif now.isr != before.isr:
             self._say(f"controller: ISR {_set(before.isr)} -> {_set(now.isr)}")
         for broker, node in self.world.nodes.items():
@@ -216,14 +212,14 @@ class Story:
         return [
             f"  leader {leader}, {epochs}, ISR {_set(image.isr)}",
             f"  {counts}",
-            "  broker role      LEO   HW  log (= below HW, - above)   epochs as epoch@start",
+            "  broker role      LEO   HW  = below HW, - not, . down   epochs as epoch@start",
             *(self._row(node, longest) for node in self.world.nodes.values()),
         ]
 
     def _row(self, node: Node, longest: int) -> str:
         seen = self._look(node)
         if node.broker is None:
-            bar = _bar(0, seen.end, longest)
+            bar = _bar(0, seen.end, longest).replace("-", ".")
             return f"  {node.broker_id:>6} {'killed':8}{seen.end:>5}    -  {bar}"
         log = node.broker.state.log
         epochs = " ".join(f"{epoch}@{start}" for epoch, start in log.epochs.entries)
@@ -232,12 +228,8 @@ class Story:
         return f"  {node.broker_id:>6} {role:8}{log.leo:>5}{log.hw:>5}  {bar} {epochs}"
 
 
-def _is_missing(logs: list[dict[int, bytes]], offset: int, body: bytes) -> bool:
-    return any(log.get(offset) != body for log in logs)
-
-
 def _bar(hw: int, end: int, longest: int) -> str:
-    """Draw a log to the scale of the longest: committed, then not committed, then missing."""
+    """Draw a log to the scale of the longest: below HW, then not, then missing."""
     scale = BAR_WIDTH / max(longest, BAR_WIDTH)
     low, high = int(hw * scale), int(end * scale)
     if end > hw and high == low:
