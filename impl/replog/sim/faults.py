@@ -24,6 +24,10 @@ OPERATOR = -99
 HEALTHY_SESSION_MS = 2_500
 UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
 """Faults after which a process cannot show that it lost nothing: they cost it its place in the ELR."""
+ARMED = frozenset({Fault.CRASH_MID_EFFECTS, Fault.DISK_ERROR, Fault.SHUTDOWN})
+"""Faults that are prepared now and may happen later, or never."""
+BLACKOUT_MS = 15_000
+"""How long a broker may stay dead after all have died: often longer than its session."""
 
 
 @dataclass(slots=True)
@@ -60,7 +64,11 @@ class FaultyNetwork(Network):
 
 @dataclass(slots=True)
 class Injector:
-    """Draws faults, and brings nodes back; `faults` counts what was really injected."""
+    """Draws faults, and brings nodes back; `faults` counts what really happened at once.
+
+    What a fault only prepares (a death between effects, a failing disk, a shutdown) the world counts when it
+    happens; `ARMED` names them.
+    """
 
     world: World
     network: FaultyNetwork
@@ -112,7 +120,7 @@ class Injector:
         kinds = list(self.profile.weights)
         kind = self.random.choices(kinds, [self.profile.weights[kind] for kind in kinds])[0]
         node = self.world.nodes[self._pick_node()]
-        if self._inject(kind, node):
+        if self._inject(kind, node) and kind not in ARMED:
             self.faults[kind.value] += 1
 
     def _pick_node(self) -> int:
@@ -127,12 +135,11 @@ class Injector:
         if self.profile.power is PowerRule.KEEPS_ONE_COPY and kind in UNCLEAN and not self._leaves_one(node):
             return False
         if kind is Fault.PREFERRED_ELECTION:
-            request = Received(OPERATOR, ElectRequest(0, PARTITION))
-            self.world.perform_for(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
-            self.world.observer.decided(self.world)
-            return True
+            return self._elect()
         if kind is Fault.POWER_LOSS:
             return self._cut_power(node)
+        if kind is Fault.BLACKOUT:
+            return self._black_out()
         if node.broker is None or node.held is not None:
             return False
         if kind is Fault.CRASH:
@@ -145,31 +152,53 @@ class Injector:
             self.world.pause(node.broker_id)
             self.world.schedule(self._some_time(), Call(lambda: self.world.resume(node.broker_id)))
         elif kind in (Fault.PARTITION, Fault.CONTROLLER_PARTITION):
-            self._cut(node, kind)
+            return self._cut(node, kind)
         elif kind is Fault.CLOCK_JUMP:
             node.clock_offset_ms = self.random.randrange(-8_000, 8_000)
         elif kind is Fault.SHUTDOWN:
             self.world.shut_down(node.broker_id)
             self._restart_later(node.broker_id)
         elif kind is Fault.BACKGROUND_FLUSH:
-            self._flush(node)
+            return self._flush(node)
         else:
             node.storage.arm(self.random.randrange(6), self.random.randrange(3))
             self._restart_later(node.broker_id)
         return True
 
-    def _flush(self, node: Node) -> None:
+    def _elect(self) -> bool:
+        """Ask for the preferred leader; tell whether it was elected."""
+        before = self.world.image.leader
+        request = Received(OPERATOR, ElectRequest(0, PARTITION))
+        self.world.perform_for(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
+        self.world.observer.decided(self.world)
+        return self.world.image.leader != before
+
+    def _black_out(self) -> bool:
+        """End every process at one moment, where the profile allows it with a power loss; tell if any ran."""
+        running = list(self.world.running())
+        for node in self.world.nodes.values():
+            if self.profile.power is PowerRule.ANY:
+                self._lose_power(node)
+            self.world.crash(node.broker_id)
+            self._restart_later(node.broker_id, self.random.randrange(BLACKOUT_MS))
+        return bool(running)
+
+    def _flush(self, node: Node) -> bool:
+        """Let the operating system write back what is dirty; tell whether anything was."""
+        was_dirty = node.storage.flushed() < node.storage.end()
         try:
             node.storage.flush()
         except StorageError:
             self.world.counters.disk_failures += 1
             self.world.crash(node.broker_id)
             self._restart_later(node.broker_id)
+            return False
+        return was_dirty
 
     def _some_time(self) -> int:
         return int(self.random.expovariate(1 / 3_000)) + 100
 
-    def _restart_later(self, broker_id: int) -> None:
+    def _restart_later(self, broker_id: int, delay_ms: int = -1) -> None:
         """Start the process again after a while, if it has ended by then; look again if it has not."""
 
         def restart() -> None:
@@ -180,10 +209,13 @@ class Injector:
             elif not self.is_over:
                 self._restart_later(broker_id)
 
-        self.world.schedule(self._some_time(), Call(restart))
+        self.world.schedule(self._some_time() if delay_ms < 0 else delay_ms, Call(restart))
 
-    def _cut(self, node: Node, kind: Fault) -> None:
-        """Cut a node off from the controller, or from some of its peers, in one direction or both."""
+    def _cut(self, node: Node, kind: Fault) -> bool:
+        """Cut a node off from the controller, or from some of its peers, in one direction or both.
+
+        Tell whether anything was whole before.
+        """
         me = node.broker_id
         peers = [CONTROLLER] if kind is Fault.CONTROLLER_PARTITION else self._some_peers(me)
         links = {(me, peer) for peer in peers} | {(peer, me) for peer in peers}
@@ -192,6 +224,7 @@ class Injector:
         links -= self.network.cut
         self.network.cut |= links
         self.world.schedule(self._some_time(), Call(lambda: self.network.cut.difference_update(links)))
+        return bool(links)
 
     def _some_peers(self, me: int) -> list[int]:
         peers = [peer for peer in (*self.world.nodes, CONTROLLER) if peer != me]
@@ -210,21 +243,26 @@ class Injector:
         if not may_lose:
             return False
         before = node.storage.end()
-        kept = self.oracles.durable(node)
-        self.world.lose_power(me, self.random.randrange)
-        self.oracles.check_kept(node, kept)
+        self._lose_power(node)
         self._restart_later(me)
         if node.storage.end() < before and rule is not PowerRule.ANY:
-            self.faults["records-lost"] += before - node.storage.end()
-            lossy.add(me)
+            lossy[me] = max(before, lossy.get(me, before))
             if rule is PowerRule.ONE_AT_A_TIME:
                 self._be_quiet(me)
         return True
 
+    def _lose_power(self, node: Node) -> None:
+        """Cut a node's power, and check that its disk keeps its word."""
+        before = node.storage.end()
+        kept = self.oracles.durable(node)
+        self.world.lose_power(node.broker_id, self.random.randrange)
+        self.oracles.check_kept(node, kept)
+        self.faults["records-lost"] += before - node.storage.end()
+
     def _leaves_one(self, node: Node) -> bool:
         """Tell whether another member of ISR or ELR lives, and is not about to die uncleanly (KIP-966)."""
         image, nodes = self.world.image, self.world.nodes
-        others = {*image.isr, *image.elr} - {node.broker_id} - self.oracles.lossy
+        others = {*image.isr, *image.elr} - {node.broker_id} - set(self.oracles.lossy)
         return any(
             self.oracles.is_current(self.world, member)
             and nodes[member].effects_left < 0

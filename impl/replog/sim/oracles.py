@@ -1,22 +1,7 @@
-"""What must be true of a running cluster, whatever happens to it: Kafka's promises, no specification.
+"""The watch over a simulated cluster: every promise of `promises`, checked as the cluster moves.
 
-    hw-within-log        HW never passes the LEO                                               (P1)
-    hw-monotone          within one leadership HW never falls                                  (I2, P10)
-    committed-agree      every replica's prefix below its HW is the committed prefix           (P7)
-    committed-copies     what becomes committed is on min.insync.replicas disks                (I16)
-    isr-complete         every live member of the controller's ISR holds all that is committed (P2)
-    leader-complete      a new leader holds all that is committed                              (P3)
-    one-leader           one leader per leader epoch                                           (P14)
-    log-matching         same epoch at the same offset: same record, same prefix               (P8)
-    ack-after-commit     an acknowledged (acks=all) record is in the committed prefix          (P11)
-    reads-committed      a consumer reads only the committed prefix, the same each time        (P9)
-    no-duplicate         an idempotent producer's record is in the log once, in order          (P15, P16)
-    never-gives-up       a retried batch of an idempotent producer is never refused for good    (A2)
-    flushed-survives     a power loss takes nothing that was flushed
-    disk-is-log          what a process has in memory is what its disk would give back
-
-The committed prefix is a ghost: the longest prefix any leader ever had below its HW.  A broken oracle raises
-`ViolationError`, which names it; `converged` is the liveness half, asked once faults have stopped (P22-P26).
+A broken one raises `ViolationError`.  `checks` counts how often each was checked with something to compare:
+an oracle that was never asked has not held, it was not there.
 
 Cost: the checks after each step look only at what changed, the comparisons of whole logs are for elections,
 samples and the end.
@@ -24,29 +9,24 @@ samples and the end.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from replog.core.logview import LogView
 from replog.core.state import FetchPhase, ReplicaState
-from replog.core.types import NO_LEADER, Role
+from replog.core.types import NO_LEADER, PartitionImage, Role
+from replog.sim.promises import ViolationError
 from replog.sim.world import Node, Observer, World
 
 Cell = tuple[int, bytes]
 """One record as oracles see it: the epoch it was written in, and its content."""
 
 
-class ViolationError(Exception):
-    """A promise was broken; `oracle` is its name in the table above."""
-
-    def __init__(self, oracle: str, detail: str) -> None:
-        super().__init__(f"{oracle}: {detail}")
-        self.oracle = oracle
-
-
 @dataclass(slots=True)
 class Seen:
-    """What was last seen of one node, to look only at what is new."""
+    """What was last seen of one node, to look only at what is new; `log` outlives the process."""
 
+    log: LogView
     incarnation: int = -1
     leader_epoch: int = -1
     is_leader: bool = False
@@ -55,14 +35,19 @@ class Seen:
 
 @dataclass(slots=True)
 class Figures:
-    """What the cluster went through, as seen from outside."""
+    """What the cluster went through, as seen from outside.
+
+    `elections` are leader epochs with a leader, `unclean_elections` those of a broker outside ISR and ELR;
+    `isr_changes` are changes of the set.  `acknowledged` are records acknowledged with acks=all, `consumed`
+    records given to consumers, a record that was read again counted again.
+    """
 
     elections: int = 0
+    unclean_elections: int = 0
     isr_changes: int = 0
     committed: int = 0
     acknowledged: int = 0
     consumed: int = 0
-    truncated_logs: int = 0
 
 
 def cells(log: LogView, start: int, end: int) -> list[Cell]:
@@ -79,15 +64,19 @@ def cells(log: LogView, start: int, end: int) -> list[Cell]:
 
 @dataclass(slots=True)
 class Oracles(Observer):
-    """The watch over one world; `lossy` are the nodes that have lost data and are not back in the ISR."""
+    """The watch over one world.
+
+    `lossy` are the nodes that have lost data and are not back in the ISR, with the LEO they had before.
+    """
 
     min_isr: int
     committed: list[Cell] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
-    lossy: set[int] = field(default_factory=set)
+    checks: Counter[str] = field(default_factory=Counter)
+    lossy: dict[int, int] = field(default_factory=dict)
     seen: dict[int, Seen] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
-    partition_epoch: int = -1
+    image: PartitionImage | None = None
 
     # -- after every step
 
@@ -97,39 +86,52 @@ class Oracles(Observer):
             return
         state = node.broker.replica.state
         log = state.log
+        self.checks["hw-within-log"] += 1
         if log.hw > log.leo:
             raise ViolationError("hw-within-log", f"broker {node.broker_id}: HW {log.hw}, LEO {log.leo}")
         seen = self.seen.get(node.broker_id)
         if seen is None or seen.incarnation != node.incarnation:
-            seen = self.seen[node.broker_id] = Seen(node.incarnation)
+            seen = self.seen[node.broker_id] = Seen(log, node.incarnation)
         is_leader = state.role is Role.LEADER
         if is_leader and (not seen.is_leader or seen.leader_epoch != state.leader_epoch):
             self._check_new_leader(world, state)
-        elif is_leader and log.hw < seen.hw:
-            raise ViolationError("hw-monotone", f"leader {node.broker_id}: HW {seen.hw} -> {log.hw}")
+        elif is_leader:
+            self.checks["hw-monotone"] += 1
+            if log.hw < seen.hw:
+                raise ViolationError("hw-monotone", f"leader {node.broker_id}: HW {seen.hw} -> {log.hw}")
         if log.hw != seen.hw:
             self._check_hw(world, state, seen)
-        seen.is_leader, seen.leader_epoch, seen.hw = is_leader, state.leader_epoch, log.hw
+        seen.is_leader, seen.leader_epoch, seen.hw, seen.log = is_leader, state.leader_epoch, log.hw, log
 
     def decided(self, world: World) -> None:
         """Check the controller's decision, if there is a new one."""
-        image = world.image
-        if image.partition_epoch == self.partition_epoch:
+        old, image = self.image, world.image
+        if image is old:
             return
-        self.partition_epoch = image.partition_epoch
-        self.figures.isr_changes += 1
-        self.lossy -= {member for member in image.isr if self.is_current(world, member)}
+        self.image = image
+        for member in [m for m in self.lossy if m in image.isr and self.is_current(world, m)]:
+            del self.lossy[member]
         if image.leader != NO_LEADER:
-            known = self.leaders.setdefault(image.leader_epoch, image.leader)
-            if known != image.leader:
-                raise ViolationError("one-leader", f"epoch {image.leader_epoch}: {known} and {image.leader}")
-            self.figures.elections = len(self.leaders)
+            self._check_one_leader(image.leader_epoch, image.leader)
+        if old is not None:
+            self.figures.isr_changes += set(old.isr) != set(image.isr)
+            is_unclean = image.leader not in {NO_LEADER, *old.isr, *old.elr}
+            self.figures.unclean_elections += is_unclean and image.leader_epoch != old.leader_epoch
         self._check_isr(world)
 
+    def _check_one_leader(self, epoch: int, leader: int) -> None:
+        self.checks["one-leader"] += 1
+        known = self.leaders.setdefault(epoch, leader)
+        if known != leader:
+            raise ViolationError("one-leader", f"epoch {epoch}: {known} and {leader}")
+        self.figures.elections = len(self.leaders)
+
     def _check_new_leader(self, world: World, state: ReplicaState) -> None:
-        """Check that the leader of the controller's current epoch begins with everything committed."""
+        """Check that a leader is the one of its epoch, and that the current one has what is committed."""
+        self._check_one_leader(state.leader_epoch, state.broker_id)
         if world.image.leader_epoch != state.leader_epoch:
             return
+        self.checks["leader-complete"] += bool(self.committed)
         if cells(state.log, 0, len(self.committed)) != self.committed:
             raise ViolationError(
                 "leader-complete",
@@ -145,6 +147,7 @@ class Oracles(Observer):
         log, known = state.log, len(self.committed)
         start = min(seen.hw, log.hw, known)
         new = cells(log, start, log.hw)
+        self.checks["committed-agree"] += log.hw > start
         if new[: known - start] != self.committed[start : log.hw]:
             raise ViolationError("committed-agree", f"broker {state.broker_id}{self._difference(log)}")
         if log.hw <= known:
@@ -159,28 +162,43 @@ class Oracles(Observer):
         self._check_isr(world)
 
     def _check_copies(self, world: World) -> None:
-        """Count the disks that hold the whole committed prefix; one that lost it later did hold it."""
-        holders = 0
-        for node in world.nodes.values():
-            end = node.storage.end() if node.broker is None else node.broker.replica.state.log.leo
-            holders += end >= len(self.committed) or node.broker_id in self.lossy
+        """Count the disks that hold the committed prefix; one that had it and lost it later did hold it."""
+        self.checks["committed-copies"] += 1
+        known = len(self.committed)
+        holders = sum(
+            self._holds(node) or self.lossy.get(node.broker_id, -1) >= known for node in world.nodes.values()
+        )
         if holders < self.min_isr:
             raise ViolationError(
                 "committed-copies", f"{holders} of {self.min_isr} disks hold the committed prefix"
             )
 
+    def _holds(self, node: Node) -> bool:
+        """Tell whether a node, dead or alive, has the last committed record; log-matching does the rest."""
+        known = len(self.committed)
+        if node.broker is not None:
+            return cells(node.broker.replica.state.log, known - 1, known) == self.committed[-1:]
+        seen = self.seen.get(node.broker_id)
+        is_on_disk = seen is not None and node.storage.end() >= known
+        return is_on_disk and seen is not None and cells(seen.log, known - 1, known) == self.committed[-1:]
+
     def _check_isr(self, world: World) -> None:
         """Check that whoever may be elected next, and lives, has everything."""
-        for member in world.image.isr:
+        if not self.committed:
+            return
+        for member in (*world.image.isr, *world.image.elr):
             if not self.is_current(world, member):
                 continue
-            broker = world.nodes[member].broker
-            assert broker is not None
-            log = broker.replica.state.log
-            if log.leo < len(self.committed):
+            self.checks["isr-complete"] += 1
+            if not self._holds(world.nodes[member]):
+                broker = world.nodes[member].broker
+                assert broker is not None
+                log = broker.replica.state.log
+                group = "ISR" if member in world.image.isr else "ELR"
                 raise ViolationError(
                     "isr-complete",
-                    f"ISR member {member} has LEO {log.leo}, {len(self.committed)} records are committed",
+                    f"{group} member {member} has LEO {log.leo}, {len(self.committed)} records are committed"
+                    f"{self._difference(log)}",
                 )
 
     def is_current(self, world: World, member: int) -> bool:
@@ -204,6 +222,7 @@ class Oracles(Observer):
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
         """Check a positive answer to acks=all."""
         self.figures.acknowledged += count
+        self.checks["ack-after-commit"] += 1
         for offset in range(base_offset, base_offset + count):
             if offset >= len(self.committed) or self.committed[offset][1] != body:
                 raise ViolationError("ack-after-commit", f"{body!r} acknowledged at {offset}")
@@ -211,6 +230,7 @@ class Oracles(Observer):
     def consumed(self, offset: int, cell: Cell) -> None:
         """Check one record given to a consumer."""
         self.figures.consumed += 1
+        self.checks["reads-committed"] += 1
         if offset >= len(self.committed):
             raise ViolationError("reads-committed", f"a consumer read offset {offset}, not committed")
         if self.committed[offset] != cell:
@@ -233,7 +253,7 @@ class Oracles(Observer):
         ]
         for i, (left, ours) in enumerate(logs):
             for right, theirs in logs[i + 1 :]:
-                _match(left, ours, right, theirs)
+                self.checks["log-matching"] += _match(left, ours, right, theirs)
 
     def check_disks(self, world: World) -> None:
         """Check that every disk would give back what its process holds; reads copies, changes nothing."""
@@ -243,6 +263,7 @@ class Oracles(Observer):
             disk = node.storage.copy()
             disk.crash()
             found = disk.recover().log
+            self.checks["disk-is-log"] += log.leo > 0
             if cells(found, 0, found.leo) != cells(log, 0, log.leo):
                 raise ViolationError(
                     "disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {found.leo}"
@@ -254,15 +275,15 @@ class Oracles(Observer):
                 raise ViolationError("disk-is-log", f"broker {node.broker_id}: {epochs}, disk {found.epochs}")
 
     def durable(self, node: Node) -> list[Cell]:
-        """Return the records that a power loss now must not take: those a running process has flushed."""
-        if node.broker is None:
-            return []
-        log = node.broker.replica.state.log
+        """Return the records that a power loss now must not take: those flushed, also by a dead process."""
+        broker = node.broker
+        log = node.storage.copy().recover().log if broker is None else broker.replica.state.log
         return cells(log, 0, min(node.storage.flushed(), log.leo))
 
     def check_kept(self, node: Node, kept: list[Cell]) -> None:
         """Check that a disk, re-opened after a power loss, begins with what was flushed."""
         found = node.storage.copy().recover().log
+        self.checks["flushed-survives"] += bool(kept)
         if cells(found, 0, len(kept)) != kept:
             raise ViolationError(
                 "flushed-survives",
@@ -275,6 +296,7 @@ class Oracles(Observer):
         for batch in log.batches:
             if batch.producer_id < 0 or batch.next_offset > len(self.committed):
                 continue
+            self.checks["no-duplicate"] += 1
             number = int(batch.body.rpartition(b"-")[2])
             if number <= last.get(batch.producer_id, -1):
                 raise ViolationError("no-duplicate", f"{batch.body!r} after number {last[batch.producer_id]}")
@@ -287,8 +309,6 @@ def converged(world: World) -> str:
     "" if nothing.
     """
     image = world.image
-    if image.leader == NO_LEADER:
-        return "no leader"
     if sorted(image.isr) != sorted(image.replicas):
         return f"ISR {image.isr}"
     leader = world.nodes[image.leader].broker
@@ -307,11 +327,13 @@ def converged(world: World) -> str:
     return ""
 
 
-def _match(left: int, ours: list[Cell], right: int, theirs: list[Cell]) -> None:
+def _match(left: int, ours: list[Cell], right: int, theirs: list[Cell]) -> bool:
+    """Compare two logs up to their last common epoch; tell whether there was one."""
     for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
         if ours[offset][0] == theirs[offset][0]:
             if ours[: offset + 1] != theirs[: offset + 1]:
                 raise ViolationError(
                     "log-matching", f"brokers {left} and {right} differ at or before offset {offset}"
                 )
-            return
+            return True
+    return False

@@ -11,6 +11,9 @@ What is excluded, and why:
   proposal of the victim under way, and no other fault begins until the controller has fenced the victim.
   `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process ends uncleanly while another member of ISR
   or ELR lives; `ANY` (with a flush for each record) asks for nothing.
+- **A last known leader that lost its page cache.**  When all members of ISR and ELR end uncleanly, KIP-966
+  elects who led last whatever it has.  So a blackout, the end of all processes at one moment, leaves them
+  their page caches, except where each record is flushed (`ANY`).
 - **Skipped metadata.**  Brokers apply every metadata version in order, except in the profile `coalesce`.
 
 `tests/replog/scenarios` has a scenario for each exclusion that shows the loss.
@@ -48,6 +51,7 @@ class Fault(Enum):
     PREFERRED_ELECTION = "preferred-election"
     DISK_ERROR = "disk-error"
     BACKGROUND_FLUSH = "background-flush"
+    BLACKOUT = "blackout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,14 @@ _ALL = replace(
     power=PowerRule.ONE_AT_A_TIME,
     follower_read=True,
 )
+
+
+def _weights(*without: Fault, **extra: int) -> dict[Fault, int]:
+    """Return the weights of `all`, without some faults, with others."""
+    kept = {fault: weight for fault, weight in _ALL.weights.items() if fault not in without}
+    return kept | {Fault[name.upper()]: weight for name, weight in extra.items()}
+
+
 _PROFILES = MappingProxyType(
     {
         "calm": _CALM,
@@ -134,8 +146,17 @@ _PROFILES = MappingProxyType(
             _ALL,
             name="flush",
             about="every fault, each record flushed before it is acknowledged: all power may fail at once",
+            weights=_weights(Fault.BACKGROUND_FLUSH, blackout=3),
             power=PowerRule.ANY,
             flush_messages=1,
+        ),
+        "blackout": replace(
+            _ALL,
+            name="blackout",
+            about="every fault but power losses under KIP-966, and now and then every process is killed",
+            weights=_weights(Fault.POWER_LOSS, blackout=6),
+            power=PowerRule.NEVER,
+            protocol="kip966",
         ),
         "stale": replace(
             _ALL,
@@ -151,6 +172,7 @@ _PROFILES = MappingProxyType(
             name="store",
             about="as `all`, on the real store and a simulated disk (torn writes, failed fsync, ...)",
             uses_store=True,
+            flush_messages=40,
             batches=20,
             duration_ms=20_000,
         ),

@@ -32,6 +32,7 @@ from replog.sim.clients import Producer
 from replog.sim.commands import CONTROL
 from replog.sim.faults import OPERATOR, FaultyNetwork
 from replog.sim.oracles import Oracles
+from replog.sim.pace import MAX_EVENTS, Pace
 from replog.sim.profiles import Profile
 from replog.sim.record import Event, RecordedWorld
 from replog.sim.world import PARTITION, START_MS, Call, Delivery, Item, Network, Node, WorldOptions
@@ -73,8 +74,10 @@ class _Deaf(Oracles):
 class RecordedRun:
     """One run; `events` are what was written down so far."""
 
-    def __init__(self, seed: int, rules: Protocol = RULES, weather: Profile = WEATHER) -> None:
-        self.seed, self.weather = seed, weather
+    def __init__(
+        self, seed: int, rules: Protocol = RULES, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
+    ) -> None:
+        self.seed, self.weather, self.max_events = seed, weather, max_events
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
         self.brokers = 2 + self.random.randrange(2)
         self.min_isr = 1 + self.random.randrange(2)
@@ -112,9 +115,8 @@ class RecordedRun:
         return leader if is_right else self.random.randrange(self.brokers)
 
     def run(self) -> None:
-        """Run to the end of the weather; what a core raises is the run's failure."""
-        end_ms = START_MS + self.weather.duration_ms
-        while self.world.now_ms < end_ms and self.world.step():
+        """Run to the end of the weather; what a core raises, or a world without end, is the run's failure."""
+        for _ in Pace(self.world, self.max_events).until(START_MS + self.weather.duration_ms):
             pass
 
     def header(self) -> Event:
@@ -210,9 +212,11 @@ class RecordedRun:
         self._later(restart)
 
 
-def record(seed: int, rules: Protocol = RULES, weather: Profile = WEATHER) -> list[str]:
+def record(
+    seed: int, rules: Protocol = RULES, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
+) -> list[str]:
     """Return a recording, line by line; an exception of a core is the caller's to see."""
-    run = RecordedRun(seed, rules, weather)
+    run = RecordedRun(seed, rules, weather, max_events)
     run.run()
     return [as_line(one) for one in (run.header(), *run.events, run.trailer())]
 

@@ -3,7 +3,8 @@
     all is set up -> faults for `duration_ms` -> everything heals -> the cluster converges -> last checks
 
 The same seed, profile and protocol give the same run, step by step.  A run that breaks an oracle, or in
-which a core raises, is a failure; its report holds the command that repeats it.
+which a core raises, is a failure; its report holds the command that repeats it.  So is one that takes more
+than `max_events` events (`pace`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from replog.core.protocol import Protocol, preset
-from replog.core.types import Role
+from replog.core.types import NO_LEADER, Role
 from replog.sim.clients import Consumer, Producer
-from replog.sim.faults import FaultyNetwork, Injector
-from replog.sim.oracles import Figures, Oracles, ViolationError, converged
-from replog.sim.profiles import Profile, profile
+from replog.sim.faults import ARMED, FaultyNetwork, Injector
+from replog.sim.oracles import Figures, Oracles, converged
+from replog.sim.pace import MAX_EVENTS, Pace
+from replog.sim.profiles import Fault, Profile, profile
+from replog.sim.promises import ORACLES, ViolationError
 from replog.sim.storage import MemoryStorage, Storage
 from replog.sim.stored import StoreStorage
 from replog.sim.world import START_MS, World, WorldOptions
@@ -29,7 +32,10 @@ SETTLE_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one run did, and what it broke: `oracle` is "" if nothing."""
+    """What one run did, and what it broke: `oracle` is "" if nothing.
+
+    `faults` are those that happened, `checks` how often each oracle was checked with something to compare.
+    """
 
     seed: int
     profile: str
@@ -40,7 +46,10 @@ class Report:
     simulated_ms: int
     crashes: int
     restarts: int
+    truncations: int
+    max_events: int = MAX_EVENTS
     faults: Counter[str] = field(default_factory=Counter)
+    checks: Counter[str] = field(default_factory=Counter)
     figures: Figures = field(default_factory=Figures)
 
     @property
@@ -51,19 +60,21 @@ class Report:
     @property
     def command(self) -> str:
         """Return the command that repeats this run."""
-        return f"replog sim --seed {self.seed} --profile {self.profile} --protocol {self.protocol}"
+        limit = f" --max-events {self.max_events}" if self.max_events != MAX_EVENTS else ""
+        return f"replog sim --seed {self.seed} --profile {self.profile} --protocol {self.protocol}{limit}"
 
     def text(self) -> str:
         """Return the verdict in a few lines, the command last."""
-        verdict = f"broken: {self.oracle}: {self.detail}" if self.is_failure else "all oracles hold"
+        verdict = f"broken: {self.oracle}: {self.detail}" if self.is_failure else praise(self.checks)
         figures = self.figures
         faults = ", ".join(f"{name} {n}" for name, n in sorted(self.faults.items())) or "none"
         lines = [
             f"seed {self.seed}, profile {self.profile}, protocol {self.protocol}: {verdict}",
             f"  {self.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds",
-            f"  crashes {self.crashes}, elections {figures.elections}, ISR changes {figures.isr_changes}",
-            f"  records committed {figures.committed}, acknowledged {figures.acknowledged}",
-            f"  records consumed {figures.consumed}",
+            f"  crashes {self.crashes}, ISR changes {figures.isr_changes}, truncations {self.truncations}",
+            f"  elections {figures.elections}, {figures.unclean_elections} of brokers outside ISR and ELR",
+            f"  records committed {figures.committed}, acknowledged with acks=all {figures.acknowledged}",
+            f"  records consumed {figures.consumed} (re-reads too)",
             f"  faults: {faults}",
         ]
         if self.is_failure:
@@ -71,11 +82,22 @@ class Report:
         return "\n".join(lines)
 
 
+def praise(checks: Counter[str]) -> str:
+    """Return the verdict on runs without a broken promise, and how often each oracle was checked."""
+    unchecked = [oracle for oracle in ORACLES if not checks[oracle]]
+    return "all oracles hold" + (f", nothing to check for {', '.join(unchecked)}" if unchecked else "")
+
+
 class Simulation:
     """One run in progress; `world` may be looked at between steps."""
 
     def __init__(
-        self, seed: int, weather: Profile, protocol: str = "", rules: Protocol | None = None
+        self,
+        seed: int,
+        weather: Profile,
+        protocol: str = "",
+        rules: Protocol | None = None,
+        max_events: int = MAX_EVENTS,
     ) -> None:
         self.seed = seed
         self.protocol = protocol or weather.protocol
@@ -94,6 +116,7 @@ class Simulation:
             make_storage=storage_factory(weather),
         )
         self.world = World(options, self.network, self.oracles)
+        self.pace = Pace(self.world, max_events)
         self.injector = Injector(
             self.world, self.network, self.oracles, weather, self.random, self.network.faults
         )
@@ -155,36 +178,42 @@ class Simulation:
             self._heal()
             self._last_checks()
         except ViolationError as error:
-            oracle, detail = error.oracle, str(error).partition(": ")[2]
+            oracle, detail = error.oracle, error.detail
         except Exception as error:  # a core must not raise, whatever it is sent: that is an oracle too
             oracle, detail = "no-exception", f"{type(error).__name__}: {error}"
         return self.report(oracle, detail)
 
     def _storm(self) -> None:
-        end_ms = START_MS + self.profile.duration_ms
-        while self.world.now_ms < end_ms and self.world.step():
-            if self.world.counters.steps % LOOK_EVERY_STEPS == 0:
+        """Let it rain, and compare whole logs now and then."""
+        looked = 0
+        for _ in self.pace.until(START_MS + self.profile.duration_ms):
+            if self.world.counters.steps >= looked + LOOK_EVERY_STEPS:
+                looked = self.world.counters.steps
                 self.oracles.compare_logs(self.world)
 
     def _heal(self) -> None:
         """End the faults and wait until all is well, looking every second."""
         self.injector.stop()
         deadline_ms = self.world.now_ms + self.profile.heal_ms
-        missing = "time"
-        while missing and self.world.now_ms < deadline_ms:
-            look_ms = self.world.now_ms + SETTLE_MS
-            while self.world.now_ms < look_ms and self.world.step():
-                pass
-            self.injector.revive()
-            missing = self.missing()
-        if missing:
-            raise ViolationError("converges", missing)
+        while missing := self._look():
+            if self.world.now_ms >= deadline_ms:
+                raise missing
+
+    def _look(self) -> ViolationError | None:
+        """Let a second pass, start who is dead, and return the promise that is not kept yet."""
+        for _ in self.pace.until(self.world.now_ms + SETTLE_MS):
+            pass
+        self.injector.revive()
+        self.oracles.checks.update(("has-leader", "converges"))
+        if self.world.image.leader == NO_LEADER:
+            image = self.world.image
+            known = f", last known leader {image.last_known_leader}" if image.last_known_leader >= 0 else ""
+            return ViolationError("has-leader", f"ISR {image.isr}, ELR {image.elr}{known}")
+        missing = self.missing()
+        return ViolationError("converges", missing) if missing else None
 
     def missing(self) -> str:
         """Return what is not well yet; "" when every replica agrees and every produce is answered."""
-        image = self.world.image
-        if self.world.options.protocol.elr and not image.isr and not image.elr:
-            return ""
         missing = converged(self.world)
         if missing:
             return missing
@@ -197,6 +226,7 @@ class Simulation:
         self.oracles.compare_logs(self.world)
         self.oracles.check_disks(self.world)
         abandoned = sum(producer.abandoned for producer in self.producers)
+        self.oracles.checks["never-gives-up"] += sum(p.answered for p in self.producers if p.is_idempotent)
         if abandoned:
             raise ViolationError("never-gives-up", f"{abandoned} batches out of order for good")
         leader = self.world.nodes.get(self.world.image.leader)
@@ -206,6 +236,13 @@ class Simulation:
     def report(self, oracle: str, detail: str) -> Report:
         """Return the figures so far."""
         counters = self.world.counters
+        self.oracles.checks["no-exception"] = self.oracles.checks["step-limit"] = self.pace.events
+        happened = {
+            Fault.CRASH_MID_EFFECTS: counters.crashes_mid_effects,
+            Fault.DISK_ERROR: counters.disk_failures,
+            Fault.SHUTDOWN: counters.stops,
+        }
+        assert happened.keys() == ARMED
         return Report(
             self.seed,
             self.profile.name,
@@ -216,7 +253,10 @@ class Simulation:
             self.world.now_ms - START_MS,
             counters.crashes,
             counters.restarts,
-            Counter(self.network.faults),
+            counters.truncations,
+            self.pace.max_events,
+            +(self.network.faults + Counter({fault.value: number for fault, number in happened.items()})),
+            +self.oracles.checks,
             replace(self.oracles.figures),
         )
 
@@ -226,12 +266,14 @@ def storage_factory(weather: Profile) -> Callable[[], Storage]:
     return StoreStorage if weather.uses_store else MemoryStorage
 
 
-def simulate(seed: int, profile_name: str = "all", protocol: str = "") -> Report:
+def simulate(
+    seed: int, profile_name: str = "all", protocol: str = "", max_events: int = MAX_EVENTS
+) -> Report:
     """Run one seed.
 
     `protocol` names a preset and defaults to the profile's.  KeyError for an unknown name.
     """
-    return Simulation(seed, profile(profile_name), protocol).run()
+    return Simulation(seed, profile(profile_name), protocol, max_events=max_events).run()
 
 
 def simulate_many(first_seed: int, count: int, profile_name: str = "all", protocol: str = "") -> list[Report]:

@@ -24,7 +24,7 @@ from typing import Protocol as Interface
 
 from replog.core.broker import Broker
 from replog.core.controller import Controller, ControllerConfig, ControllerState
-from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, ShutDown, Timer
+from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, ShutDown, Timer, Truncate
 from replog.core.membership import Membership
 from replog.core.messages import Message
 from replog.core.protocol import CURRENT, Protocol
@@ -132,14 +132,16 @@ class Observer:
 
 @dataclass(slots=True)
 class Counters:
-    """What happened in a world, by kind."""
+    """What happened in a world, by kind; `truncations` are those of a file, `stops` the clean ones."""
 
     steps: int = 0
-    deliveries: int = 0
     lost: int = 0
     crashes: int = 0
+    crashes_mid_effects: int = 0
+    stops: int = 0
     restarts: int = 0
     disk_failures: int = 0
+    truncations: int = 0
 
 
 class World:
@@ -233,7 +235,6 @@ class World:
         if isinstance(item, Call):
             item.action()
             return
-        is_message = isinstance(item, Delivery)
         target = item.to if isinstance(item, Delivery) else item.owner
         node = self.nodes.get(target)
         if node is None:
@@ -245,7 +246,6 @@ class World:
             node.held.append(item)
             return
         self.counters.steps += 1
-        self.counters.deliveries += is_message
         effects = node.broker.handle(_event(item), self.now_ms + node.clock_offset_ms)
         self.observer.changed(self, node)
         self._perform(node, effects)
@@ -258,20 +258,18 @@ class World:
             self.observer.decided(self)
             return
         client = self.clients.get(target)
-        if client is None:
-            if isinstance(item, Delivery):
-                self.replies.append((target, item.message))
-            return
-        if isinstance(item, Delivery):
-            effects = client.receive(item.message, self.now_ms)
-        else:
-            effects = client.fire(item.timer, item.token, self.now_ms)
-        self.perform_for(target, effects)
+        if client is not None and isinstance(item, Delivery):
+            self.perform_for(target, client.receive(item.message, self.now_ms))
+        elif client is not None and isinstance(item, Alarm):
+            self.perform_for(target, client.fire(item.timer, item.token, self.now_ms))
+        elif isinstance(item, Delivery):
+            self.replies.append((target, item.message))
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
         """Perform a node's effects in order; the node may die between any two of them."""
         for effect in effects:
             if node.effects_left == 0:
+                self.counters.crashes_mid_effects += 1
                 self.crash(node.broker_id)
                 return
             node.effects_left -= node.effects_left > 0
@@ -286,6 +284,7 @@ class World:
             else:
                 try:
                     node.storage.perform(effect)
+                    self.counters.truncations += isinstance(effect, Truncate)
                 except StorageError:
                     self.counters.disk_failures += 1
                     self.crash(node.broker_id)
@@ -344,8 +343,7 @@ class World:
     def lose_power(self, broker_id: int, choose: Callable[[int], int]) -> None:
         """Kill a process and take unflushed data with it, as much as `choose` says."""
         node = self.nodes[broker_id]
-        if node.broker is not None:
-            self.counters.crashes += 1
+        self.counters.crashes += node.broker is not None
         node.storage.lose_power(choose)
         self._end_process(node)
 
@@ -355,6 +353,7 @@ class World:
         if node.broker is not None:
             try:
                 node.storage.close(node.broker.membership.broker_epoch)
+                self.counters.stops += 1
             except StorageError:
                 self.counters.disk_failures += 1
         self._end_process(node)

@@ -1,7 +1,7 @@
 """Bugs to plant: each is one rule of the protocol taken back or bent, most of them flaws Kafka once had.
 
 A bug is a set of switches (`Protocol`), of substituted functions, or both; no file is edited.  `seed` is
-the first seed of its profile that finds it.
+a seed of its profile that finds it, `oracle` the promise that it breaks there.
 
 Not in the list, because about 150 seeds did not find them: B4, B6, B7 (they need two elections within one
 fetch), B18, B24 (an ISR proposal overtaken by a restart), B8 with the fetch unfenced alone (the other fences
@@ -16,15 +16,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replog.core import election, follower, isr, leader, producer
+from replog.core import election, follower, isr, leader, membership, producer
 from replog.core.controller import Controller
-from replog.core.effects import Flush, Send
+from replog.core.effects import Flush, Send, StoreEpochs, Truncate
 from replog.core.epochs import EpochCache
 from replog.core.logview import LogView
 from replog.core.messages import ProduceReply
-from replog.core.protocol import CURRENT, MaximalIsr, Protocol, Truncation
+from replog.core.protocol import MaximalIsr, Protocol, Truncation, preset
+from replog.core.replica import Replica
 from replog.core.state import ReplicaState
-from replog.core.types import EpochEnd, Error
+from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error
+from replog.sim import stored
+from replog.sim.disk import SimFile
+from replog.sim.profiles import profile
 from replog.sim.storage import MemoryStorage
 
 Patch = tuple[object, str, Any]
@@ -36,14 +40,19 @@ class Planted:
 
     name: str
     mirrors: str
+    oracle: str
     switches: Mapping[str, Any] = field(default_factory=dict)
     patches: Callable[[], list[Patch]] = list
     profile: str = "all"
     seed: int = 0
 
     @property
+    def whole(self) -> Protocol:
+        return preset(profile(self.profile).protocol)
+
+    @property
     def rules(self) -> Protocol:
-        return replace(CURRENT, **self.switches)
+        return replace(self.whole, **self.switches)
 
 
 @contextmanager
@@ -172,34 +181,154 @@ def _fence_keeps_isr() -> list[Patch]:
     return [(Controller, "_drop", lambda self, broker_id, gone=(): None)]
 
 
+def _last_leader_forgotten() -> list[Patch]:
+    return [(election, "_last_known_leader", lambda old, leader, rules: NO_LEADER)]
+
+
+def _unfenced_is_not_elected() -> list[Patch]:
+    return [(Controller, "_unfence", lambda self, broker: self._set_state(broker, BrokerState.ACTIVE))]
+
+
+def _elr_joined_by_anybody() -> list[Patch]:
+    def next_elr(old, members, rules, gone):
+        return tuple(sorted(set(old.replicas) - set(members)))
+
+    return [(election, "next_elr", next_elr)]
+
+
+def _deposed_leads_on() -> list[Patch]:
+    right = Replica._change
+
+    def change(self, image, now_ms, out):
+        was_leading = self.state.leading is not None
+        right(self, image, now_ms, out)
+        if was_leading and self.state.leading is None and image.leader != NO_LEADER:
+            leader.become(self.state, image, now_ms, out)
+
+    return [(Replica, "_change", change)]
+
+
+def _epochs_stamped_in_pairs() -> list[Patch]:
+    right = leader.stamp
+
+    def stamp(state, batch):
+        return replace(right(state, batch), epoch=state.leader_epoch // 2)
+
+    return [(leader, "stamp", stamp)]
+
+
+def _fsync_is_a_wish() -> list[Patch]:
+    return [(SimFile, "fsync", lambda self: None)]
+
+
+def _power_loss_takes_flushed() -> list[Patch]:
+    def lose_power(self, choose):
+        del self.batches[choose(len(self.batches) + 1) :]
+        self.flush()
+
+    return [(MemoryStorage, "lose_power", lose_power)]
+
+
+def _forgotten(owner: object, effect: type) -> list[Patch]:
+    """Let a disk ignore one kind of effect."""
+    right = owner.__dict__["perform"]
+
+    def perform(disk, asked):
+        if not isinstance(asked, effect):
+            right(disk, asked)
+
+    return [(owner, "perform", perform)]
+
+
+def _epochs_stay_in_memory() -> list[Patch]:
+    return _forgotten(MemoryStorage, StoreEpochs)
+
+
+def _truncations_stay_in_memory() -> list[Patch]:
+    return _forgotten(stored, Truncate)
+
+
+def _heartbeats_without_pause() -> list[Patch]:
+    return [(membership, "HEARTBEAT_MS", 0)]
+
+
+def _unknown_leader_raises() -> list[Patch]:
+    right = follower.become
+
+    def become(state, image, out):
+        if image.leader == NO_LEADER:
+            raise LookupError("no broker -1")
+        right(state, image, out)
+
+    return [(follower, "become", become)]
+
+
 BUGS = (
-    Planted("truncate-to-hw", "B1 KIP-101", {"truncation": Truncation.HW}, seed=6),
-    Planted("no-truncation", "B31", {"truncation": Truncation.NONE}),
-    Planted("kip101", "B3 KAFKA-6361", {"truncation": Truncation.KIP101}, seed=53),
-    Planted("update-on-diverge", "B9 KAFKA-13141", {"updates_on_diverge": True}, seed=9),
-    Planted("stale-response", "B10 KAFKA-13207", {"checks_response": False}, seed=40),
-    Planted("isr-committed-only", "B14 KIP-497", {"maximal_isr": MaximalIsr.NONE}, seed=272),
-    Planted("eager-shrink", "B14 KIP-497", {"maximal_isr": MaximalIsr.EAGER_SHRINK}, seed=1),
-    Planted("hw-under-min-isr", "B15 KAFKA-15583", {"hw_under_min_isr": True}, seed=16),
-    Planted("unclean-election", "B16", {"unclean_election": True}, seed=2),
-    Planted("no-partition-epoch", "B19", {"checks_partition_epoch": False}, profile="stale", seed=98),
-    Planted("expand-without-leso", "B5 KAFKA-7128", {"expand_needs_leso": False}, seed=2),
-    Planted("expand-without-hw", "B30", {"expand_needs_hw": False, "expand_needs_leso": False}),
-    Planted("restart-unnoticed", "B17", {"restart_leaves_isr": False}),
-    Planted("follower-hw-unclamped", "I6", patches=_follower_hw_unclamped),
-    Planted("leader-hw-is-leo", "A7", patches=_leader_hw_is_leo),
-    Planted("hw-is-max", "A7", patches=_hw_is_max),
-    Planted("remote-leo-from-response", "S14", patches=_remote_leo_from_response),
-    Planted("ack-at-once", "A4", patches=_ack_at_once),
-    Planted("reads-past-hw", "A30", patches=_consumer_reads_past_hw),
-    Planted("dedupe-window-of-one", "A2", patches=_window_of_one),
-    Planted("no-dedupe", "B13", patches=_no_dedupe),
-    Planted("sequence-gap", "A2", patches=_gap_accepted),
-    Planted("no-epoch-bump", "A15", patches=_no_epoch_bump),
-    Planted("end-offset-off-by-one", "A20", patches=_end_offset_off_by_one),
-    Planted("cache-kept-on-truncation", "KAFKA-10706", patches=_cache_kept_on_truncation, seed=21),
-    Planted("hw-falls", "I2", patches=_hw_falls),
-    Planted("min-isr-ignored", "A1", {"hw_under_min_isr": True}, _min_isr_ignored, seed=3),
-    Planted("flush-forgotten", "KAFKA-10101", patches=_flush_forgotten, profile="flush", seed=2),
-    Planted("dead-stay-in-isr", "A23", patches=_fence_keeps_isr, seed=1),
-)  # fmt: skip
+    Planted("truncate-to-hw", "B1 KIP-101", "isr-complete", {"truncation": Truncation.HW}, seed=6),
+    Planted("no-truncation", "B31", "committed-agree", {"truncation": Truncation.NONE}),
+    Planted("kip101", "B3 KAFKA-6361", "log-matching", {"truncation": Truncation.KIP101}, seed=53),
+    Planted("update-on-diverge", "B9 KAFKA-13141", "committed-copies", {"updates_on_diverge": True}, seed=9),
+    Planted("stale-response", "B10 KAFKA-13207", "converges", {"checks_response": False}, seed=40),
+    Planted("isr-committed-only", "B14 KIP-497", "isr-complete", {"maximal_isr": MaximalIsr.NONE}, seed=272),
+    Planted(
+        "eager-shrink", "B14 KIP-497", "committed-copies", {"maximal_isr": MaximalIsr.EAGER_SHRINK}, seed=1
+    ),
+    Planted("hw-under-min-isr", "B15 KAFKA-15583", "isr-complete", {"hw_under_min_isr": True}, seed=16),
+    Planted("unclean-election", "B16", "isr-complete", {"unclean_election": True}, seed=2),
+    Planted(
+        "no-partition-epoch",
+        "B19",
+        "isr-complete",
+        {"checks_partition_epoch": False},
+        profile="stale",
+        seed=98,
+    ),
+    Planted("expand-without-leso", "B5 KAFKA-7128", "isr-complete", {"expand_needs_leso": False}, seed=2),
+    Planted(
+        "expand-without-hw", "B30", "isr-complete", {"expand_needs_hw": False, "expand_needs_leso": False}
+    ),
+    Planted("restart-unnoticed", "B17", "converges", {"restart_leaves_isr": False}),
+    Planted("follower-hw-unclamped", "I6", "hw-within-log", patches=_follower_hw_unclamped),
+    Planted("leader-hw-is-leo", "A7", "committed-copies", patches=_leader_hw_is_leo),
+    Planted("hw-is-max", "A7", "isr-complete", patches=_hw_is_max),
+    Planted("remote-leo-from-response", "S14", "isr-complete", patches=_remote_leo_from_response),
+    Planted("ack-at-once", "A4", "ack-after-commit", patches=_ack_at_once),
+    Planted("reads-past-hw", "A30", "reads-committed", patches=_consumer_reads_past_hw),
+    Planted("dedupe-window-of-one", "A2", "never-gives-up", patches=_window_of_one),
+    Planted("no-dedupe", "B13", "no-duplicate", patches=_no_dedupe),
+    Planted("sequence-gap", "A2", "no-duplicate", patches=_gap_accepted),
+    Planted("no-epoch-bump", "A15", "one-leader", patches=_no_epoch_bump),
+    Planted("end-offset-off-by-one", "A20", "converges", patches=_end_offset_off_by_one),
+    Planted(
+        "cache-kept-on-truncation", "KAFKA-10706", "converges", patches=_cache_kept_on_truncation, seed=6
+    ),
+    Planted("hw-falls", "I2", "hw-monotone", patches=_hw_falls),
+    Planted("min-isr-ignored", "A1", "isr-complete", {"hw_under_min_isr": True}, _min_isr_ignored, seed=3),
+    Planted("flush-forgotten", "KAFKA-10101", "isr-complete", patches=_flush_forgotten, profile="flush"),
+    Planted("dead-stay-in-isr", "A23", "leader-complete", patches=_fence_keeps_isr, seed=1),
+    Planted(
+        "last-leader-forgotten", "KIP-966", "has-leader", patches=_last_leader_forgotten, profile="blackout"
+    ),
+    Planted(
+        "elr-joined-by-anybody", "KIP-966", "isr-complete", patches=_elr_joined_by_anybody, profile="elr"
+    ),
+    Planted("unfenced-is-not-elected", "A23", "has-leader", patches=_unfenced_is_not_elected, seed=3),
+    Planted("deposed-leads-on", "A19", "one-leader", patches=_deposed_leads_on),
+    Planted("epochs-stamped-in-pairs", "S32", "log-matching", patches=_epochs_stamped_in_pairs, seed=2),
+    Planted("fsync-is-a-wish", "A28", "flushed-survives", patches=_fsync_is_a_wish, profile="store"),
+    Planted(
+        "power-loss-takes-flushed",
+        "A28",
+        "flushed-survives",
+        patches=_power_loss_takes_flushed,
+        profile="flush",
+    ),
+    Planted("epochs-stay-in-memory", "A28", "disk-is-log", patches=_epochs_stay_in_memory),
+    Planted(
+        "truncations-stay-in-memory", "A28", "converges", patches=_truncations_stay_in_memory, profile="store"
+    ),
+    Planted(
+        "heartbeats-without-pause", "W7", "step-limit", patches=_heartbeats_without_pause, profile="calm"
+    ),
+    Planted("no-leader-raises", "A19", "no-exception", patches=_unknown_leader_raises),
+)

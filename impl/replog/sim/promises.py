@@ -1,0 +1,46 @@
+"""What must be true of a running cluster, whatever happens to it: Kafka's promises, by name.
+
+    hw-within-log        HW never passes the LEO                                               (P1)
+    hw-monotone          within one leadership HW never falls                                  (I2, P10)
+    committed-agree      every replica's prefix below its HW is the committed prefix           (P7)
+    committed-copies     what becomes committed is on min.insync.replicas disks                (I16)
+    isr-complete         every live member of the controller's ISR and ELR holds what is
+                         committed                                                             (P2)
+    leader-complete      a new leader holds all that is committed                              (P3)
+    one-leader           one leader per leader epoch, by the controller and by the brokers     (P14)
+    log-matching         same epoch at the same offset: same record, same prefix               (P8)
+    ack-after-commit     an acknowledged (acks=all) record is in the committed prefix          (P11)
+    reads-committed      a consumer reads only the committed prefix, the same each time        (P9)
+    no-duplicate         an idempotent producer's record is in the log once, in order          (P15, P16)
+    never-gives-up       a retried batch of an idempotent producer is never refused for good    (A2)
+    flushed-survives     a power loss takes nothing that was flushed
+    disk-is-log          what a process has in memory is what its disk would give back
+    has-leader           once faults are over and all brokers run, somebody leads              (P26)
+    converges            ... and every replica joins the ISR with the same committed log, and
+                         every produce is answered                                             (P22-P25)
+    step-limit           a run ends: simulated time goes on, whatever the messages
+    no-exception         no core raises, whatever it is sent
+
+The committed prefix is a ghost: the longest prefix any leader ever had below its HW.
+
+Not here: how they are checked (`oracles`).
+"""
+
+from __future__ import annotations
+
+ORACLES = (
+    "hw-within-log", "hw-monotone", "committed-agree", "committed-copies", "isr-complete", "leader-complete",
+    "one-leader", "log-matching", "ack-after-commit", "reads-committed", "no-duplicate", "never-gives-up",
+    "flushed-survives", "disk-is-log", "has-leader", "converges", "step-limit", "no-exception",
+)  # fmt: skip
+"""Every oracle, as in the table above."""
+
+
+class ViolationError(Exception):
+    """A promise was broken; `oracle` is its name in the table above."""
+
+    def __init__(self, oracle: str, detail: str) -> None:
+        assert oracle in ORACLES, oracle
+        super().__init__(f"{oracle}: {detail}")
+        self.oracle = oracle
+        self.detail = detail
