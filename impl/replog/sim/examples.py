@@ -66,7 +66,7 @@ def propagate(words: list[str], options: dict[str, str]) -> list[str]:
 def deliver(words: list[str], options: dict[str, str]) -> list[str]:
     """`deliver poll commit crash poll process`.
 
-    One consumer on a log m0 m1 ..., and what it has processed (F6).
+    One consumer on a log m0 m1 ..., and what it has processed (F6); what it still holds is not missed.
     """
     del options
     groups, position, polled = Groups(), 0, -1
@@ -76,15 +76,17 @@ def deliver(words: list[str], options: dict[str, str]) -> list[str]:
         if word == "poll":
             polled, position = position, position + 1
         elif word == "process":
+            if polled < 0:
+                raise ValueError("nothing to process: poll first")
             processed.append(polled)
         elif word == "commit":
             groups.commit(Commit("g", "t-0", position), 1, generation)
         elif word == "crash":
             generation = groups.join("g", 1)
-            position = groups.position("g", "t-0") or 0
+            position, polled = groups.position("g", "t-0") or 0, -1
         else:
             raise ValueError(f"no step {word!r}")
-    missed = [m for m in range(position) if m not in processed]
+    missed = [m for m in range(position) if m not in processed and m != polled]
     twice = sorted({m for m in processed if processed.count(m) > 1})
     return [
         f"processed {_names(processed)}; never {_names(missed)}; twice {_names(twice)}; next is m{position}"

@@ -89,6 +89,14 @@ def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
     assert last_answer("skipped_epoch") == "client: read nothing"
 
 
+def test_a_record_that_a_consumer_still_holds_is_not_called_missed():
+    """Only a crash between commit and processing makes it one; what was never polled cannot be processed."""
+    assert play("> deliver poll commit").splitlines()[1].startswith("processed none; never none;")
+    assert play("> deliver poll commit crash").splitlines()[1].startswith("processed none; never m0;")
+    with pytest.raises(ScenarioError, match="poll first"):
+        play("> deliver poll commit crash process")
+
+
 @pytest.mark.parametrize(
     "text", ["> no-such-command", "> fetch", "> produce x y", "stray output", "> fetch 7"]
 )
