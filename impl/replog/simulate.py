@@ -51,6 +51,7 @@ class Summary:
     steps: int = 0
     crashes: int = 0
     elections: int = 0
+    elr_elections: int = 0
     unclean_elections: int = 0
     truncations: int = 0
     acknowledged: int = 0
@@ -64,6 +65,7 @@ class Summary:
         self.steps += report.steps
         self.crashes += report.crashes
         self.elections += report.figures.elections
+        self.elr_elections += report.figures.elr_elections
         self.unclean_elections += report.figures.unclean_elections
         self.truncations += report.truncations
         self.acknowledged += report.figures.acknowledged
@@ -76,7 +78,8 @@ class Summary:
         rate = self.steps / max(seconds, 1e-9)
         yield f"  {self.steps} steps, {rate:,.0f} a second"
         yield f"  {self.crashes} crashes, {self.truncations} truncations"
-        yield f"  {self.elections} elections, {self.unclean_elections} of brokers outside ISR and ELR"
+        outside = f"{self.elr_elections} of ELR members, {self.unclean_elections} outside ISR and ELR"
+        yield f"  {self.elections} elections, {outside}"
         yield f"  {self.acknowledged} records acknowledged with acks=all"
         yield f"  {self.consumed} records consumed (re-reads too)"
         yield "  faults:"

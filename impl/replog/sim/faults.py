@@ -260,14 +260,23 @@ class Injector:
         self.faults["records-lost"] += before - node.storage.end()
 
     def _leaves_one(self, node: Node) -> bool:
-        """Tell whether another member of ISR or ELR lives, and is not about to die uncleanly (KIP-966)."""
-        image, nodes = self.world.image, self.world.nodes
-        others = {*image.isr, *image.elr} - {node.broker_id} - set(self.oracles.lossy)
-        return any(
+        """Tell whether a node may end uncleanly without costing the last copy (KIP-966).
+
+        Another member of ISR or ELR lives and has lost nothing.  And no other member of the ISR has ended, or
+        is about to, without the controller's notice: two of those could keep a third out of ISR and ELR.
+        """
+        image, lossy = self.world.image, self.oracles.lossy
+        others = {*image.isr, *image.elr} - {node.broker_id}
+        alive = {member for member in others if self._lives_on(member)}
+        return bool(alive - set(lossy)) and set(image.isr) - {node.broker_id} <= alive
+
+    def _lives_on(self, member: int) -> bool:
+        """Tell whether a member runs as the controller means it, and is not about to end uncleanly."""
+        node = self.world.nodes[member]
+        return (
             self.oracles.is_current(self.world, member)
-            and nodes[member].effects_left < 0
-            and not nodes[member].storage.is_armed()
-            for member in others
+            and node.effects_left < 0
+            and not node.storage.is_armed()
         )
 
     def _others_are_healthy(self, me: int) -> bool:

@@ -37,12 +37,14 @@ class Seen:
 class Figures:
     """What the cluster went through, as seen from outside.
 
-    `elections` are leader epochs with a leader, `unclean_elections` those of a broker outside ISR and ELR;
-    `isr_changes` are changes of the set.  `acknowledged` are records acknowledged with acks=all, `consumed`
-    records given to consumers, a record that was read again counted again.
+    `elections` are leader epochs with a leader, `elr_elections` those of a member of the ELR,
+    `unclean_elections` those of a broker outside ISR and ELR; `isr_changes` are changes of the set.
+    `acknowledged` are records acknowledged with acks=all, `consumed` records given to consumers, a record that
+    was read again counted again.
     """
 
     elections: int = 0
+    elr_elections: int = 0
     unclean_elections: int = 0
     isr_changes: int = 0
     committed: int = 0
@@ -115,8 +117,10 @@ class Oracles(Observer):
             self._check_one_leader(image.leader_epoch, image.leader)
         if old is not None:
             self.figures.isr_changes += set(old.isr) != set(image.isr)
-            is_unclean = image.leader not in {NO_LEADER, *old.isr, *old.elr}
-            self.figures.unclean_elections += is_unclean and image.leader_epoch != old.leader_epoch
+            if image.leader_epoch != old.leader_epoch and image.leader not in {NO_LEADER, *old.isr}:
+                is_eligible = image.leader in old.elr
+                self.figures.elr_elections += is_eligible
+                self.figures.unclean_elections += not is_eligible
         self._check_isr(world)
 
     def _check_one_leader(self, epoch: int, leader: int) -> None:

@@ -10,7 +10,8 @@ What is excluded, and why:
   after its death.  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no
   proposal of the victim under way, and no other fault begins until the controller has fenced the victim.
   `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process ends uncleanly while another member of ISR
-  or ELR lives; `ANY` (with a flush for each record) asks for nothing.
+  or ELR lives, and that the controller has noticed the end of every other member of the ISR; `ANY` (with a
+  flush for each record) asks for nothing.
 - **A last known leader that lost its page cache.**  When all members of ISR and ELR end uncleanly, KIP-966
   elects who led last whatever it has.  So a blackout, the end of all processes at one moment, leaves them
   their page caches, except where each record is flushed (`ANY`).

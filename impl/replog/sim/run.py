@@ -68,11 +68,12 @@ class Report:
         verdict = f"broken: {self.oracle}: {self.detail}" if self.is_failure else praise(self.checks)
         figures = self.figures
         faults = ", ".join(f"{name} {n}" for name, n in sorted(self.faults.items())) or "none"
+        outside = f"of ELR members {figures.elr_elections}, outside ISR and ELR {figures.unclean_elections}"
         lines = [
             f"seed {self.seed}, profile {self.profile}, protocol {self.protocol}: {verdict}",
             f"  {self.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds",
             f"  crashes {self.crashes}, ISR changes {figures.isr_changes}, truncations {self.truncations}",
-            f"  elections {figures.elections}, {figures.unclean_elections} of brokers outside ISR and ELR",
+            f"  elections {figures.elections}, {outside}",
             f"  records committed {figures.committed}, acknowledged with acks=all {figures.acknowledged}",
             f"  records consumed {figures.consumed} (re-reads too)",
             f"  faults: {faults}",

@@ -125,6 +125,19 @@ def test_two_brokers_that_lead_one_epoch_are_a_violation_whatever_the_controller
         oracles.changed(world, world.nodes[1])
 
 
+def test_an_election_from_the_elr_is_counted_as_one():
+    """An empty ISR led again by an eligible member is not unclean."""
+    world, oracles = watched_world("kip966")
+    for broker in (2, 1):
+        world.fence(broker)
+    world.crash(0)
+    world.fence(0)
+    assert (world.image.isr, world.image.leader) == ((), -1)
+    run_for(world, 20_000)
+    assert world.image.leader == 1
+    assert (oracles.figures.elr_elections, oracles.figures.unclean_elections) == (1, 0)
+
+
 def test_only_a_change_of_the_set_is_an_isr_change_and_only_an_outsider_an_unclean_leader():
     """A preferred election and an election from the ISR are neither; an ELR member may lead."""
     world, oracles = watched_world("kip966")

@@ -54,6 +54,12 @@ def test_all_oracles_hold_under_every_profile(name):
         assert {kind.value for kind in profile(name).weights} <= set(faults)
         assert set(faults) >= NETWORK_FAULTS
         assert sum(report.figures.elections for report in reports) > len(reports)
+        kinds = [(r.figures.elr_elections > 0, r.figures.unclean_elections > 0) for r in reports]
+        is_elr = preset(profile(name).protocol).elr
+        assert (any(eligible for eligible, _ in kinds), any(unclean for _, unclean in kinds)) == (
+            is_elr,
+            name == "blackout",
+        )
         assert ("records-lost" in faults) == (profile(name).power is not PowerRule.NEVER)
 
 

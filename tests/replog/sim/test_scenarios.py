@@ -82,6 +82,14 @@ def test_a_last_known_leader_that_lost_its_page_cache_costs_an_acknowledged_reco
     assert told.splitlines()[-2].startswith("broker 0: follower of 2 in epoch 4, LEO 0")
 
 
+def test_two_unnoticed_unclean_ends_cost_an_acknowledged_record_that_a_living_broker_has():
+    """More than min.insync.replicas - 1 at a time: KIP-966 elects who led last, the third cuts its copy."""
+    told = outputs("elr_two_unclean")
+    assert "client: acknowledged at offset 0" in told
+    assert last_answer("elr_two_unclean") == "client: read nothing"
+    assert "broker 2: follower of 1 in epoch 3, LEO 0" in told
+
+
 def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
     """Kept remote LEOs and skipped metadata together acknowledge a record that only the leader has."""
     told = outputs("skipped_epoch")
