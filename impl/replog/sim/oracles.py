@@ -39,8 +39,8 @@ class Figures:
 
     `elections` are leader epochs with a leader, `elr_elections` those of a member of the ELR,
     `unclean_elections` those of a broker outside ISR and ELR; `isr_changes` are changes of the set.
-    `acknowledged` are records acknowledged with acks=all, `consumed` records given to consumers, a record that
-    was read again counted again.
+    `acknowledged` are records acknowledged with acks=all, `consumed` records given to consumers, those that
+    were read again too.
     """
 
     elections: int = 0
