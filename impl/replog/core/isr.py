@@ -13,6 +13,8 @@ Not here: HW itself (`leader`), and the controller's verdict on a proposal (`con
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest
 from replog.core.protocol import CaughtUpRule, MaximalIsr
@@ -137,8 +139,17 @@ def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: li
     send_proposal(state, leading.pending, out)
 
 
+def retry(state: ReplicaState, leading: Leading, pending: PendingIsr, out: list[Effect]) -> None:
+    """Send the proposal in flight again, as it was: a later incarnation of a member may lack what it had.
+
+    Only its number is new: a refusal of an earlier attempt says nothing of this one, which may be granted.
+    """
+    leading.pending = replace(pending, correlation=state.next_correlation())
+    send_proposal(state, leading.pending, out)
+
+
 def send_proposal(state: ReplicaState, pending: PendingIsr, out: list[Effect]) -> None:
-    """Send the proposal in flight, again as it was: a later incarnation of a member may lack what it had."""
+    """Send the proposal in flight, and come back if there is no answer."""
     members = tuple(zip(pending.proposed, pending.broker_epochs, strict=True))
     out.append(
         Send(
@@ -160,8 +171,8 @@ def send_proposal(state: ReplicaState, pending: PendingIsr, out: list[Effect]) -
 def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, out: list[Effect]) -> bool:
     """Take the controller's verdict (A13); tell whether a new ISR was committed, so HW may move.
 
-    A reply to anything but the proposal in flight is ignored.  Errors not listed above are retried by the
-    timer.
+    A reply to anything but the last attempt of the proposal in flight is ignored.  Errors that are not listed
+    above are retried by the timer.
     """
     pending = leading.pending
     if pending is None or pending.correlation != reply.correlation:

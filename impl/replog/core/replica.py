@@ -133,7 +133,7 @@ class Replica:
         elif timer is Timer.ALTER_RETRY:
             pending = leading.pending
             if pending is not None and pending.correlation == token:
-                isr.send_proposal(self.state, pending, out)
+                isr.retry(self.state, leading, pending, out)
 
     # -- requests
 

@@ -53,8 +53,8 @@ class Remote:
 class PendingIsr:
     """An ISR change in flight: what was committed, what is proposed.
 
-    `correlation` ties replies and retries to it; `broker_epochs` are those of the incarnations that it was
-    proposed for, one for each member (-1: not known).
+    `correlation` ties the reply to its last attempt; `broker_epochs` are those of the incarnations that it
+    was proposed for, one for each member (-1: not known).
     """
 
     committed: tuple[int, ...]

@@ -10,7 +10,9 @@ a function of its options, the network policy's seed and the calls made on it.  
 effects when its `effects_left` runs out.
 
 Messages belong to connections: one to an incarnation that has died is lost with it (as with TCP), one from it
-may still arrive.
+may still arrive.  What arrives out of order came over several; but no copy of an ISR
+proposal arrives after one that was sent later has been refused: a refusal changes no epoch, so the copy would
+be granted behind its leader's back.  (Kafka, too, has nothing but its connections against that.)
 
 Not here: chance (`network`, `faults`), what is right (`oracles`), the free-running loop (`run`).
 """
@@ -26,11 +28,12 @@ from replog.core.broker import Broker
 from replog.core.controller import Controller, ControllerConfig, ControllerState
 from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, ShutDown, Timer, Truncate
 from replog.core.membership import Membership
-from replog.core.messages import Message
+from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Message
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.replica import Replica
 from replog.core.state import Config, ReplicaState
-from replog.core.types import CONTROLLER, BrokerState, PartitionImage
+from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage
+from replog.sim.counters import Counters
 from replog.sim.storage import MemoryStorage, Storage, StorageError
 
 PARTITION = "t-0"
@@ -130,20 +133,6 @@ class Observer:
         """Look at the cluster after the controller has handled an event."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """What happened in a world, by kind; `truncations` are those of a file, `stops` the clean ones."""
-
-    steps: int = 0
-    lost: int = 0
-    crashes: int = 0
-    crashes_mid_effects: int = 0
-    stops: int = 0
-    restarts: int = 0
-    disk_failures: int = 0
-    truncations: int = 0
-
-
 class World:
     """A cluster at one moment, and the ways to move it on."""
 
@@ -224,12 +213,22 @@ class World:
         """Hand a message to the network."""
         node = self.nodes.get(to)
         incarnation = 0 if node is None else node.incarnation
+        if isinstance(message, AlterPartitionReply) and message.error is Error.INELIGIBLE_REPLICA:
+            self._lose_copies(to, message.correlation)
         copies = 0
         for delay_ms in self.network.delays(source, to, message):
             self.schedule(delay_ms, Delivery(source, to, message, incarnation))
             copies += 1
         if copies == 0:
             self.counters.lost += 1
+
+    def _lose_copies(self, source: int, correlation: int) -> None:
+        """Lose the ISR proposals of a broker that were sent no later than one, if they are under way."""
+        for entry in self._heap:
+            match entry[2]:
+                case Delivery(item_source, _, AlterPartitionRequest(correlation=sent)):
+                    if item_source == source and sent <= correlation:
+                        self.drop(entry)
 
     def _execute(self, item: Item) -> None:
         if isinstance(item, Call):

@@ -85,12 +85,26 @@ def test_a_member_that_fetches_and_is_always_behind_is_removed():
 
 
 def test_only_one_proposal_is_in_flight_and_it_is_sent_again_as_it_was():
-    """A13: nothing new is proposed while one waits; the retry repeats it with its number."""
+    """A13: nothing new is proposed while one waits; the retry repeats it under a new number."""
     leader = leading(log_of(0))
     (first,) = proposals(leader.fire(Timer.ISR_CHECK, 0, NOW + 10_001))
     assert proposals(leader.fire(Timer.ISR_CHECK, 0, NOW + 20_000)) == []
     (again,) = proposals(leader.fire(Timer.ALTER_RETRY, first.correlation, NOW + 20_000))
-    assert again == first
+    assert again.correlation > first.correlation
+    assert replace(again, correlation=first.correlation) == first
+    assert proposals(leader.fire(Timer.ALTER_RETRY, first.correlation, NOW + 30_000)) == []
+
+
+@pytest.mark.parametrize("error", sorted(isr.ROLLED_BACK))
+def test_a_refusal_of_an_earlier_attempt_does_not_roll_a_later_one_back(error):
+    """The first came too early, the second may be granted: HW waits for both sets until its answer."""
+    leader, number = pending_leader()
+    (again,) = proposals(leader.fire(Timer.ALTER_RETRY, number, NOW + 1_000))
+    leader.receive(-1, AlterPartitionReply(number, error), NOW + 1_000)
+    assert lead(leader).pending is not None
+    assert isr.maximal_isr(leader.state, lead(leader)) == (0, 1)
+    leader.receive(-1, AlterPartitionReply(again.correlation, Error.NONE, 0, 2, (0, 1)), NOW + 1_000)
+    assert (lead(leader).isr, lead(leader).pending) == ((0, 1), None)
 
 
 def expansion(**fields):
@@ -105,7 +119,7 @@ def test_a_proposal_is_for_the_incarnation_that_was_caught_up():
     assert dict(first.new_isr)[1] == 2
     assert proposals(fetch(leader, 0, now=NOW + 1, broker_epoch=3)) == []
     (again,) = proposals(leader.fire(Timer.ALTER_RETRY, first.correlation, NOW + 1_000))
-    assert again == first
+    assert again.new_isr == first.new_isr
 
 
 def test_a_replica_joins_only_at_the_high_watermark():

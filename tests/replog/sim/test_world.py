@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replog.core.effects import Timer
-from replog.core.messages import ProduceReply, ProduceRequest
+from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, ProduceReply, ProduceRequest
 from replog.core.types import Batch, Error, Role
 from replog.sim.storage import MemoryStorage
 from replog.sim.stored import StoreStorage
@@ -117,6 +117,27 @@ def test_messages_to_a_dead_incarnation_are_lost():
     (entry,) = [e for e in world.pending() if isinstance(e[2], Delivery) and e[2].source == CLIENT]
     world.take(entry)
     assert world.replies == []
+
+
+def test_no_copy_of_a_proposal_arrives_after_a_later_one_was_refused():
+    """Connections keep their order: what was sent no later is lost, what was sent later is under way."""
+    world = led_world()
+    for correlation in (5, 6, 6, 7):
+        world.send(0, -1, AlterPartitionRequest(correlation, "t-0", 0, 2, 0, 1, ((0, 2),)))
+    world.send(1, -1, AlterPartitionRequest(5, "t-0", 1, 3, 0, 1, ((0, 2),)))
+
+    def under_way():
+        items = [entry[2] for entry in world.pending()]
+        return [
+            (item.source, item.message.correlation)
+            for item in items
+            if isinstance(item, Delivery) and isinstance(item.message, AlterPartitionRequest)
+        ]
+
+    world.send(-1, 0, AlterPartitionReply(6, Error.NOT_CONTROLLER))
+    assert len(under_way()) == 5
+    world.send(-1, 0, AlterPartitionReply(6, Error.INELIGIBLE_REPLICA))
+    assert under_way() == [(0, 7), (1, 5)]
 
 
 def test_a_paused_process_handles_everything_when_it_wakes():
