@@ -122,6 +122,17 @@ def test_a_model_that_asks_for_nothing_is_warned_of(asked: str, nothing: bool) -
     assert (isinstance(strict, Violated) and strict.violations[0].kind == "vacuous") is nothing
 
 
+@pytest.mark.parametrize("listed", ["card(0..n) >= 0 or true", "5 in 0..n", "card(subsets(0..n)) > 0"])
+def test_a_set_too_large_to_list_is_a_finding_wherever_it_stands(listed: str) -> None:
+    """Also where what follows would decide: the first part is evaluated, so it must have a value."""
+    base = (
+        f"spec s\nvar n : 0..2000000 = 0\naction up():\n    n' = 2000000\ninvariant p: n == 0 or {listed}\n"
+    )
+    verdict = run("", base=base).verdict
+    assert isinstance(verdict, Violated)
+    assert [(one.kind, one.name) for one in verdict.violations] == [("undefined", "p")]
+
+
 # ---------------------------------------------------------------- symmetry
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agreement.both import of_seed
+from agreement.both import of_seed, program_of
 from specchk.core.values import universe
 from specchk.ir.nodes import Op
 from specchk.ir.types import (
     BOOL,
+    MAX_LISTED_BITS,
     Bag,
     Enum,
     Int,
@@ -111,6 +113,20 @@ def test_a_set_over_too_many_values_is_refused() -> None:
     """What has no code is refused by name, never cut off."""
     with pytest.raises(Unsupported, match="a set over"):
         width(Set(Int(0, MAX_UNIVERSE)))
+
+
+@pytest.mark.parametrize("listed", ["5 in 0..n", "{5} in subsets(0..n)", "card(0..n) >= 0 or true"])
+def test_a_set_that_may_be_too_large_to_list_is_refused(listed: str, tmp_path: Path) -> None:
+    """The kernel compares with bounds, so it would say `holds` where the meaning is undefined."""
+    small, large = (
+        program_of(f"spec big\nvar n : 0..{most} = 0\ninvariant p: {listed}\n", tmp_path)
+        for most in (15, 1 << MAX_LISTED_BITS)
+    )
+    assert small is not None
+    assert large is not None
+    layout_of(small)
+    with pytest.raises(Unsupported, match=r"may have more than 2 \*\* 20 items"):
+        layout_of(large)
 
 
 def test_every_operator_has_a_rule() -> None:

@@ -14,12 +14,11 @@ from typing import Any
 from specchk.core.undefined import Undefined
 from specchk.core.values import positions
 from specchk.ir.nodes import Apply, Op
-from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, fits
+from specchk.ir.types import MAX_LISTED_BITS, Bool, Enum, Int, Map, Sort, Type, fits
 from specchk.ir.types import show as show_type
 
 Fn = Callable[[Any], Any]  # environment -> value; operators know their arguments' shapes from the types
 Rule = Callable[[Apply, list[Fn]], Fn]
-MAX_LISTED_BITS = 20  # a set of more than 2 ** 20 items is not listed
 
 
 def operator(expr: Apply, args: list[Fn]) -> Fn:

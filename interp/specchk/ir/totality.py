@@ -8,7 +8,7 @@ decides between a value and a violation.
 from __future__ import annotations
 
 from specchk.ir.nodes import Apply, Choose, Collect, Expr, Gather, Narrow, Op
-from specchk.ir.types import Int, Map, fits
+from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Set, cardinality, fits
 from specchk.ir.verify import parts
 
 _PARTIAL = frozenset(
@@ -34,9 +34,23 @@ def is_partial(expr: Expr) -> bool:
             return not isinstance(divisor, Int) or divisor.low <= 0 <= divisor.high
         case Apply(op=Op.MAP_GET | Op.MAP_SET):
             return not _key_fits(expr)
+        case Apply(op=Op.RANGE | Op.SUBSETS):
+            return not can_be_listed(expr)
         case Apply():
             return expr.op in _PARTIAL
     return False
+
+
+def can_be_listed(expr: Apply) -> bool:
+    """Whether a range, or the subsets of a set, are certainly few enough to be listed."""
+    if expr.op is Op.RANGE:
+        low, high = (arg.type for arg in expr.args)
+        assert isinstance(low, Int)
+        assert isinstance(high, Int)
+        return high.high - low.low < 1 << MAX_LISTED_BITS
+    kind = expr.args[0].type
+    assert isinstance(kind, Set)
+    return cardinality(kind.item) <= MAX_LISTED_BITS
 
 
 def _key_fits(expr: Apply) -> bool:

@@ -108,6 +108,7 @@ Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Ba
 
 BOOL = Bool()
 UNBOUNDED = 1 << 62  # the upper end of a range that has none
+MAX_LISTED_BITS = 20  # a set of more than 2 ** 20 items is not listed
 
 
 def cardinality(kind: Type) -> int:

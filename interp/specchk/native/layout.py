@@ -16,7 +16,8 @@ of values in `core.values`.  A state is the variables' codes at fixed bit offset
 straddles words only if it is wider than one or the fewest words would not suffice otherwise.
 
 What the native engine has no code for (a set over more than `MAX_UNIVERSE` values, a state over
-`MAX_WORDS` words) raises `Unsupported`: the caller says so and takes the reference engine.
+`MAX_WORDS` words, a range that may be too large to be listed, which here is two bounds and never
+undefined) raises `Unsupported`: the caller says so and takes the reference engine.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from functools import lru_cache
 from typing import Any
 
 from specchk.core.values import State, positions, universe
+from specchk.ir.nodes import Apply, Op
 from specchk.ir.program import Program
+from specchk.ir.totality import is_partial
 from specchk.ir.types import (
+    MAX_LISTED_BITS,
     Bag,
     Bool,
     Enum,
@@ -43,6 +47,7 @@ from specchk.ir.types import (
     cardinality,
     show,
 )
+from specchk.ir.walk import expressions
 
 MAX_UNIVERSE = 256
 MAX_WORDS = 64
@@ -221,6 +226,7 @@ class Layout:
 
 def layout_of(program: Program) -> Layout:
     """Place the variables in the fewest words, straddling only where that is needed."""
+    _check_lists(program)
     sizes = [width(variable.type) for variable in program.variables]
     words = max(1, -(-sum(sizes) // WORD))
     if words > MAX_WORDS:
@@ -228,6 +234,13 @@ def layout_of(program: Program) -> Layout:
     offsets = _fitted(sizes, words) or _in_a_row(sizes)
     places = [Place(v.name, v.type, offsets[slot], sizes[slot]) for slot, v in enumerate(program.variables)]
     return Layout(tuple(places), words)
+
+
+def _check_lists(program: Program) -> None:
+    """Refuse sets that may be too large to be listed."""
+    for expr in expressions(program):
+        if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
+            raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
 
 
 def _in_a_row(sizes: list[int]) -> list[int]:
