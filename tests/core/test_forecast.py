@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specchk.core.extrapolate import TOTALS, Smaller, TooSmall, estimate
@@ -34,7 +35,26 @@ def known(levels: tuple[int, ...], budget: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def planted(
+    start: float, slopes: list[float], depths: list[int], share: int
+) -> tuple[int, tuple[int, ...], list[Smaller]]:
+    """A search whose total and depth grow by dial: its states, the first levels seen of it, smaller ones."""
+    total, depth = math.exp(start + sum(slopes)), 20 + sum(depths[: len(slopes)])
+    smaller = [Smaller((0.0,) * len(slopes), curve(math.exp(start), 20))]
+    for i, slope in enumerate(slopes if len(slopes) > 1 else []):
+        at = tuple(float(i == j) for j in range(len(slopes)))
+        smaller.append(Smaller(at, curve(math.exp(start + slope), 20 + depths[i])))
+    levels = curve(total, depth)
+    return sum(levels), known(levels, max(600, sum(levels) // share)), smaller
+
+
+def is_enough(sample: tuple[int, ...]) -> bool:
+    """Whether a sample has as many levels and states as the documents ask for."""
+    return len(sample) >= 6 and sum(sample) >= 200
+
+
 @settings(max_examples=40, deadline=None)
+@example(start=6.5, slopes=[3.0], depths=[1, 1, 1], share=22)  # 13 360 states, of which 5 levels are seen
 @given(
     start=st.floats(6.0, 9.0), slopes=st.lists(st.floats(0.5, 3.0), min_size=1, max_size=3),
     depths=st.lists(st.integers(1, 9), min_size=3, max_size=3), share=st.integers(3, 30),
@@ -42,16 +62,25 @@ def known(levels: tuple[int, ...], budget: int) -> tuple[int, ...]:
 def test_the_interval_has_the_number_of_planted_searches(
     start: float, slopes: list[float], depths: list[int], share: int
 ) -> None:
-    """Where totals and depths grow by dial and levels are humps, the forecast holds."""
-    total, depth = math.exp(start + sum(slopes)), 20 + sum(depths[: len(slopes)])
-    smaller = [Smaller((0.0,) * len(slopes), curve(math.exp(start), 20))]
-    for i, slope in enumerate(slopes if len(slopes) > 1 else []):
-        at = tuple(float(i == j) for j in range(len(slopes)))
-        smaller.append(Smaller(at, curve(math.exp(start + slope), 20 + depths[i])))
-    levels = curve(total, depth)
-    low, likely, high = estimate(known(levels, max(600, sum(levels) // share)), smaller).interval
-    assert low <= sum(levels) <= high
+    """Where totals and depths grow by dial and levels are humps, the forecast holds or is refused as said."""
+    states, sample, smaller = planted(start, slopes, depths, share)
+    if not is_enough(sample):
+        with pytest.raises(TooSmall, match=f"{sum(sample)} states in {len(sample)} levels is too small"):
+            estimate(sample, smaller)
+        return
+    low, likely, high = estimate(sample, smaller).interval
+    assert low <= states <= high
     assert low <= likely <= high
+
+
+def test_hardly_any_planted_search_is_refused_a_forecast() -> None:
+    """What is refused shows nothing: of more than 500 searches on a grid at most one in twenty is."""
+    grid = product(
+        (6.0, 6.5, 7.0, 8.0, 9.0), ([0.5], [3.0], [2.0, 1.0], [0.5, 1.0, 3.0]), (1, 9), range(3, 31, 2)
+    )
+    samples = [planted(start, slopes, [depth] * 3, share)[1] for start, slopes, depth, share in grid]
+    assert len(samples) > 500
+    assert sum(not is_enough(sample) for sample in samples) * 20 <= len(samples)
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40))

@@ -64,7 +64,8 @@ def estimate(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
     """The number of states of a search with these first levels; `TooSmall` where they tell nothing."""
     if len(levels) < LEAST_LEVELS or sum(levels) < LEAST_STATES:
         raise TooSmall(
-            f"a sample of {sum(levels)} states in {len(levels)} levels is too small to forecast from"
+            f"a sample of {sum(levels)} states in {len(levels)} levels is too small to forecast from; "
+            f"it takes {LEAST_STATES} states in {LEAST_LEVELS} levels"
         )
     found = [_by_growth(levels)]
     if smaller:
