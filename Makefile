@@ -5,22 +5,30 @@
 #               then the gate, which holds replog to its spec (without it: ARGS=, what pytest is to run)
 #
 # Both make .venv on first use.  PYTHON names another interpreter than python3 (3.11 or newer).
+#
+# `make test` draws the same random examples everywhere and every time.  `make nightly` runs all tests with
+# examples of a new seed; RANDOM=N takes seed N again.  A failure's last line is the command that repeats it.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 SPEC   ?= spec/replication.spec
 SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
+RANDOM :=
 GATE   := $(BIN)/specchk conform conformance/binding.py --tier gate --lock
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 
-.PHONY: run test gate lint docs clean
+.PHONY: run test nightly gate lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/specchk run $(SPEC)
 
+test: export PYTHONHASHSEED = $(or $(RANDOM),0)
 test: $(VENV)/.tested
-	$(PYTEST) $(if $(SLOW),--slow,--sample-seed=$(SEED)) $(ARGS); tests=$$?; $(if $(ARGS),,$(GATE) &&) exit $$tests
+	$(PYTEST) $(if $(SLOW),--slow,--sample-seed=$(SEED)) $(addprefix --random-seed=,$(RANDOM)) $(ARGS); tests=$$?; $(if $(ARGS),,$(GATE) &&) exit $$tests
+
+nightly:
+	$(MAKE) test SLOW=1 RANDOM=$(or $(RANDOM),$(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(2 ** 32))'))
 
 gate: $(VENV)/.tested
 	$(GATE)

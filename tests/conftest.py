@@ -2,8 +2,11 @@
 
 - `--slow` runs every test marked `slow`.  Without it a sample of them runs, one in `SAMPLE`, chosen
   by `--sample-seed`, so that one seed always means the same tests; the header names it.
-- Hypothesis runs the profile `ci` (the same examples every time) where the variable CI is set, else
-  `dev`.  `--hypothesis-profile` chooses otherwise.
+- Hypothesis draws the same examples in every run, on every machine: profile `same`.  With
+  `--random-seed N` (`make test RANDOM=N`, `make nightly`) it draws those of a seed, profile `random`.
+  Neither keeps examples between runs, so what failed yesterday does not decide what is tried today; and
+  the constants of whatever is loaded beside a test are not drawn, which would depend on what ran before.
+- What fails is repeated by the line that the summary has for it.
 - `--rewrite` writes what the product says now into golden files and docs, to be read in the diff.
 - Ctrl-C is heard, also where a shell started the tests in the background with it ignored: the processes
   that tests interrupt would inherit that, and never end.
@@ -13,16 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import signal
+import sys
 
+import hypothesis
 import pytest
-from hypothesis import settings
+from hypothesis import core, settings
+from hypothesis.internal.conjecture import providers
 
 SAMPLE = 4  # one slow test in so many
 
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("dev", deadline=None, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+settings.register_profile("same", derandomize=True, deadline=None, database=None)
+settings.register_profile("random", derandomize=False, deadline=None, database=None)
+settings.load_profile("same")
+providers.is_local_module_file = lambda path: False
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,13 +40,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("specchk")
     group.addoption("--slow", action="store_true", help="Run every slow test, not a sample of them.")
     group.addoption("--sample-seed", default="0", help="Which slow tests the sample has.")
+    group.addoption("--random-seed", type=int, help="Other examples than always: those of a seed.")
     group.addoption("--rewrite", action="store_true", help="Write golden files and docs anew.")
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    if config.getoption("--slow"):
-        return "slow tests: all"
-    return f"slow tests: a sample of 1 in {SAMPLE}, --sample-seed={config.getoption('--sample-seed')}"
+def pytest_configure(config: pytest.Config) -> None:
+    seed = config.getoption("--random-seed")
+    if seed is not None:
+        settings.load_profile("random")
+        core.global_force_seed = seed
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    seed, sample = config.getoption("--random-seed"), config.getoption("--sample-seed")
+    slow = f"a sample of 1 in {SAMPLE}, --sample-seed={sample}"
+    examples = "the same in every run" if seed is None else f"--random-seed={seed}"
+    return [
+        f"slow tests: {'all' if config.getoption('--slow') else slow}",
+        f"examples: {examples} (Hypothesis {hypothesis.__version__})",
+    ]
 
 
 @pytest.hookimpl(trylast=True)
@@ -55,3 +75,18 @@ def sampled(nodeid: str, seed: str) -> bool:
     """Whether the sample of a seed has a test; independent of the other tests there are."""
     digest = hashlib.sha256(f"{seed} {nodeid}".encode()).digest()
     return digest[0] % SAMPLE == 0
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how each failure is repeated, in a line."""
+    failed = [one for kind in ("failed", "error") for one in terminalreporter.stats.get(kind, ())]
+    for nodeid in dict.fromkeys(one.nodeid for one in failed):
+        terminalreporter.write_line(repetition(nodeid, config.getoption("--random-seed")))
+
+
+def repetition(nodeid: str, seed: int | None) -> str:
+    """The command that runs a test as it ran."""
+    hashes = os.environ.get("PYTHONHASHSEED")
+    before = f"PYTHONHASHSEED={hashes} " if hashes else ""
+    after = "" if seed is None else f" --random-seed={seed}"
+    return f"repeat: {before}{os.path.relpath(sys.executable)} -m pytest {shlex.quote(nodeid)}{after}"

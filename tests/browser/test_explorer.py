@@ -15,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from browser.conftest import ROOT
+from hang import HANG_S
 
 
 @pytest.fixture
@@ -27,9 +28,9 @@ def page(browser: Chrome, explorer: str) -> Chrome:
 
 def settled(page: Chrome, said: str) -> None:
     """Wait until the page says something and has drawn it."""
-    WebDriverWait(page, 30).until(lambda _: said in status(page), said)
+    WebDriverWait(page, HANG_S).until(lambda _: said in status(page), said)
     taken = len(trace(page))
-    WebDriverWait(page, 30).until(
+    WebDriverWait(page, HANG_S).until(
         lambda _: (
             page.execute_script("return document.querySelectorAll('#lanes g[id]').length") > 0
             and f"{taken - 1:>3}  "
@@ -112,7 +113,7 @@ def test_one_jumps_to_a_witness(browser: Chrome, fetching: str):
     assert len(trace(browser)) == 7
     assert browser.find_elements(By.CSS_SELECTOR, "#failed .failed") == []
     browser.find_element(By.ID, "undo").click()
-    WebDriverWait(browser, 10).until(lambda _: len(trace(browser)) == 6)
+    WebDriverWait(browser, HANG_S).until(lambda _: len(trace(browser)) == 6)
 
 
 def test_what_cannot_be_reached_is_said(browser: Chrome, fetching: str):
@@ -120,7 +121,7 @@ def test_what_cannot_be_reached_is_said(browser: Chrome, fetching: str):
     browser.get(fetching)
     settled(browser, "0 steps taken")
     Select(browser.find_element(By.ID, "jump")).select_by_visible_text("violation of hw_within_leo")
-    WebDriverWait(browser, 30).until(lambda _: "hw_within_leo: none found" in status(browser))
+    WebDriverWait(browser, HANG_S).until(lambda _: "hw_within_leo: none found" in status(browser))
     assert trace(browser) == ["initial state"]
 
 
@@ -129,7 +130,7 @@ def test_bookmarks_are_kept(page: Chrome):
     press(page, "1")
     settled(page, "1 steps taken")
     press(page, "b")
-    WebDriverWait(page, 10).until(lambda _: "bookmarked" in status(page))
+    WebDriverWait(page, HANG_S).until(lambda _: "bookmarked" in status(page))
     press(page, "r")
     settled(page, "0 steps taken")
     page.refresh()
@@ -145,7 +146,7 @@ def test_the_scenario_runs(page: Chrome, tmp_path: Path):
     settled(page, "strong_isr: 9 steps")
     page.find_element(By.ID, "scenario").click()
     box = page.find_element(By.ID, "text")
-    WebDriverWait(page, 10).until(lambda _: box.get_attribute("value"))
+    WebDriverWait(page, HANG_S).until(lambda _: box.get_attribute("value"))
     for path in (ROOT / "spec/kafka").glob("*.spec"):
         (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     spec = tmp_path / "truncate_to_hw.spec"
@@ -167,7 +168,7 @@ def test_the_itf_trace_is_saved(page: Chrome, driver: Chrome):
     settled(page, "1 steps taken")
     page.find_element(By.ID, "itf").click()
     path: Path = driver.downloads / "explored.itf.json"
-    WebDriverWait(page, 10).until(lambda _: path.exists() and path.stat().st_size > 0)
+    WebDriverWait(page, HANG_S).until(lambda _: path.exists() and path.stat().st_size > 0)
     found = json.loads(path.read_text(encoding="utf-8"))
     assert [state["#meta"]["index"] for state in found["states"]] == [0, 1]
     assert found["states"][1]["#meta"]["action"] == "controller_shrink_isr"

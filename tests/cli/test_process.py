@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from cli_process import process
+from cli_process import process, searching
+
+from hang import HANG_S
 
 LONG = """\
 spec long
@@ -48,14 +49,10 @@ def test_help_loads_no_heavy_library() -> None:
 
 
 def test_ctrl_c_ends_a_long_run_as_inconclusive(long: Path) -> None:
-    """SIGINT in the search: the report so far, exit code 21, no traceback (a busy machine starts late)."""
-    for wait in (2, 6, 18):
-        running = process("run", "long.spec", "--engine", "reference")
-        time.sleep(wait)
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
-        if out:
-            break
+    """SIGINT in the search: the report so far, exit code 21, no traceback."""
+    running = searching("run", "long.spec", "--engine", "reference")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=HANG_S)
     assert b"inconclusive: it was interrupted: long, model m" in out
     assert err == b""
     assert running.returncode == 21
@@ -65,10 +62,9 @@ def test_ctrl_c_ends_a_test_with_all_its_models(long: Path) -> None:
     """SIGINT in one model does not begin the next: exit code 21."""
     two = LONG.replace("spec long", "spec two") + "model n:\n    expect holds\n"
     Path("two.spec").write_text(two, encoding="utf-8")
-    running = process("test", "two.spec", "--engine", "reference")
-    time.sleep(1.5)
+    running = searching("test", "two.spec", "--engine", "reference")
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=HANG_S)
     assert (running.returncode, err.strip()) == (21, b"interrupted")
     assert b"two.spec n:" not in out
 
@@ -76,7 +72,7 @@ def test_ctrl_c_ends_a_test_with_all_its_models(long: Path) -> None:
 def test_a_pipe_gets_no_progress(long: Path) -> None:
     """Nothing on standard error, one report on standard output."""
     out, err = process("run", "long.spec", "--engine", "reference", "--max-seconds", "0.8").communicate(
-        timeout=20
+        timeout=HANG_S
     )
     assert out.startswith(b"inconclusive: the limit of 0.8 s")
     assert b"\r" not in out
@@ -90,7 +86,7 @@ def test_a_reader_that_goes_away_changes_no_exit_code(here: Path, model: str, co
     os.close(read)
     running = process("run", "shop.spec", "--model", model, stdout=write)
     os.close(write)
-    assert running.communicate(timeout=20)[1] == b""
+    assert running.communicate(timeout=HANG_S)[1] == b""
     assert running.returncode == code
 
 
@@ -99,7 +95,7 @@ def test_a_closed_standard_output_is_survived(here: Path) -> None:
     shell = (
         f"exec {sys.executable} -c 'from specchk.cli.main import main; main()' run shop.spec --model bad >&-"
     )
-    done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False, timeout=20)
+    done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False, timeout=HANG_S)
     assert (done.returncode, done.stderr) == (10, b"")
 
 
@@ -108,7 +104,7 @@ def test_a_full_device_is_an_error_and_no_traceback(here: Path) -> None:
     """Output that cannot be written is said."""
     with Path("/dev/full").open("wb") as full:
         running = process("run", "shop.spec", stdout=full)
-        err = running.communicate(timeout=20)[1]
+        err = running.communicate(timeout=HANG_S)[1]
     assert running.returncode == 2
     assert b"cannot write the output" in err
     assert b"Traceback" not in err
@@ -120,7 +116,7 @@ def test_a_terminal_without_unicode_gets_escapes(here: Path) -> None:
     named.write_text(Path("shop.spec").read_text(encoding="utf-8"), encoding="utf-8")
     env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     running = process("run", str(named), "--model", "bad", env=env)
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=HANG_S)
     assert running.returncode == 10
     assert rb"sh\u0142p.spec" in out
     assert err == b""

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from docs.blocks import blocks
+from hang import HANG_S
 from laws.sources import ROOT
 
 TWO_BROKERS = ("--model", "two_brokers", "--set", "MaxOffset=1")  # suites of the gate
 THREE_EPOCHS = ("--model", "three_epochs")
-TIMEOUT_S = 300
 GUARDS = {
     "a_leader_sees_that_logs_diverge": (
         "leader.py", "end.epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset",
@@ -52,7 +52,7 @@ def gate(tree: Path, suite: tuple[str, ...]) -> tuple[int, str]:
     command = [sys.executable, "-m", "specchk", "conform", "conformance/binding.py", *suite]
     done = subprocess.run(
         command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        timeout=TIMEOUT_S, check=False,
+        timeout=HANG_S, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.decode()
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
+from hang import HANG_S
 from specchk.cli.conform import command
 
 FOLDER = Path(__file__).parents[2] / "docs" / "two_phase"
-TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Copy:
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         done = subprocess.run(
             [sys.executable, "-m", *command], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANG_S, check=False,
         )  # fmt: skip
         return Done(done.returncode, done.stdout.decode())
 

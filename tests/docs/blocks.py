@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hang import HANG_S
+
 ROOT = Path(__file__).parents[2]
 # docs/diagnostics.md is generated and held by tests/lang
 DOCUMENTS = tuple(
@@ -30,7 +32,6 @@ DOCUMENTS = tuple(
     if path.name != "diagnostics.md"
 )
 ELISION = "..."
-TIMEOUT_S = 600
 _FENCE = re.compile(r"^```(?P<language>[a-z]*)(?: (?P<rest>.*))?$")
 _VARYING = (
     (re.compile(r"\d+\.\d+ s\b"), "S s"),
@@ -127,7 +128,7 @@ class Workplace:
         script = f"(exit {self.code})\n{command}\n"
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANG_S, check=False,
         )  # fmt: skip
         self.code = done.returncode
         return tuple(line.rstrip() for line in done.stdout.decode().rstrip("\n").splitlines())

@@ -18,8 +18,9 @@ from typing import Any
 
 import pyspark
 
+from hang import HANG_S
+
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-PATIENCE_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def command(pid: int) -> str:
         return ""
 
 
-def wait_for(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+def wait_for(what: Callable[[], Any], patience_s: float = HANG_S) -> Any:
     """What is true in the end; fails where that takes too long."""
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
@@ -85,7 +86,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
 
     def workers_there() -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=HANG_S) as answer:
                 return int(json.load(answer)["aliveworkers"]) == 2
         except OSError:
             return False
@@ -102,7 +103,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
         for process in reversed(running):
             process.terminate()
         for process in running:
-            process.wait(timeout=60)
+            process.wait(timeout=HANG_S)
 
 
 def free_port() -> int:
@@ -131,8 +132,9 @@ class Driver:
         wait_for(lambda: self._is_at(level))
 
     def _is_at(self, level: int) -> bool:
-        assert self.process.poll() is None, self.process.communicate()
-        return any((self.ledger / "levels" / f"{level:05d}").glob("*"))
+        found = any((self.ledger / "levels" / f"{level:05d}").glob("*"))
+        assert found or self.process.poll() is None, self.process.communicate()
+        return found
 
     def kill(self) -> None:
         """SIGKILL, with the JVM that it started."""
@@ -141,11 +143,11 @@ class Driver:
 
     def answer(self) -> dict[str, Any]:
         """What it printed, in the end."""
-        out, errors = self.process.communicate(timeout=PATIENCE_S)
+        out, errors = self.process.communicate(timeout=HANG_S)
         assert self.process.returncode in (0, 10), errors.decode()
         found: dict[str, Any] = json.loads(out)
         return found
 
     def words(self) -> str:
         """What it said on standard error, in the end."""
-        return self.process.communicate(timeout=PATIENCE_S)[1].decode()
+        return self.process.communicate(timeout=HANG_S)[1].decode()

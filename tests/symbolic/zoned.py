@@ -15,7 +15,7 @@ from specchk.lang.frontend import check
 from specchk.symbolic.search import Options, Search
 from specchk.symbolic.zones import Shapes, Zone
 
-LIMIT = Budget(max_states=4000, max_seconds=30.0)
+LIMIT = Budget(max_states=4000)
 
 
 def program_of(text: str, folder: Path, model: str | None = None) -> Program:
@@ -83,7 +83,7 @@ def differences(program: Program, horizon: int, *, keep_going: bool) -> dict[str
 def contradictions(program: Program) -> list[str]:
     """What the search without horizons denies of what the reference finds within them."""
     within = reference.search(program, reference.Options(LIMIT, symmetry=False))
-    beyond = Search(program, Options(Budget(max_states=2000, max_seconds=20.0), workers=1)).run()
+    beyond = Search(program, Options(Budget(max_states=2000), workers=1)).run()
     found = {(v.kind, v.name): v for v in getattr(beyond.verdict, "violations", ())}
     if isinstance(beyond.verdict, Inconclusive):
         return []

@@ -1,0 +1,156 @@
+"""The tests are the same everywhere: no chance, no clock and no run before decides what they try."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+
+from hang import HANG_S
+from laws.sources import ROOT
+
+FILES = sorted((ROOT / "tests").rglob("*.py"))
+OWN = {"conftest.py", "test_repeatable.py"}  # these are about it
+DRAWN = """
+import hypothesis
+from hypothesis import given, strategies as st
+
+@hypothesis.settings(max_examples=60)
+@given(st.integers(), st.text(), st.sets(st.sampled_from("abcdef")), st.floats())
+def test_drawn(a, b, c, d):
+    with open("drawn.txt", "a") as file:
+        print(ascii((a, b, sorted(c), d)), file=file)
+"""
+WRONG = """
+from hypothesis import given, strategies as st
+
+@given(st.lists(st.integers(0, 99)))
+def test_wrong(drawn):
+    assert len(drawn) < 3, drawn
+"""
+
+
+def run(folder: Path, text: str, *options: str, hashes: str = "0", more: str = "") -> tuple[str, str]:
+    """What pytest prints of one test file beside these tests' conftest, and what was drawn."""
+    folder.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "tests" / "conftest.py", folder)
+    (folder / "test_it.py").write_text(f"{more}{text}")
+    (folder / "drawn.txt").write_text("")
+    (folder / "constants.py").write_text("".join(f"X{n} = {n * 1001}, '{n}', {n}.5\n" for n in range(60)))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment |= {"PYTHONHASHSEED": hashes, "CI": "1" if hashes == "1" else ""}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-qp", "no:cacheprovider", "-p", "no:xdist", "test_it.py", *options],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S,
+    )  # fmt: skip
+    return done.stdout, (folder / "drawn.txt").read_text()
+
+
+def test_the_same_examples_are_drawn_everywhere(tmp_path: Path) -> None:
+    """On a build server and beside it, whatever is loaded, wherever it stands, whatever order sets have."""
+    found = [
+        run(tmp_path / "one", DRAWN),
+        run(tmp_path / "two", DRAWN, hashes="1"),
+        run(tmp_path / "two", DRAWN, more="import sys; sys.path.append('.'); import constants\n"),
+        run(tmp_path / "tests", DRAWN),
+    ]
+    assert all("1 passed" in printed for printed, _ in found)
+    assert found[0][1].count("\n") >= 60
+    assert {drawn for _, drawn in found} == {found[0][1]}
+
+
+def test_a_seed_draws_others_and_draws_them_again(tmp_path: Path) -> None:
+    """What nobody has tried before is tried by night, and can be tried again."""
+    asked = ((), ("--random-seed=5",), ("--random-seed=5",), ("--random-seed=6",))
+    found = [run(tmp_path / "one", DRAWN, *options)[1] for options in asked]
+    assert found[1] == found[2]
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("options", [(), ("--random-seed=77",)])
+def test_a_failure_is_repeated_by_its_line(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The line of the summary runs the same test on the same examples, and it fails again."""
+    printed, _ = run(tmp_path / "one", WRONG, *options)
+    (line,) = re.findall(r"^repeat: (.*)$", printed, re.MULTILINE)
+    assert line.endswith(" ".join(["-m pytest test_it.py::test_wrong", *options]))
+    again = subprocess.run(
+        line, shell=True, cwd=tmp_path / "one", capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    examples = [re.findall(r"drawn=(\[.*\])", text) for text in (printed, again.stdout)]
+    assert examples[0]
+    assert examples[0] == examples[1]
+
+
+def test_no_example_is_kept_between_runs() -> None:
+    """Neither profile has a database, nor does a test; and what is loaded has no constants to draw."""
+    assert settings().database is None
+    for name in ("same", "random"):
+        assert settings.get_profile(name).database is None
+        assert settings.get_profile(name).deadline is None
+    assert settings.get_profile("same").derandomize
+    assert not settings.get_profile("random").derandomize
+    assert not providers.is_local_module_file(str(ROOT / "impl" / "replog" / "core" / "leader.py"))
+    assert not len(providers._get_local_constants())
+
+
+def test_no_test_has_a_profile_a_clock_or_chance_of_its_own() -> None:
+    """A seed, a deadline or a database in a decorator, `random.random()`: each would decide alone."""
+    found = {f"{path.name}:{what}" for path in FILES if path.name not in OWN for what in _own_way(path)}
+    assert not found
+
+
+def _own_way(path: Path) -> Iterator[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    is_module = any(isinstance(one, ast.Import) and "random" in {a.name for a in one.names} for one in nodes)
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if is_module and name.startswith("random.") and not name.startswith("random.Random"):
+                yield f"{node.lineno} {name}() is anybody's chance"
+            keys = {key.arg: key.value for key in node.keywords}
+            if name == "settings":
+                deadline = keys.get("deadline")
+                if {"database", "derandomize"} & set(keys) or (
+                    deadline is not None and ast.unparse(deadline) != "None"
+                ):
+                    yield f"{node.lineno} {ast.unparse(node)}"
+            if name in ("Random", "random.Random", "seed", "settings.load_profile") and not node.args:
+                yield f"{node.lineno} {name}() without a seed"
+
+
+# What waits a while, or has a limit in seconds, with the reason why no verdict depends on how long it is.
+WHILES = {
+    "cluster.py: time.sleep(0.02)": "between two looks at what must come; the end is a hang",
+    "test_faults.py: time.sleep(random.random() * 0.005)": "killed at any moment, it holds",
+    "test_limits.py: max_seconds=1e-09": "over when it begins",
+    "test_walks.py: max_seconds=0.05": "10 ** 9 steps take longer anywhere",
+    "test_bmc.py: query_seconds=5.0": "what a solver gives up on is not compared",
+    "test_prove.py: query_seconds=0.001": "nothing answers the question, and others may go unanswered",
+    "test_prove.py: query_seconds=5.0": "what it gives up on is not proved, and not compared",
+}
+SECONDS = {"timeout", "seconds", "max_seconds", "query_seconds", "patience_s", "interval"}
+
+
+def test_no_verdict_depends_on_how_long_something_takes() -> None:
+    """A sleep instead of what it waits for, or a limit that a busy machine passes, is red now and then."""
+    found = {f"{path.name}: {what}" for path in FILES if path.name not in OWN for what in _whiles(path)}
+    assert found == set(WHILES)
+
+
+def _whiles(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            if ast.unparse(node.func) in ("sleep", "time.sleep"):
+                yield ast.unparse(node)
+            for key in node.keywords:
+                if key.arg in SECONDS and isinstance(key.value, ast.Constant) and key.value.value:
+                    yield f"{key.arg}={key.value.value}"
