@@ -217,17 +217,6 @@ def test_a_suite_is_computed_once(kept, monkeypatch):
     assert len(list(kept.iterdir())) == 1
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": 3}', "null"])
-def test_a_spoilt_file_is_computed_again(kept, text):
-    """And mended."""
-    first = cached_suite(PROGRAM)
-    (file,) = kept.iterdir()
-    whole = file.read_text()
-    file.write_text(text)
-    assert cached_suite(PROGRAM) == first
-    assert file.read_text() == whole
-
-
 def test_a_key_has_everything_that_a_suite_depends_on():
     """Constants, kind, bounds, budget, and the words of the spec."""
     checked = check(str(Path("bank.spec")), bank().program.actions[0].span.source.text)

@@ -9,6 +9,7 @@ from two_phase_copy import Copy
 
 from specchk.conform.calls import REST, texts
 from specchk.conform.since import Map, plan, unclear_files
+from specchk.lang import kept
 
 CODE = """
 import functools
@@ -131,7 +132,9 @@ def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
 def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):
     """A map that is wrong, as a value kept from an earlier call makes it, does not get past the audit."""
     calls = next((copy.folder.parent / "cache").rglob("calls/*.json"))
-    calls.write_text(calls.read_text().replace('"Coordinator.receive"', '"Coordinator.recover"'))
+    known = kept.read(calls)
+    assert known is not None
+    kept.write(calls, known.replace(b'"Coordinator.receive"', b'"Coordinator.recover"'))
     copy.edit("two_phase.py", "if self.decision == UNDECIDED:", "if UNDECIDED == self.decision:")
     done = copy.conform("--since", "HEAD", "--audit")
     assert done.code == 21

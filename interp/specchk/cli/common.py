@@ -19,6 +19,7 @@ from specchk.core.budget import Budget
 from specchk.core.instantiate import Instance, instantiate
 from specchk.lang.diagnostics import Diagnostic, SpecError, render
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.lang.kept import replace
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all
@@ -155,7 +156,7 @@ def write_json(path: str, found: Any) -> None:
 def write_text(path: Path, text: str) -> None:
     """A text file; a word where it cannot be written, a line on standard error where it was."""
     try:
-        path.write_text(text, encoding="utf-8")
+        replace(path, text.encode())
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
     echo(f"wrote {path}", err=True)

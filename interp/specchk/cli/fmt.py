@@ -15,6 +15,7 @@ from specchk.cli.files import spec_files
 from specchk.cli.output import echo
 from specchk.lang.diagnostics import Report, SpecError
 from specchk.lang.format import format_source
+from specchk.lang.kept import replace
 from specchk.lang.load import read
 
 
@@ -54,7 +55,7 @@ def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
 
 def _write(file: str, text: str) -> None:
     try:
-        Path(file).write_text(text, encoding="utf-8")
+        replace(Path(file), text.encode())
     except OSError as error:
         raise click.ClickException(f"cannot write {file}: {error.strerror or error}") from None
 

@@ -20,16 +20,16 @@ import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from specchk.conform.calls import REST, Function, Texts, actions_of, texts
 from specchk.conform.cases import Case, Suite
 from specchk.conform.sources import shown
-from specchk.lang.tables import cache_directory
+from specchk.lang import kept
 
 HARMLESS = (".md", ".txt", ".lock", ".rst")  # read by people, or written by the gate
 SPECCHK = Path(__file__).parents[1]
+ROOMS = ("lang", "ir", "core", "conform")  # whose sources decide which calls a run makes
 
 
 class NoRevision(Exception):
@@ -174,33 +174,24 @@ def plan_since(
 
 def map_path(binding: Path, about: str) -> Path | None:
     """Where the map of a binding is kept; `about` is all else that it depends on."""
-    directory = cache_directory()
-    key = sha256(f"{binding.resolve()}\0{about}".encode()).hexdigest()[:40]
-    return None if directory is None else directory / "calls" / f"{key}.json"
+    versions = (kept.sources(*ROOMS), kept.installed())
+    return kept.place("calls", f"{kept.name_of(str(binding.resolve()), about, versions)}.json")
 
 
 def read_map(path: Path | None) -> Map | None:
-    """The map in a file; None where there is none that can be read."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path is not None else None
-        if found is None:
-            return None
-        calls = {action: tuple((file, name) for file, name in ran) for action, ran in found["calls"].items()}
-        return Map(calls, {(file, name): text for file, name, text in found["texts"]})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    """The map in a file; None where there is none."""
+    data = kept.read(path)
+    if data is None:
         return None
+    found = json.loads(data)
+    calls = {action: tuple((file, name) for file, name in ran) for action, ran in found["calls"].items()}
+    return Map(calls, {(file, name): text for file, name, text in found["texts"]})
 
 
 def write_map(path: Path | None, known: Map) -> None:
     """Keep a map, where that can be done."""
-    if path is None:
-        return
     found = {
         "calls": {action: sorted(ran) for action, ran in sorted(known.calls.items())},
         "texts": [[*name, text] for name, text in sorted(known.texts.items())],
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found), encoding="utf-8")
-    except OSError:
-        return
+    kept.write(path, json.dumps(found).encode())

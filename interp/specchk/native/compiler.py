@@ -1,24 +1,22 @@
 """From a program to a loaded kernel: emit, optimise, compile, cache.
 
-The object code is kept on disk under a name made of everything it depends on: the program, the
-renamings, the mode, this package's version, LLVM and the CPU.  A second run only links it.
+The object code is kept on disk (`lang.kept`) under a name made of everything it depends on: the program,
+the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run only links it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from specchk.core.symmetry import Renaming
 from specchk.ir.program import Program
+from specchk.lang import kept
 from specchk.native.asm import I64, PTR, Asm
 from specchk.native.canonical import emit_canonical
 from specchk.native.exchange_kernel import ExchangeKernel
@@ -34,7 +32,7 @@ SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("pr
           ("resting", 4))  # fmt: skip
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
-_SOURCES = tuple(sorted(Path(__file__).parent.glob("*.py")))
+ROOMS = ("lang", "ir", "core", "native")  # whose sources decide what a kernel is
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +85,23 @@ def build_module(
 def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> Loaded:
     """The kernel of a program, from the cache or newly compiled."""
     _initialize()
-    path = cache_dir() / f"{kernel_key(program, renamings, compact=compact)}.o"
-    code = _cached(path)
+    path = kept.place("kernels", f"{kernel_key(program, renamings, compact=compact)}.o")
+    code = kept.read(path)
     if code is not None:
         return _linked(code, SEARCH, was_cached=True)
     code = compile_module(str(build_module(program, layout, renamings, compact=compact)))
-    _remember(path, code)
+    kept.write(path, code)
     return _linked(code, SEARCH, was_cached=False)
 
 
 def exchange_code(program: Program, layout: Layout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
     _initialize()
-    path = cache_dir() / f"{kernel_key(program, renamings, compact=False)}-exchange.o"
-    code = _cached(path)
+    path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-exchange.o")
+    code = kept.read(path)
     if code is None:
         code = _exchange_compiled(program, layout, renamings)
-        _remember(path, code)
+        kept.write(path, code)
     return ObjectCode(code, machine_name())
 
 
@@ -172,27 +170,10 @@ def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bo
     return Loaded(calls, (jit, tracker), was_cached)
 
 
-def cache_dir() -> Path:
-    """Where kernels are kept: under the user's cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "specchk" / "kernels"
-
-
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
     """A name for everything that a kernel depends on."""
-    digest = hashlib.sha256()
-    for source in _SOURCES:
-        digest.update(source.read_bytes())
-    about = (
-        version("llvmlite"),
-        llvm.llvm_version_info,
-        llvm.get_host_cpu_name(),
-        compact,
-        renamings,
-        _essence(program),
-    )
-    digest.update(repr(about).encode())
-    return digest.hexdigest()[:40]
+    compiler = (kept.sources(*ROOMS), version("llvmlite"), machine_name())
+    return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 
 def _essence(program: Program) -> tuple[object, ...]:
@@ -201,21 +182,3 @@ def _essence(program: Program) -> tuple[object, ...]:
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
         program.witnesses, program.constraints, program.deadlock_ok,
     )  # fmt: skip
-
-
-def _cached(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
-
-
-def _remember(path: Path, code: bytes) -> None:
-    """Keep code for later; a cache that cannot be written is no reason to fail."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        Path(file.name).replace(path)
-    except OSError:
-        return

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import graphviz
 
+from specchk.lang.kept import replace
+
 FORMATS = ("svg", "png", "pdf", "dot")
 
 
@@ -26,14 +28,14 @@ def write(dot: str, path: Path, *, placed: bool) -> None:
             f"a picture is one of {', '.join('.' + name for name in FORMATS)}, not {path.name!r}"
         )
     if kind == "dot":
-        path.write_text(dot, encoding="utf-8")
+        replace(path, dot.encode())
         return
     try:
         data = _rendered(dot, kind, placed=placed)
     except NoGraphviz:
-        path.with_suffix(".dot").write_text(dot, encoding="utf-8")
+        replace(path.with_suffix(".dot"), dot.encode())
         raise
-    path.write_bytes(data)
+    replace(path, data)
 
 
 def svg_element(dot: str, *, placed: bool) -> str | None:

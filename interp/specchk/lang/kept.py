@@ -1,0 +1,117 @@
+"""Files kept between runs, so that what was computed once need not be computed again.
+
+They live in `$XDG_CACHE_HOME/specchk` (`~/.cache` without the variable).  Each is named by a digest of
+all that decides what is in it, the sources that compute it included: whole rooms of specchk, so that no
+module can be left out.  A file is one line of SHA-256 over its own name and the rest, then the rest:
+
+- one that is missing, cut short, changed, or another one under this name is as good as none;
+- a file appears whole or not at all (written beside its place, then renamed), so runs at the same time
+  do not disturb each other;
+- a directory that cannot be written costs the time to compute again, nothing else.
+
+Not here: what is kept, and what decides it; whoever keeps it says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+from secrets import token_hex
+
+SPECCHK = Path(__file__).parents[1]
+
+
+def cache_directory() -> Path | None:
+    """Where this user's caches of specchk live, or None when the user has no home."""
+    named = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if named.is_absolute():  # the XDG rule: anything else is ignored
+        return named / "specchk"
+    with suppress(RuntimeError):
+        return Path.home() / ".cache" / "specchk"
+    return None
+
+
+def place(folder: str, name: str) -> Path | None:
+    """Where a file is kept, None where nothing is."""
+    directory = cache_directory()
+    return None if directory is None else directory / folder / name
+
+
+def read(path: Path | None) -> bytes | None:
+    """What was kept under this name; None where nothing is, or not what was written there."""
+    try:
+        digest, _, data = path.read_bytes().partition(b"\n") if path is not None else (b"", b"", b"")
+    except OSError:
+        return None
+    return data if path is not None and digest == _digest(path, data) else None
+
+
+def write(path: Path | None, data: bytes) -> None:
+    """Keep it, where that can be done."""
+    if path is not None:
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace(path, _digest(path, data) + b"\n" + data)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Make a file have this content: at every moment it has the old one or the new one, whole.
+
+    What is no file, as a pipe, is written to.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        path.write_bytes(data)
+        return
+    beside = target.with_name(f".{target.name[:40]}.{os.getpid()}.{token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _digest(path: Path, data: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + b"\0" + data).hexdigest().encode()
+
+
+# -- names
+
+
+def name_of(*about: object) -> str:
+    """A short name of values, by how they are written."""
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:40]
+
+
+@cache
+def sources(*rooms: str) -> str:
+    """A digest of all files in some rooms of specchk (without any, in all), and of the Python used."""
+    folders = [SPECCHK / room for room in rooms] or [SPECCHK]
+    files = (path for folder in folders for path in folder.rglob("*") if path.suffix not in (".pyc", ".pyo"))
+    return contents((path for path in files if path.is_file()), SPECCHK, sys.version)
+
+
+def contents(files: Iterable[Path], folder: Path, about: str = "") -> str:
+    """A digest of files: where they are from a folder, and what is in them."""
+    digest = hashlib.sha256(about.encode())
+    for name, path in sorted((os.path.relpath(path, folder), path) for path in files):
+        data = path.read_bytes()
+        digest.update(f"\0{name}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+@cache
+def installed() -> str:
+    """A digest of the names and versions of all installed packages."""
+    found = {(one.metadata["Name"], one.version) for one in distributions()}
+    return name_of(sorted(found, key=repr))

@@ -1,0 +1,146 @@
+"""What is kept between runs: named by all that decides it, and whole."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from laws.sources import PACKAGES, modules
+from specchk.conform import cache, mutate, since, since_run
+from specchk.lang import kept, tables
+from specchk.native import compiler
+from specchk.native.compiler import _essence
+
+TOP = PACKAGES["specchk"]
+# The modules that keep something, or use what was kept, with the rooms whose sources its name has.
+KEEPERS = {
+    tables.__name__: tables.ROOMS,
+    compiler.__name__: compiler.ROOMS,
+    cache.__name__: cache.ROOMS,
+    since.__name__: since.ROOMS,
+    "specchk.conform.outcomes": (),  # named by `mutate`, of all of specchk
+}
+# What computes it, where that is not the module itself.
+COMPUTE = {since.__name__: since_run.__name__, "specchk.conform.outcomes": mutate.__name__}
+# Modules that write files of their own: why each may do so without `kept`.
+WRITERS = {
+    "specchk.lang.kept": "keeps",
+    "specchk.spark.storage": "slices and ledgers have their own trailers",
+    "specchk.spark.one_machine": "so do they",
+    "specchk.native.checkpoint": "so have checkpoints",
+}
+ABOUT_SEARCH = {
+    "engine",
+    "explain",
+    "scout",
+    "store",
+    "visited",
+    "checkpoint",
+    "exchange",
+    "mapped",
+    "memory",
+}
+
+
+def behind(name: str) -> set[str]:
+    """A module and all that it imports, directly or not."""
+    graph = {module.name: {one.module for one in module.imports} for module in modules()}
+    found, todo = set(), [name]
+    while todo:
+        one = todo.pop()
+        if one in graph and one not in found:
+            found.add(one)
+            todo += graph[one]
+    return found
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_a_name_has_every_module_that_decides(keeper: str) -> None:
+    """A module that changes what is computed, and not its name, would leave an old answer in force."""
+    rooms = KEEPERS[keeper]
+    files = {module.name: module.path for module in modules()}
+    deciding = {files[name] for name in behind(COMPUTE.get(keeper, keeper)) if name != "specchk"}
+    assert len(deciding) >= 3
+    left_out = {path for path in deciding if rooms and path.relative_to(TOP).parts[0] not in rooms}
+    assert not left_out
+
+
+def test_the_sources_of_rooms_are_all_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is changed, added, renamed or taken away changes the digest, whatever kind it is."""
+    monkeypatch.setattr(kept, "SPECCHK", tmp_path)
+    for name in ("lang/a.py", "lang/codes/b.py", "lang/grammar.lark", "ir/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    found = [digest("lang")]
+    (tmp_path / "ir" / "c.py").write_text("changed")
+    assert digest("lang") == found[0]
+    for name in ("lang/codes/b.py", "lang/grammar.lark"):
+        (tmp_path / name).write_text("changed")
+        found.append(digest("lang"))
+    (tmp_path / "lang" / "a.py").rename(tmp_path / "lang" / "z.py")
+    found.append(digest("lang"))
+    (tmp_path / "lang" / "z.py").unlink()
+    found.append(digest("lang"))
+    assert len(set(found)) == len(found)
+    assert digest("lang", "ir") != digest("lang") != digest()
+
+
+def digest(*rooms: str) -> str:
+    return kept.sources.__wrapped__(*rooms)
+
+
+def test_only_the_listed_modules_keep_something() -> None:
+    """A new cache is listed above, or its name is held to nothing."""
+    users = {
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("kept.place", "kept.write", "kept.read")
+    }
+    assert users == set(KEEPERS)
+
+
+def test_files_are_written_whole_or_not_at_all() -> None:
+    """A full disk, or a second run, leaves the old file or the new one: who writes otherwise says why."""
+    writers = {
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if module.name.startswith("specchk.") and isinstance(node, ast.Call) and _writes(node)
+    }
+    assert writers == set(WRITERS)
+
+
+def _writes(call: ast.Call) -> bool:
+    name = ast.unparse(call.func).rsplit(".", 1)[-1]
+    if name == "open" and "os." not in ast.unparse(call.func):
+        modes = [
+            one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        ]
+        return any(mode[:1] in "wxa" for mode in modes)
+    own = isinstance(call.func, ast.Attribute)  # a function of that name is another's
+    return own and name in ("write_text", "write_bytes", "NamedTemporaryFile", "mkstemp")
+
+
+def test_a_kernel_s_name_has_all_of_a_program_that_is_compiled() -> None:
+    """Every field of a program that emitting code reads is part of the name."""
+    (essence,) = (
+        node for module in modules() for name, node in module.functions() if name == _essence.__name__
+    )
+    named = set(_fields(essence))
+    read = {
+        field
+        for module in modules()
+        if module.room == "specchk.native" and module.name.rsplit(".", 1)[-1] not in ABOUT_SEARCH
+        for field in _fields(module.tree)
+    }
+    assert read - {"spec"} == named  # the spec's name is that of the module, no more
+    assert {"actions", "constraints", "variables"} <= named
+
+
+def _fields(tree: ast.AST) -> list[str]:
+    """What is read of anything called a program."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    return [node.attr for node in found if ast.unparse(node.value).rsplit(".", 1)[-1] == "program"]
