@@ -230,6 +230,20 @@ def test_a_key_has_everything_that_a_suite_depends_on():
     assert suite_key(instantiate(checked).program, "classes", (), None) == keys[0]
 
 
+def test_a_key_has_the_words_of_what_a_spec_imports(tmp_path: Path):
+    """Classes are told in the words of definitions, which may mean the same in other words."""
+    (tmp_path / "s.spec").write_text(
+        "spec s\nimport lib\nvar n : 0..3 = 0\naction up():\n    require lib.low(n)\n    n' = n + 1\n"
+    )
+    keys = set()
+    for words in ("x < 3", "3 > x"):
+        (tmp_path / "lib.spec").write_text(f"spec lib\ndef low(x: int): bool = {words}\n")
+        program = instantiate(check(str(tmp_path / "s.spec"))).program
+        keys.add((repr(program.actions), suite_key(program, "classes", (), None)))
+    assert len({actions for actions, _ in keys}) == 1
+    assert len(keys) == 2
+
+
 # -- tiers
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from specchk.conform.cases import Suite, as_json, from_json
 from specchk.conform.cover import build_suite
 from specchk.ir.program import Program
+from specchk.ir.walk import expressions
 from specchk.lang import kept
 
 ROOMS = ("lang", "ir", "core", "conform")  # whose sources decide what a suite is
@@ -34,7 +35,8 @@ def cached_suite(
 
 def suite_key(program: Program, kind: str, bounds: Sequence[tuple[str, str]], max_states: int | None) -> str:
     """A name for everything that a suite depends on."""
-    texts = sorted({action.span.source.text for action in program.actions})
+    spans = [*(action.span for action in program.actions), *(expr.span for expr in expressions(program))]
+    texts = sorted({span.source.text for span in spans})
     about = (
         program.model, program.sorts, program.variables, program.starts, program.inits, program.actions,
         program.constraints, texts, kind, tuple(bounds), max_states,
