@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +25,12 @@ TESTS = Path(__file__).parents[2] / "tests" / "replog"
 STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition")
 SCENARIOS = ("scenarios", "clients", "world")
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
-WATCHED = tuple(sorted(TESTS.rglob("*.py")))
+ROOT = TESTS.parents[1]
+WATCHED = (  # the tests, the scenarios that they read, and how pytest and Hypothesis are set up
+    *sorted(path for path in TESTS.rglob("*") if path.is_file() and "__pycache__" not in path.parts),
+    ROOT / "tests" / "conftest.py",
+    ROOT / "pyproject.toml",
+)
 
 
 class Told:
@@ -36,8 +40,8 @@ class Told:
         self.reporter = reporter
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Any:
-        """Give each test its time."""
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        """Give each test its work, with what sets it up and what cleans up after it."""
         with self.reporter.limit():
             yield
 
@@ -67,9 +71,8 @@ def pytest_on(*names: str) -> Any:
     """Return what runs test files of replog, fast tests only, with the same examples every time."""
 
     def run(reporter: Reporter) -> None:
-        os.environ["CI"] = "1"
         paths = [str(TESTS / name) for name in names]
-        options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(TESTS.parents[1])]
+        options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(ROOT)]
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what the campaign has imported
         before = reporter.tests
         code = pytest.main([*paths, *options], plugins=[Told(reporter)])

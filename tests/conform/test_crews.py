@@ -302,7 +302,7 @@ def test_a_crew_holds_mutants(tmp_path: Path):
         crew = Elsewhere(cls, kit, tmp_path / "away")
         found = []
         for by in (None, ByCrew(crew, kit)):
-            settings = Settings(60.0, 20.0, 1, is_cached=False)
+            settings = Settings(workers=1, is_cached=False)
             campaign = Mutants(bench, home / "mutants", {"purse"}, settings, by)
             ground = campaign.survey()
             outcomes = [replace(one, seconds=0.0) for one in campaign.run(mutants)]

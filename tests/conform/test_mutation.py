@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from bank import SPEC, BankBinding
@@ -20,12 +21,12 @@ from laws.sources import ROOT
 from specchk.conform.binding import At
 from specchk.conform.members import Bench, Kill, members_of
 from specchk.conform.mutants import Mutant, MutantError, chosen, diff, load
-from specchk.conform.mutate import Outcome
 from specchk.conform.operators import argued, generated, sampled
+from specchk.conform.outcomes import Outcome
 from specchk.conform.patches import Patch, StalePatch, as_json, forget, from_json, install, patched, uninstall
 from specchk.conform.pool import run_all
 from specchk.conform.reach import reaches, recording, touched
-from specchk.conform.scores import WANTED_CURATED, Score
+from specchk.conform.scores import WANTED_CURATED, Score, Wanted, headline
 from specchk.lang.frontend import check
 
 MUTANTS = ROOT / "conformance" / "mutants"
@@ -98,13 +99,18 @@ def test_only_lines_that_are_run_are_recorded(till):
 # -- processes
 
 
-def test_what_a_task_said_before_it_was_killed_counts():
+def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
     """A task that ends, two that die and one that is late; none is left behind, the order is kept."""
+    over = set()
 
     def late(say):
         say("begun")
-        while True:
-            pass
+        (tmp_path / "begun").touch()
+        Event().wait()
+
+    def clock():
+        """The time is over when all the rest is, however long that takes."""
+        return 1e9 if len(over) == 3 and (tmp_path / "begun").exists() else 0.0
 
     def lost(say):
         say("begun")
@@ -113,7 +119,8 @@ def test_what_a_task_said_before_it_was_killed_counts():
     def gone(say):
         os._exit(3)
 
-    ended = run_all([late, lambda say: say("all"), lost, gone], workers=2, seconds=1.0)
+    tasks = [late, lambda say: say("all"), lost, gone]
+    ended = run_all(tasks, 2, 0.01, lambda number, ended: over.add(number), clock)
     assert [(one.said, one.how) for one in ended] == [
         (["begun"], "late"),
         (["all"], "done"),
@@ -124,7 +131,9 @@ def test_what_a_task_said_before_it_was_killed_counts():
     assert ended[3].why == "exit code 3"
 
 
-@pytest.mark.parametrize("how", ["late", "lost: exit code 3", "the self-check ended with 1: Traceback"])
+@pytest.mark.parametrize(
+    "how", ["stopped after 9 s", "lost: exit code 3", "the self-check ended with 1: Traceback"]
+)
 def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
     """It is undecided, and there is no score, unless enough tests had failed by then."""
     mutant = Mutant("m", "none", "A flaw.", ())
@@ -136,6 +145,20 @@ def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
     score = Score("curated", WANTED_CURATED, (one,), None, 0.2)
     assert score.shortfall == f"1 not decided: m ({how})"
     assert score.killed == 0
+    assert not score.is_late
+
+
+def test_what_was_stopped_is_no_verdict_and_hides_none():
+    """A campaign that may still reach its mark is inconclusive; one that cannot is below it."""
+    late = Outcome(Mutant("l", "none", "A flaw.", ()), (), (), 0, "stopped after 9 s", 9.0, is_late=True)
+    survivor = Outcome(Mutant("s", "none", "A flaw.", ()), (), (), 1, "done", 0.1)
+    for wanted, code in (
+        (WANTED_CURATED, "below the mark: 0 of 2 killed"),
+        (Wanted(0.5, 1), "inconclusive: 1 not"),
+    ):
+        score = Score("curated", wanted, (late, survivor), None, 0.2)
+        assert headline(score).startswith(code)
+        assert score.is_late == code.startswith("inconclusive")
 
 
 # -- curated mutants
@@ -218,7 +241,7 @@ MEMBERS = (WALKS, Replay("product small", At(suite="product")))
 CASES = {
     "lends": ('if self.balance[source] == 0:', "if False:", "killed", ""),
     "sleepless": ("self.days += 1", "self.days += 0", "killed", ""),
-    "loops": ("self.coin = way", "\n        while True: pass", "timeout", ""),
+    "loops": ("self.coin = way", "\n        while True: pass", "endless", ""),
     "no-note": ('self.note = "slept"', "pass", "survived", ""),
     "argued": ('self.note = "slept"', "self.note = 1", "equivalent", "nobody reads notes"),
     "wrongly-argued": ("self.balance[target] += 1", "pass", "wrongly", "money is nothing"),
@@ -250,7 +273,7 @@ def toy(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def told(toy) -> dict[str, object]:
     """The whole campaign on the toy."""
-    code, text = mutate(str(toy / "till_binding.py"), "--json", "--no-cache", "--test-seconds", "0.5")
+    code, text = mutate(str(toy / "till_binding.py"), "--json", "--no-cache")
     assert code == 14, text
     found: dict[str, object] = json.loads(text)
     return found
@@ -258,7 +281,7 @@ def told(toy) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_mutant_is_called_what_it_is(told, name):
-    """Killed, killed by time, survived, equivalent by argument, or wrongly argued."""
+    """Killed, without an end, survived, equivalent by argument, or wrongly argued."""
     (found,) = [one for one in told["mutants"] if one["id"] == name]
     assert found["verdict"] == CASES[name][2]
     assert found["verdict"] != "killed" or len(found["kills"]) >= 2

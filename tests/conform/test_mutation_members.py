@@ -20,15 +20,18 @@ from specchk.lang.frontend import check
 
 MEMBERS = """
 import os
+from threading import Event
 from specchk.conform.members import Outside
 
 def dies(reporter):
     reporter.tell("first", "")
     os._exit(3)
 
+def loops(reporter):
+    reporter.ask("first", lambda: [None for _ in iter(int, 1)] and "")
+
 def hangs(reporter):
-    while True:
-        pass
+    Event().wait()
 
 def fails(reporter):
     reporter.tell("first", "is wrong")
@@ -37,7 +40,7 @@ def fails(reporter):
 def passes(reporter):
     reporter.tell("first", "")
 
-MEMBERS = tuple(Outside(one.__name__, one, ("till",)) for one in (passes, dies, hangs, fails))
+MEMBERS = tuple(Outside(one.__name__, one, ("till",)) for one in (passes, dies, loops, hangs, fails))
 """
 MUTANT = """
 [[mutant]]
@@ -51,7 +54,7 @@ new = "self.days += 0"
 UNCHANGED = "below the mark: the implementation as it is"
 WORDS = {
     "dies": f"{UNCHANGED} did not come through dies (exit code 3)",
-    "hangs": f"{UNCHANGED} did not come through hangs (late)",
+    "loops": f"{UNCHANGED} fails loops first: no end within 100000 loops and calls",
     "fails": f"{UNCHANGED} fails fails first: is wrong",
 }
 
@@ -64,18 +67,34 @@ def till(tmp_path_factory) -> str:
 @pytest.mark.parametrize("name", WORDS)
 def test_a_member_that_does_not_pass_unchanged_ends_the_campaign(till, name):
     """With what it said; no mutant is run, none is killed."""
-    code, text = mutate(till, "--members", f"passes,{name}", "--max-seconds", "0.4", "--no-cache")
+    code, text = mutate(till, "--members", f"passes,{name}", "--test-work", "100000", "--no-cache")
     assert (code, text.startswith(WORDS[name])) == (14, True), text
     assert "0 of 0 killed" in text
 
 
-@pytest.mark.parametrize(("name", "words"), [("dies", "lost: exit code 3"), ("hangs", "late")])
-def test_a_member_that_does_not_end_kills_nothing(till, name, words):
+def test_a_member_that_hangs_is_stopped_and_decides_nothing(till):
+    """What waits for ever is no loop; a deadline ends it, and says so with an exit code of its own."""
+    hangs = ("--members", "hangs", "--max-seconds", "0.2", "--no-cache")
+    code, text = mutate(till, *hangs)
+    assert (
+        code,
+        text.startswith("inconclusive: the implementation as it is did not come through hangs"),
+    ) == (
+        20,
+        True,
+    ), text
+    code, text = mutate(till, *hangs, "--no-control")
+    assert (code, text.startswith("inconclusive: 1 not decided: sleepless (stopped after ")) == (20, True), (
+        text
+    )
+
+
+def test_a_member_that_dies_kills_nothing(till):
     """Without the control, too: its mutant is undecided, and there is no score."""
-    code, text = mutate(till, "--members", name, "--max-seconds", "0.4", "--no-cache", "--no-control")
-    assert (code, text.splitlines()[0]) == (
-        14,
-        f"below the mark: 1 not decided: sleepless ({words}) (curated mutants: 0 of 1 killed, 1 not decided)",
+    code, text = mutate(till, "--members", "dies", "--no-cache", "--no-control")
+    assert code == 14
+    assert text.startswith(
+        "below the mark: 1 not decided: sleepless (lost: exit code 3) (curated mutants: 0 of"
     )
 
 
@@ -110,7 +129,7 @@ def test_a_recording_is_a_test_that_its_spec_decides(name, tmp_path: Path, monke
         "from bank_tracing import BankTracing\n\nclass Written(BankTracing):\n    pass\n"
     )
     kills: list[Kill] = []
-    reporter = Reporter(0, 10.0, kills.append, "recordings")
+    reporter = Reporter(0, {}, kills.append, member="recordings")
     bench = Bench(tmp_path, "", tmp_path / "bank.spec", check(str(tmp_path / "bank.spec")))
     found, wanted = RUNS[name]
     member = Recorded("recordings", "written_tracing.py", lambda seed: found, range(1))

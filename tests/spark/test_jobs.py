@@ -245,7 +245,7 @@ def test_mutants_on_executors_have_the_fate_that_they_have_here(context: SparkCo
         for name, text in MUTANTS.items()
     ]
     (toy.parent / "mutants" / "all.toml").write_text("\n".join(tables))
-    options = ["--no-cache", "--test-seconds", "2", "--json"]
+    options = ["--no-cache", "--json"]
     here = CliRunner().invoke(mutate.command, [str(toy), *options])
     there = CliRunner().invoke(mutate.command, [str(toy), *options, "--master", "local[2]"])
     assert here.exit_code == there.exit_code == 14

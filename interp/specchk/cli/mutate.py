@@ -21,9 +21,10 @@ from specchk.conform.harness import run_harness
 from specchk.conform.members import Bench, binding_in, self_checks_of, targets_of
 from specchk.conform.members import load as load_module
 from specchk.conform.mutants import Mutant, MutantError, chosen, diff, load
-from specchk.conform.mutate import Campaign, Outcome, Settings
+from specchk.conform.mutate import Campaign, Settings
 from specchk.conform.mutate_by import ByCrew, kit_for
 from specchk.conform.operators import argued, generated, sampled
+from specchk.conform.outcomes import Outcome
 from specchk.conform.patches import StalePatch
 from specchk.conform.reach import reaches, touched
 from specchk.conform.scores import Score
@@ -60,10 +61,10 @@ class Wish:
     metavar="GLOBS",
     help="Only the members of the gate that fit one of these, with commas between them.",
 )
-@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True,
-              metavar="S", help="Stop a mutant after S seconds.")  # fmt: skip
-@click.option("--test-seconds", type=click.FloatRange(min=0, min_open=True), default=30.0, metavar="S",
-              show_default=True, help="A test that takes S seconds has failed.")  # fmt: skip
+@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=1800.0, show_default=True,
+              metavar="S", help="Stop a mutant that hangs after S seconds; it is not decided.")  # fmt: skip
+@click.option("--test-work", type=click.IntRange(min=1), metavar="N",
+              help="A test of N loops and calls has failed; else one of 20 times its own.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core.")
 @click.option("--no-cache", is_flag=True, help="Run also what has been run before.")
 @click.option("--no-control", is_flag=True, help="Do not run it unchanged; no lock takes such a score.")
@@ -72,13 +73,13 @@ class Wish:
 def command(
     binding: str, mutants: str | None, generated: bool, harness: bool, is_self_check: bool,
     only: tuple[str, ...], sample: int | None, seed: int, show: str | None, members: str, max_seconds: float,
-    test_seconds: float, workers: int | None, no_cache: bool, no_control: bool, cluster: Cluster,
+    test_work: int | None, workers: int | None, no_cache: bool, no_control: bool, cluster: Cluster,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Run the gate against mutants: implementations with one flaw each, which it must kill.
 
     BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is what it must be, 14 it is
-    not, 30 the spec, the binding or the mutants were rejected.
+    not, 20 a mutant was stopped before it was decided, 30 the spec, the binding or the mutants were rejected.
     """
     if generated and harness:
         raise click.UsageError("--generated and --harness are different mutants; take one")
@@ -95,7 +96,7 @@ def command(
             return
         wanted = scores.WANTED_GENERATED if generated else scores.WANTED_CURATED
         settings = Settings(
-            max_seconds, test_seconds, workers or 0, members, is_cached=not no_cache, enough=wanted.tests
+            max_seconds, test_work or 0, workers or 0, members, is_cached=not no_cache, enough=wanted.tests
         )
         begun = perf_counter()
         with rejections(as_json=as_json):
@@ -168,14 +169,14 @@ def _score(plan: Plan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None)
         lines = list(ground.lines.values())
         every = tuple(one for one in every if any(reaches(those, touched(one.patches)) for those in lines))
     todo = _sampled(every, wish)
-    is_sound = ground is None or not (ground.kills or ground.unfinished)
+    is_sound = ground is None or ground.is_sound
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
     wanted = scores.WANTED_GENERATED if wish.kind == scores.GENERATED else scores.WANTED_CURATED
     return Score(wish.kind, wanted, tuple(outcomes), ground, 0.0)
 
 
 def _finish(score: Score, as_json: bool) -> None:
-    code = Exit.BELOW_LOCK if score.shortfall else Exit.OK
+    code = Exit.BUDGET if score.is_late else Exit.BELOW_LOCK if score.shortfall else Exit.OK
     if as_json:
         print_json(scores.as_json(score, code))
     else:

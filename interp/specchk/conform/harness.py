@@ -19,11 +19,12 @@ from pathlib import Path
 from specchk.conform.forks import cores
 from specchk.conform.members import Kill
 from specchk.conform.mutants import Mutant
-from specchk.conform.mutate import UNCHANGED, Ground, Outcome
+from specchk.conform.mutate import UNCHANGED
+from specchk.conform.outcomes import Ground, Outcome, words_of
 from specchk.conform.patches import as_json
-from specchk.conform.pool import Ended, Say, Task, run_all
+from specchk.conform.pool import DONE, LATE, Ended, Say, Task, run_all
 
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
 PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
 _START = (
     "import json, sys\n"
@@ -55,8 +56,8 @@ def run_harness(
 
 
 def _ground(control: Outcome) -> Ground:
-    unfinished = () if control.how == "done" else (f"self-check ({control.how})",)
-    return Ground(control.kills, unfinished, control.tests, {})
+    unfinished = () if control.how == DONE else (f"self-check ({control.how})",)
+    return Ground(control.kills, unfinished, control.tests, {}, is_late=control.is_late)
 
 
 def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
@@ -83,7 +84,7 @@ def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
     """A self-check that ends in any other way than well has caught its mutant; a crash is not a catch."""
     code, line = ended.said[0] if ended.said else (PASSED, "")
     kills = (Kill("self-check", f"exit {code}", line, ended.seconds),) if code in CAUGHT else ()
-    how = ended.why or ended.how
+    how = ended.why or words_of(ended)
     if code not in (PASSED, *CAUGHT):
         how = f"the self-check ended with {code}: {line}"
-    return Outcome(mutant, kills, ("self-check",), 1, how, ended.seconds)
+    return Outcome(mutant, kills, ("self-check",), 1, how, ended.seconds, is_late=ended.how == LATE)

@@ -15,25 +15,25 @@ changes is not asked.  Not here: processes, and what is counted (`mutate`).
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, Protocol
 
 from specchk.conform.binding import At, Binding, BindingError
 from specchk.conform.cache import cached_suite
 from specchk.conform.cases import Suite
 from specchk.conform.faults import run_faults
-from specchk.conform.patches import patched, patches_of
+from specchk.conform.patches import run_file
 from specchk.conform.replay import FAILURES, Divergence, Replayer
 from specchk.conform.runner import Runner
 from specchk.conform.suites import Result, Walks, run_product, run_walks
 from specchk.conform.validate import Validator
+from specchk.conform.work import ENDLESS, Meter, TooMuch
 from specchk.core.instantiate import Instance, instantiate
 from specchk.lang.frontend import CheckedSpec
 
@@ -42,19 +42,18 @@ WALKS = Walks(5, 100, 50)
 BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant may make of a test
 
 
-class TooLong(BaseException):
-    """A test that does not come to an end; no `Exception`, so that nothing in between catches it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A test that failed under a mutant: of which member, how it failed, after how many seconds."""
+    """A test that failed under a mutant: of which member, how it failed, after how many seconds.
+
+    `is_endless`: it was stopped, since it did more work than any test of its member should.
+    """
 
     member: str
     test: str
     reason: str
     seconds: float
-    is_timeout: bool = False
+    is_endless: bool = False
 
 
 @dataclass(slots=True)
@@ -62,32 +61,35 @@ class Reporter:
     """Takes the outcome of tests; `ask` and `tell` say whether more is wanted."""
 
     enough: int  # failures of different tests; 0: all of them
-    seconds: float  # that one test may take
+    work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
     told: Callable[[Kill], None]
+    meter: Meter = field(default_factory=Meter)
     member: str = ""
     tests: int = 0
+    most: int = 0  # work of one test
     failed: set[tuple[str, str]] = field(default_factory=set)
     begun: float = field(default_factory=perf_counter)
+    is_endless: bool = False  # the last test that had a limit
 
     def ask(self, test: str, run: Callable[[], str]) -> bool:
         """Run a test: it returns why it failed, or nothing; its exceptions are failures too."""
-        is_timeout = False
         try:
             with self.limit():
                 reason = run()
-        except TooLong:
-            reason, is_timeout = f"no end after {self.seconds:g} s", True
+        except TooMuch as much:
+            reason = str(much)
         except BROKEN as error:
             reason = f"{type(error).__name__}: {error}"
-        return self.tell(test, reason, is_timeout=is_timeout)
+        return self.tell(test, reason)
 
-    def tell(self, test: str, reason: str, *, is_timeout: bool = False) -> bool:
-        """Count a test; `reason` is why it failed, empty where it passed."""
+    def tell(self, test: str, reason: str) -> bool:
+        """Count a test; `reason` is why it failed, empty where it passed, which it has not without an end."""
         self.tests += 1
-        if reason:
+        is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
+        if reason or is_endless:
             self.failed.add((self.member, test))
-            seconds = perf_counter() - self.begun
-            self.told(Kill(self.member, test, reason.splitlines()[0][:200], seconds, is_timeout))
+            first = (reason or "no end, but it went on").splitlines()[0][:200]
+            self.told(Kill(self.member, test, first, perf_counter() - self.begun, is_endless))
         return self.goes_on
 
     @property
@@ -97,18 +99,13 @@ class Reporter:
 
     @contextmanager
     def limit(self) -> Iterator[None]:
-        """Raise `TooLong` in what takes too long."""
-
-        def ring(number: int, frame: FrameType | None) -> None:
-            raise TooLong
-
-        before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        """Raise `TooMuch` in what does more work than a test of the member may."""
+        with self.meter.giving(self.work.get(self.member, ENDLESS)):
+            try:
+                yield
+            finally:
+                self.most = max(self.most, self.meter.done)
+                self.is_endless = self.meter.is_over
 
 
 @dataclass(slots=True)
@@ -245,12 +242,14 @@ def load(path: Path) -> ModuleType:
     name = path.stem
     if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
         return sys.modules[name]
-    source = patched(path.read_text(encoding="utf-8"), patches_of(name))
-    code = compile(source, str(path), "exec", dont_inherit=True)
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module
-    exec(code, vars(module))  # noqa: S102 - the file is the user's own program
+    try:
+        run_file(path, module)
+    except BaseException:  # half of a module is not there the next time either
+        del sys.modules[name]
+        raise
     return module
 
 

@@ -5,106 +5,73 @@ unloaded, the mutant's patches installed, and all loaded anew; the spec, its pro
 the parent's, since no mutant changes them.  Then the members of the gate are asked, cheapest first,
 until two different tests have failed.
 
-    killed      by two tests at least
-    weak        by one: the gate would lose it with one test
-    timeout     by tests that did not end; counted as killed, and apart
-    survived    by none
-    unfinished  not decided: its process died, or its time was over before all members were asked
-    equivalent  survived, and its file argues why it may
-    wrongly     argued to be equivalent, but killed: the argument is wrong
+The implementation without any patch, `UNCHANGED`, must pass all of it.  That run also says which lines
+each member runs, so that a mutant is held to those members only that could notice it; and how much work
+(`work`) its longest test does, so that one that does many times as much has no end: the same on every
+machine.  Seconds decide nothing: a process that is stopped because its time is over has no verdict.
 
-The implementation without any patch, `UNCHANGED`, must pass all of it; that run also says which lines
-each member runs, so that a mutant is held to those members only that could notice it.  Outcomes are
-kept on disk under a digest of the mutant, the sources of the implementation, of its binding and of
-the harness, and the spec.
+Outcomes are kept on disk under a digest of the mutant, the sources of the implementation, of all that is
+loaded beside it, and of specchk, the spec, and the packages that are installed.
 
-Not here: which mutants there are (`mutants`, `operators`), how they are told (`scores`).
+Not here: which mutants there are (`mutants`, `operators`), what becomes of them (`outcomes`), how that is
+told (`scores`).
 """
 
 from __future__ import annotations
 
 import fnmatch
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from specchk.conform.forks import cores
-from specchk.conform.members import BROKEN, Bench, Kill, Member, Reporter, members_of, watched
+from specchk.conform.members import BROKEN, Bench, Member, Reporter, members_of, watched
 from specchk.conform.mutants import Mutant
-from specchk.conform.patches import Patch, as_json, forget, install
+from specchk.conform.outcomes import (
+    Ground,
+    Outcome,
+    ground_of,
+    outcome_of,
+    read_ground,
+    read_outcome,
+    together,
+    write_ground,
+    write_outcome,
+)
+from specchk.conform.patches import Counted, Patch, as_json, forget, install
 from specchk.conform.pool import Ended, Say, Task, run_all
-from specchk.conform.reach import Lines, modules_of, reaches, recording, touched
-from specchk.lang.tables import cache_directory
+from specchk.conform.reach import modules_of, reaches, recording, touched
+from specchk.conform.sources import is_theirs
+from specchk.conform.work import TooMuch
+from specchk.lang import kept
 
-KILLED, WEAK, TIMEOUT = "killed", "weak", "timeout"
-SURVIVED, UNFINISHED = "survived", "unfinished"
-EQUIVALENT, WRONGLY = "equivalent", "wrongly"
 UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
 SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
-_HERE = Path(__file__).parent
-_SEARCHES = ("core", "ir")
-_REPLAYS = ("binding", "replay", "runner", "suites", "cover", "classes", "faults", "values", "members",
-            "recorded", "recording", "tracing", "validate")  # fmt: skip
+MORE_WORK = 20  # times what the longest test of a member does, and it has no end
+LEAST_WORK = 1 << 20  # loops and calls that every test may do
+UNMEASURED = 1 << 27  # the same, where nobody has run the implementation as it is
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a campaign is run: failing tests that are enough, limits in seconds, which members."""
+    """How a campaign is run: failing tests that are enough, which members, how much.
 
-    seconds: float = 300.0
-    test_seconds: float = 30.0
+    `seconds` are for hangs: a process is stopped after them.  `work` is what every test may do, in loops
+    and calls, 0 for what the implementation as it is needs, many times over.
+    """
+
+    seconds: float = 1800.0
+    work: int = 0
     workers: int = 0
     members: str = "*"  # globs, with commas between them
     is_cached: bool = True
     enough: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a mutant; `asked` are the members that were asked, `tests` what they ran."""
-
-    mutant: Mutant
-    kills: tuple[Kill, ...]
-    asked: tuple[str, ...]
-    tests: int
-    how: str  # the process: done, or how else it ended
-    seconds: float
-    is_cached: bool = False
-
-    @property
-    def tests_that_failed(self) -> int:
-        """How many different tests failed."""
-        return len({(kill.member, kill.test) for kill in self.kills})
-
-    def verdict(self, enough: int = 2) -> str:
-        """One of the words in the module's table."""
-        if self.mutant.equivalent and self.kills:
-            return WRONGLY
-        if self.tests_that_failed >= enough:
-            return TIMEOUT if all(kill.is_timeout for kill in self.kills) else KILLED
-        if self.how != "done":
-            return UNFINISHED
-        if self.mutant.equivalent:
-            return EQUIVALENT
-        return WEAK if self.kills else SURVIVED
-
-
 def _nothing(outcome: Outcome) -> None:
     """Hear of an outcome, and do nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The implementation as it is: the tests that it passed, and the lines that each member runs."""
-
-    kills: tuple[Kill, ...]  # none, or the campaign means nothing
-    unfinished: tuple[str, ...]  # members, and how their process ended
-    tests: int
-    lines: Mapping[str, Lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +80,7 @@ class Asked:
 
     mutant: Mutant
     members: frozenset[str]
+    work: tuple[tuple[str, int], ...] = ()  # that a test of each member may do
 
 
 By = Callable[["Campaign", Sequence[Asked], float, Callable[[int, Ended], None]], list[Ended]]
@@ -156,105 +124,112 @@ class Campaign:
     def run(self, mutants: Sequence[Mutant], done: Callable[[Outcome], None] = _nothing) -> list[Outcome]:
         """The outcomes of all mutants, in their order; `done` hears of each as soon as it is known."""
         world = self._world()
-        keys = {one.id: self._key(world, one) for one in mutants}
+        asked = {one.id: self._asked(one) for one in mutants}
+        keys = {name: self._key(world, one) for name, one in asked.items()}
         found: dict[str, Outcome] = {}
         for one in mutants:
-            kept = _read(keys[one.id], one) if self.settings.is_cached else None
-            if kept is not None:
-                found[one.id] = kept
-                done(kept)
+            known = read_outcome(keys[one.id], one) if self.settings.is_cached else None
+            if known is not None:
+                found[one.id] = known
+                done(known)
         todo = [one for one in mutants if one.id not in found]
-        ground = self.ground
 
         def ended(number: int, result: Ended) -> None:
-            outcome = _outcome(todo[number], result)
+            outcome = outcome_of(todo[number], result)
             found[outcome.mutant.id] = outcome
-            _write(keys[outcome.mutant.id], outcome)
+            write_outcome(keys[outcome.mutant.id], outcome)
             done(outcome)
 
         for member in self.members if todo else ():
             member.prepare(self.bench)
-        asked = [Asked(one, self._asked(one, ground)) for one in todo]
-        self.by(self, asked, self.settings.seconds, ended)
+        self.by(self, [asked[one.id] for one in todo], self.settings.seconds, ended)
         return [found[one.id] for one in mutants]
 
     def survey(self) -> Ground:
-        """Hold the implementation as it is to all members, and note which lines each of them runs."""
+        """Hold the implementation as it is to all members; note which lines each runs, and how much work."""
         world = self._world()
-        keys = {one.name: self._key(world, UNCHANGED, (one.name,)) for one in self.members}
+        asked = {one.name: self._asked_unchanged(one.name) for one in self.members}
+        keys = {name: self._key(world, one) for name, one in asked.items()}
         found: dict[str, Ground] = {}
         for name, key in keys.items():
-            kept = _read_ground(key) if self.settings.is_cached else None
-            if kept is not None:
-                found[name] = kept
+            known = read_ground(key) if self.settings.is_cached else None
+            if known is not None:
+                found[name] = known
         todo = [one for one in self.members if one.name not in found]
 
         def ended(number: int, result: Ended) -> None:
             name = todo[number].name
-            found[name] = _ground(name, result)
-            _write_ground(keys[name], found[name])
+            found[name] = ground_of(name, result)
+            write_ground(keys[name], found[name])
 
         for member in todo:
             member.prepare(self.bench)
-        asked = [Asked(UNCHANGED, frozenset({member.name})) for member in todo]
-        self.by(self, asked, SLOWER * self.settings.seconds, ended)
-        every = [found[one.name] for one in self.members]
-        self.ground = Ground(
-            tuple(kill for one in every for kill in one.kills),
-            tuple(words for one in every for words in one.unfinished),
-            sum(one.tests for one in every),
-            {name: lines for one in every for name, lines in one.lines.items()},
-        )
+        self.by(self, [asked[one.name] for one in todo], SLOWER * self.settings.seconds, ended)
+        self.ground = together([found[one.name] for one in self.members])
         return self.ground
 
     def task(self, asked: Asked) -> Task:
         """What a process has to do; `UNCHANGED` is surveyed."""
-        if asked.mutant == UNCHANGED:
-            return self._survey(*asked.members)
-        return self._task(asked.mutant, asked.members)
+        return self._survey(asked) if asked.mutant == UNCHANGED else self._task(asked)
 
-    def _survey(self, name: str) -> Task:
+    def _survey(self, asked: Asked) -> Task:
         def hold(say: Say) -> None:
             _silence()
-            limit = SLOWER * self.settings.seconds
-            reporter = Reporter(0, limit, lambda kill: say(("kill", kill)), name)
-            (member,) = [one for one in self.freshly(()) if one.name == name]
+            (name,) = asked.members
+            reporter = Reporter(0, dict(asked.work), lambda kill: say(("kill", kill)), member=name)
+            (member,) = [one for one in self.freshly((), reporter) if one.name == name]
             with recording(self.packages) as tracer:
                 member.hold(self.bench, (), reporter)
-            say(("ran", reporter.tests, tracer.lines()))
+            say(("ran", reporter.tests, tracer.lines(), reporter.most))
 
         return hold
 
-    def _asked(self, mutant: Mutant, ground: Ground | None) -> frozenset[str]:
-        """The members that could notice a mutant."""
-        changed = touched(mutant.patches)
-        names = [one.name for one in self.members]
-        return frozenset(name for name in names if ground is None or reaches(ground.lines[name], changed))
+    def _task(self, asked: Asked) -> Task:
+        mutant = asked.mutant
 
-    def _task(self, mutant: Mutant, asked: frozenset[str]) -> Task:
         def hold(say: Say) -> None:
             _silence()
-            limit = self.settings.test_seconds
-            reporter = Reporter(self.settings.enough, limit, lambda kill: say(("kill", kill)))
+            work = dict(asked.work)
+            reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
             for member in self.freshly(mutant.patches, reporter):
-                if member.name in asked and reporter.goes_on:
+                if member.name in asked.members and reporter.goes_on:
                     reporter.member = member.name
                     member.hold(self.bench, mutant.modules, reporter)
                     say(("asked", member.name, reporter.tests))
 
         return hold
 
-    def freshly(self, patches: tuple[Patch, ...], reporter: Reporter | None = None) -> list[Member]:
+    def _asked_unchanged(self, name: str) -> Asked:
+        """A member of the survey: as much work as it likes, if no number was given."""
+        work = ((name, self.settings.work),) if self.settings.work else ()
+        return Asked(UNCHANGED, frozenset({name}), work)
+
+    def _asked(self, mutant: Mutant) -> Asked:
+        """The members that could notice a mutant, and what a test of each may do."""
+        changed, ground = touched(mutant.patches), self.ground
+        names = [one.name for one in self.members]
+        able = [name for name in names if ground is None or reaches(ground.lines[name], changed)]
+        return Asked(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))
+
+    def _work(self, member: str) -> int:
+        if self.settings.work:
+            return self.settings.work
+        if self.ground is None:
+            return UNMEASURED
+        return max(LEAST_WORK, 1 << (MORE_WORK * self.ground.work[member]).bit_length())
+
+    def freshly(self, patches: tuple[Patch, ...], reporter: Reporter) -> list[Member]:
         """The members, with an implementation loaded anew with these patches: for the rest of a process.
 
-        One that cannot even be loaded fails every member.
+        One of a mutant that cannot even be loaded fails every member.
         """
         forget(self.packages, [self.bench.folder, self.folder])
-        install(patches)
+        install(patches, Counted(frozenset(self.packages), reporter.meter))
         try:
-            return self._listed()
-        except BROKEN as error:
-            if reporter is None:
+            with reporter.meter.giving(UNMEASURED):
+                return self._listed()
+        except (*BROKEN, TooMuch) as error:
+            if not patches:
                 raise
             for member in self.members:
                 reporter.member = member.name
@@ -263,40 +238,25 @@ class Campaign:
 
     # -- what an outcome depends on
 
-    def _key(self, world: str, mutant: Mutant, members: Sequence[str] = ()) -> str:
-        names = list(members) or [one.name for one in self.members]
-        enough = self.settings.enough if mutant.patches else 0
-        about = (world, as_json(mutant.patches), enough, names)
-        return hashlib.sha256(repr(about).encode()).hexdigest()[:40]
+    def _key(self, world: str, asked: Asked) -> str:
+        enough = self.settings.enough if asked.mutant.patches else 0
+        return kept.name_of(world, as_json(asked.mutant.patches), enough, sorted(asked.members), asked.work)
 
     def _world(self) -> str:
         """A digest of all sources that play a part, the patches aside."""
-        files = {path for package in self.packages for path, _ in modules_of(package)}
+        files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), watched(self.folder))
-        files.update(path for folder in _SEARCHES for path in (_HERE.parent / folder).glob("*.py"))
-        files.update(_HERE / f"{name}.py" for name in _REPLAYS)
-        digest = hashlib.sha256()
-        for path in sorted(files):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-        return digest.hexdigest()
+        files.update(_loaded())
+        return kept.name_of(kept.sources(), kept.installed(), kept.contents(files, self.bench.folder))
 
 
-def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
-    kills = tuple(one[1] for one in ended.said if one[0] == "kill")
-    asked = [one for one in ended.said if one[0] == "asked"]
-    tests = max((one[2] for one in asked), default=0)
-    how = f"{ended.how}: {ended.why}" if ended.why else ended.how
-    return Outcome(mutant, kills, tuple(one[1] for one in asked), tests, how, ended.seconds)
-
-
-def _ground(name: str, ended: Ended) -> Ground:
-    """What one member says of the implementation as it is."""
-    kills = tuple(said[1] for said in ended.said if said[0] == "kill")
-    ran = [said for said in ended.said if said[0] == "ran"]
-    if not ran:
-        return Ground(kills, (f"{name} ({ended.why or ended.how})",), 0, {name: {}})
-    return Ground(kills, (), ran[0][1], {name: ran[0][2]})
+def _loaded() -> Iterator[Path]:
+    """The files of the user's own modules that are loaded: what members and bindings run besides."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) or ""
+        if file.endswith(".py") and is_theirs(path := Path(file).resolve()) and path.is_file():
+            yield path
 
 
 def _silence() -> None:
@@ -304,64 +264,3 @@ def _silence() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
-
-
-def _path(key: str) -> Path | None:
-    directory = cache_directory()
-    return None if directory is None else directory / "mutants" / f"{key}.json"
-
-
-def _read(key: str, mutant: Mutant) -> Outcome | None:
-    path = _path(key)
-    if path is None:
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        kills = tuple(Kill(**one) for one in found["kills"])
-        asked = tuple(found["asked"])
-        return Outcome(mutant, kills, asked, found["tests"], found["how"], found["seconds"], is_cached=True)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _read_ground(key: str) -> Ground | None:
-    path = _path(key)
-    if path is None:
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        lines = {name: {module: frozenset(those) for module, those in one.items()}
-                 for name, one in found["lines"].items()}  # fmt: skip
-        return Ground((), (), found["tests"], lines)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def _write_ground(key: str, ground: Ground) -> None:
-    """Keep it if it is sound."""
-    if not ground.kills and not ground.unfinished:
-        lines = {
-            name: {module: sorted(those) for module, those in one.items()}
-            for name, one in ground.lines.items()
-        }
-        _keep(key, {"tests": ground.tests, "lines": lines})
-
-
-def _write(key: str, outcome: Outcome) -> None:
-    """Keep an outcome, unless it depends on how busy the machine was."""
-    if outcome.how != "done" or any(kill.is_timeout for kill in outcome.kills):
-        return
-    found = {
-        "kills": [asdict(kill) for kill in outcome.kills], "asked": outcome.asked, "tests": outcome.tests,
-        "how": outcome.how, "seconds": outcome.seconds,
-    }  # fmt: skip
-    _keep(key, found)
-
-
-def _keep(key: str, found: Mapping[str, object]) -> None:
-    path = _path(key)
-    if path is None:
-        return
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found), encoding="utf-8")

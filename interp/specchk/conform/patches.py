@@ -3,8 +3,9 @@
     install((Patch("replog.core.isr", old="remote.leo < state.log.hw", new="False"),))
     import replog.core.isr                     # is compiled from the patched text
 
-A finder stands before all others on `sys.meta_path`; for the modules that are named it hands out the
-usual loader, but for the code, which is compiled from the patched source and never cached.
+A finder stands before all others on `sys.meta_path`; for the modules that are named, and for all of
+the packages whose work is counted (`work`), it hands out the usual loader, but for the code, which is
+compiled from the patched source and never cached.
 
 Invariants: a text to be replaced is in the source exactly once, or, where its place is given, stands
 there; anything else is `StalePatch`, so a mutant cannot lose its meaning in silence.  Standard library
@@ -21,6 +22,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+
+from specchk.conform.work import TICK, Meter, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +63,52 @@ def _place(patch: Patch) -> int:
     return -1 if patch.at is None else patch.at
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The packages, by their top names, whose work a meter counts."""
+
+    packages: frozenset[str]
+    meter: Meter
+
+
 class _Loader(SourceFileLoader):
     """Compiles the patched text; byte code on disk is neither read nor written."""
 
-    def __init__(self, name: str, path: str, patches: Sequence[Patch]) -> None:
+    def __init__(self, name: str, path: str, patches: Sequence[Patch], meter: Meter | None) -> None:
         super().__init__(name, path)
         self._patches = patches
+        self._meter = meter
 
     def get_code(self, fullname: str) -> CodeType:
         """The code of the patched source."""
-        text = self.get_source(fullname)
-        code: CodeType = compile(patched(text or "", self._patches), self.path, "exec", dont_inherit=True)
-        return code
+        return _compiled(patched(self.get_source(fullname) or "", self._patches), self.path, self._meter)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run it, with what counts its work."""
+        _begin(module, self._meter)
+        super().exec_module(module)
+
+
+def _compiled(text: str, path: str, meter: Meter | None) -> CodeType:
+    if meter is not None:
+        return counted(text, path)
+    code: CodeType = compile(text, path, "exec", dont_inherit=True)
+    return code
+
+
+def _begin(module: ModuleType, meter: Meter | None) -> None:
+    if meter is not None:
+        vars(module)[TICK] = meter.tick
 
 
 class Patcher(MetaPathFinder):
-    """Finds the modules that have patches; `used` are those that were imported."""
+    """Finds modules that have patches or are counted; `used` are those with patches that were imported."""
 
-    def __init__(self, patches: Iterable[Patch]) -> None:
+    def __init__(self, patches: Iterable[Patch], counts: Counted | None = None) -> None:
         self._patches: dict[str, list[Patch]] = {}
         for patch in patches:
             self._patches.setdefault(patch.module, []).append(patch)
+        self.counts = counts
         self.used: set[str] = set()
 
     def wanted(self, module: str) -> tuple[Patch, ...]:
@@ -91,19 +119,31 @@ class Patcher(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The module's spec with a patching loader; None for all other modules."""
-        if fullname not in self._patches:
+        is_counted = self.counts is not None and fullname.split(".")[0] in self.counts.packages
+        if fullname not in self._patches and not is_counted:
             return None
         found = PathFinder.find_spec(fullname, path, target)
         if found is None or found.origin is None or not isinstance(found.loader, SourceFileLoader):
+            if fullname not in self._patches:
+                return None
             raise StalePatch(f"{fullname} is no module with a source")
-        found.loader = _Loader(fullname, found.origin, self._patches[fullname])
-        self.used.add(fullname)
+        meter = self.counts.meter if self.counts is not None and is_counted else None
+        found.loader = _Loader(fullname, found.origin, self.wanted(fullname), meter)
+        if fullname in self._patches:
+            self.used.add(fullname)
         return found
 
 
-def install(patches: Iterable[Patch]) -> Patcher:
-    """Let the named modules be patched when they are imported, from now on."""
-    patcher = Patcher(patches)
+def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
+    """Let the named modules be patched, and packages counted, when they are imported, from now on.
+
+    `StalePatch` for a module that is loaded: its patch would be left out.
+    """
+    wanted = tuple(patches)
+    for patch in wanted:
+        if patch.module in sys.modules:
+            raise StalePatch(f"{patch.module} is loaded already, so it can no longer be patched")
+    patcher = Patcher(wanted, counts)
     sys.meta_path.insert(0, patcher)
     return patcher
 
@@ -113,11 +153,14 @@ def uninstall(patcher: Patcher) -> None:
     sys.meta_path.remove(patcher)
 
 
-def patches_of(module: str) -> tuple[Patch, ...]:
-    """The patches that are installed for a module: for who loads it in another way than by import."""
-    return tuple(
-        one for finder in sys.meta_path if isinstance(finder, Patcher) for one in finder.wanted(module)
-    )
+def run_file(path: Path, module: ModuleType) -> None:
+    """Run a file as a module, with the patches and the count that are installed, but without importing it."""
+    finders = [finder for finder in sys.meta_path if isinstance(finder, Patcher)]
+    patches = [one for finder in finders for one in finder.wanted(module.__name__)]
+    meter = next((finder.counts.meter for finder in finders if finder.counts is not None), None)
+    _begin(module, meter)
+    code = _compiled(patched(path.read_text(encoding="utf-8"), patches), str(path), meter)
+    exec(code, vars(module))  # noqa: S102 - the file is the user's own program
 
 
 def forget(tops: Iterable[str], folders: Iterable[Path] = ()) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 Say = Callable[[Any], None]
 Task = Callable[[Say], None]
+DONE, LATE, LOST = "done", "late", "lost"
 _END = "end"
 _SAID = "said"
 _DIED = "died"
@@ -41,7 +42,8 @@ class Ended:
 class _Running:
     number: int
     process: BaseProcess
-    begun: float
+    begun: float  # by the clock of deadlines
+    started: float
     ended: Ended
 
 
@@ -50,8 +52,12 @@ def run_all(
     workers: int,
     seconds: float,
     done: Callable[[int, Ended], None] = lambda number, ended: None,
+    clock: Callable[[], float] = perf_counter,
 ) -> list[Ended]:
-    """Run all tasks, `workers` at a time; `done` hears of each one that ends, in the order of ending."""
+    """Run all tasks, `workers` at a time; `done` hears of each one that ends, in the order of ending.
+
+    `clock` says when a task has taken more than `seconds`.
+    """
     context = multiprocessing.get_context("fork")
     found: dict[int, Ended] = {}
     running: dict[Connection, _Running] = {}
@@ -64,11 +70,11 @@ def run_all(
                 process = context.Process(target=_work, args=(theirs, task))
                 process.start()
                 theirs.close()
-                running[ours] = _Running(number, process, perf_counter(), Ended())
-            for ready in wait(list(running), timeout=_patience(running, seconds)):
+                running[ours] = _Running(number, process, clock(), perf_counter(), Ended())
+            for ready in wait(list(running), timeout=_patience(running, seconds, clock())):
                 assert isinstance(ready, Connection)
                 _hear(ready, running[ready].ended)
-            for connection in [one for one, task in running.items() if _is_over(task, seconds)]:
+            for connection in [one for one, task in running.items() if _is_over(task, seconds, clock())]:
                 task_run = running.pop(connection)
                 _finish(connection, task_run)
                 found[task_run.number] = task_run.ended
@@ -80,9 +86,8 @@ def run_all(
     return [found[number] for number in sorted(found)]
 
 
-def _patience(running: dict[Connection, _Running], seconds: float) -> float:
+def _patience(running: dict[Connection, _Running], seconds: float, now: float) -> float:
     """How long nothing needs to be done."""
-    now = perf_counter()
     return max(0.0, min(one.begun + seconds - now for one in running.values()))
 
 
@@ -90,28 +95,33 @@ def _hear(connection: Connection, ended: Ended) -> None:
     try:
         kind, what = connection.recv()
     except (EOFError, OSError):
-        ended.how = ended.how or "lost"
+        ended.how = ended.how or LOST
         return
     if kind == _SAID:
         ended.said.append(what)
     elif kind == _DIED:
-        ended.how, ended.why = "lost", what
+        ended.how, ended.why = LOST, what
     else:
-        ended.how = "done"
+        ended.how = DONE
 
 
-def _is_over(task: _Running, seconds: float) -> bool:
-    if not task.ended.how and perf_counter() - task.begun >= seconds:
-        task.ended.how = "late"
+def _is_over(task: _Running, seconds: float, now: float) -> bool:
+    if not task.ended.how and now - task.begun >= seconds:
+        task.ended.how = LATE
         task.process.kill()
     return bool(task.ended.how)
 
 
 def _finish(connection: Connection, task: _Running) -> None:
     task.process.join()
+    if task.ended.how == LATE:  # what it said just before counts, too
+        rest = Ended()
+        while not rest.how:
+            _hear(connection, rest)
+        task.ended.said += rest.said
     connection.close()
-    task.ended.seconds = perf_counter() - task.begun
-    if task.ended.how == "lost" and not task.ended.why:
+    task.ended.seconds = perf_counter() - task.started
+    if task.ended.how == LOST and not task.ended.why:
         task.ended.why = f"exit code {task.process.exitcode}"
 
 

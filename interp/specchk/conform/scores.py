@@ -12,11 +12,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from specchk.conform.mutants import diff
-from specchk.conform.mutate import (
+from specchk.conform.outcomes import (
+    ENDLESS,
     EQUIVALENT,
+    GOOD,
     KILLED,
     SURVIVED,
-    TIMEOUT,
     UNFINISHED,
     WEAK,
     WRONGLY,
@@ -25,7 +26,6 @@ from specchk.conform.mutate import (
 )
 
 CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
-_GOOD = frozenset({KILLED, TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Score:
 
     @property
     def killed(self) -> int:
-        """The mutants that were, by as many tests as wanted or by a timeout."""
-        return sum(self.verdict(one) in _GOOD for one in self.outcomes)
+        """The mutants that were, by as many tests as wanted, which found a difference or had no end."""
+        return sum(self.verdict(one) in GOOD for one in self.outcomes)
 
     @property
     def shortfall(self) -> str:
@@ -78,14 +78,23 @@ class Score:
             return f"the implementation as it is did not come through {self.ground.unfinished[0]}"
         if self.counts[WRONGLY]:
             return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
+        if not self.counted:
+            return "there was no mutant to kill"
+        if self.killed + self.counts[UNFINISHED] < self.wanted.share * self.counted:
+            return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} wanted"
         if self.counts[UNFINISHED]:
             open_ = next(one for one in self.outcomes if self.verdict(one) == UNFINISHED)
             return f"{self.counts[UNFINISHED]} not decided: {open_.mutant.id} ({open_.how})"
-        if not self.counted:
-            return "there was no mutant to kill"
-        if self.killed < self.wanted.share * self.counted:
-            return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} wanted"
         return ""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is no score because something was stopped: it says how fast a machine is, no more."""
+        if self.ground is not None and not self.ground.is_sound:
+            return self.ground.is_late and not self.ground.kills
+        open_ = [one for one in self.outcomes if self.verdict(one) == UNFINISHED]
+        is_open = self.shortfall.startswith(f"{len(open_)} not decided")
+        return is_open and any(one.is_late for one in open_)
 
 
 def render(score: Score) -> str:
@@ -94,7 +103,7 @@ def render(score: Score) -> str:
     widths = max((len(one.mutant.id) for one in score.outcomes), default=6), _flaws(score)
     lines.append(f"{'mutant':<{widths[0]}}  {'flaw':<{widths[1]}}  {'seconds':>7}  killed by")
     lines += [_line(score, one, widths) for one in score.outcomes]
-    left = [one for one in score.outcomes if score.verdict(one) not in (*_GOOD, EQUIVALENT)]
+    left = [one for one in score.outcomes if score.verdict(one) not in (*GOOD, EQUIVALENT)]
     for one in left:
         lines += ["", f"{one.mutant.id} ({score.verdict(one)}): {one.mutant.story}", diff(one.mutant)]
     lines += ["", *_members(score)]
@@ -106,12 +115,16 @@ def headline(score: Score) -> str:
     counts = score.counts
     words = [f"{score.killed} of {score.counted} killed"]
     words += [f"{counts[name]} {text}" for name, text in (
-        (TIMEOUT, "of them by a timeout"), (WEAK, "by one test only"), (SURVIVED, "survived"),
+        (ENDLESS, "of them by never ending"), (WEAK, "by one test only"), (SURVIVED, "survived"),
         (UNFINISHED, "not decided"),
         (EQUIVALENT, "equivalent"), (WRONGLY, "wrongly called equivalent")) if counts[name]]  # fmt: skip
     control = "; not run unchanged"
     if score.ground is not None:
         control = f"; unchanged, {score.ground.tests} tests pass"
+    if score.is_late:
+        return (
+            f"inconclusive: {score.shortfall}; see --max-seconds ({score.kind} mutants: {', '.join(words)})"
+        )
     if score.shortfall:
         return f"below the mark: {score.shortfall} ({score.kind} mutants: {', '.join(words)})"
     return f"{score.kind} mutants: {', '.join(words)}{control}, {score.seconds:.0f} s"
@@ -152,7 +165,7 @@ def _outcome(score: Score, outcome: Outcome) -> dict[str, object]:
     mutant = outcome.mutant
     kills = [
         {"member": kill.member, "test": kill.test, "reason": kill.reason, "seconds": round(kill.seconds, 3),
-         "timeout": kill.is_timeout}
+         "endless": kill.is_endless}
         for kill in outcome.kills
     ]  # fmt: skip
     return {

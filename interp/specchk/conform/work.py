@@ -1,0 +1,135 @@
+"""Work, counted: how many loops and calls a test of an implementation takes, whatever the machine's speed.
+
+A mutant may never end.  A limit in seconds would call the same mutant killed on one machine and not on
+another, so the code that mutants are made of is compiled with a count: at the head of each function's
+body and of each loop's, and for each item of a comprehension.  Code that goes on for ever passes one of
+these for ever, so a test that is given so much work ends at the same place everywhere.
+
+    def drain(queue):               def drain(queue):
+        while queue:                    __tick__()
+            queue.pop()                 while queue:
+                                            __tick__()
+                                            queue.pop()
+
+Lines stay where they are.  What hangs without running such code (a lock, a sleep, a number with too many
+digits) is not seen here; for that a process has its deadline (`pool`), which decides nothing.
+
+Standard library only, because specchk itself is patched this way too.  Not here: how much a test is given
+(`mutate`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, TypeVar
+
+TICK = "__tick__"
+ENDLESS = 1 << 62  # more than anything does
+F = TypeVar("F", ast.FunctionDef, ast.AsyncFunctionDef)
+L = TypeVar("L", ast.For, ast.AsyncFor, ast.While)
+C = TypeVar("C", bound=ast.expr)
+
+
+class TooMuch(BaseException):
+    """More work than was given; no `Exception`, so that nothing in between catches it."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts; `left` is what may still be done, and below zero everything that is counted raises."""
+
+    given: int = ENDLESS
+    left: int = ENDLESS
+
+    def tick(self) -> bool:
+        """Count one; raises `TooMuch` when nothing is left.  True, so that a condition may have it."""
+        self.left -= 1
+        if self.left < 0:
+            raise TooMuch(f"no end within {self.given} loops and calls")
+        return True
+
+    @property
+    def done(self) -> int:
+        """How much was done since it was given."""
+        return self.given - self.left
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more was asked for than was given."""
+        return self.left < 0
+
+    @contextmanager
+    def giving(self, work: int) -> Iterator[None]:
+        """Give what is inside so much work, and what comes after as much as it likes."""
+        self.given = self.left = work
+        try:
+            yield
+        finally:
+            self.given = self.left = ENDLESS
+
+
+def counted(source: str, path: str) -> CodeType:
+    """The code of a module that counts; it takes a `Meter.tick` under the name `TICK`."""
+    tree = ast.fix_missing_locations(_Counting().visit(ast.parse(source, path)))
+    code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+    return code
+
+
+class _Counting(ast.NodeTransformer):
+    """Puts a count into functions, loops and comprehensions."""
+
+    def _in_function(self, node: F) -> F:
+        self.generic_visit(node)
+        first = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+        place = 1 if first and len(node.body) > 1 else 0  # a docstring stays the first
+        if not (first and len(node.body) == 1):
+            node.body.insert(place, _statement(node.body[place]))
+        return node
+
+    def _in_loop(self, node: L) -> L:
+        self.generic_visit(node)
+        node.body.insert(0, _statement(node.body[0]))
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """A call is counted, one of an empty function aside."""
+        return self._in_function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """The same."""
+        return self._in_function(node)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        """Each time round is counted."""
+        return self._in_loop(node)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        """The same."""
+        return self._in_loop(node)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        """The same."""
+        return self._in_loop(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        """Each item is counted, before the conditions on it."""
+        self.generic_visit(node)
+        node.ifs.insert(0, _call(node.iter))
+        return node
+
+
+def _call(beside: ast.expr | ast.stmt) -> ast.Call:
+    """A count, on the line of what it stands beside."""
+    name = ast.copy_location(ast.Name(TICK, ast.Load()), beside)
+    found = ast.copy_location(ast.Call(name, [], []), beside)
+    for node in (name, found):  # one line, however many its neighbour has
+        node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+    return found
+
+
+def _statement(beside: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.Expr(_call(beside)), beside)
