@@ -255,10 +255,16 @@ def test_a_gate_does_not_count_what_is_stale(gate: Gate):
 
 def test_a_spoilt_list_is_an_error(gate: Gate):
     """It is not taken for none."""
-    (gate.folder / "choices.lock").write_text("[[", encoding="utf-8")
-    code, text = gate.conform()
-    assert code != 0
-    assert "choices.lock says nothing" in text
+    gate.conform("--update-choices")
+    path = gate.folder / "choices.lock"
+    for was, now in (("states = ", "states = 1"), ("[", "[["), ("seal", "deal")):
+        whole = path.read_text(encoding="utf-8")
+        path.write_text(whole.replace(was, now, 1), encoding="utf-8")
+        code, text = gate.conform()
+        assert code != 0
+        assert "choices.lock" in text
+        assert "write it anew with --update-choices" in text
+        path.write_text(whole, encoding="utf-8")
 
 
 def test_a_reason_is_told_once(gate: Gate):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from two_phase_copy import Copy
+
+from specchk.conform import lock
 
 BUGS = {
     "votes_before_the_disk_has_it": (
@@ -28,7 +31,8 @@ BUGS = {
 
 LOST = {"id": "loses-a-vote", "flaw": "F1", "verdict": "survived", "kills": []}
 SCORES = {
-    "schema": "specchk.mutation/1", "kind": "curated", "killed": 3, "counted": 4, "mutants": [LOST],
+    "schema": "specchk.mutation/1", "kind": "curated", "killed": 3, "counted": 4,
+    "mutants": [LOST, *({**LOST, "id": f"m{number}", "verdict": "killed"} for number in range(3))],
     "control_tests": 7,
 }  # fmt: skip
 
@@ -56,8 +60,10 @@ def test_a_missing_lock_is_an_error(copy: Copy):
 def test_a_gate_below_its_lock_ends_with_14(copy: Copy):
     """With the suite and the numbers; so does another spec, with the action that changed."""
     copy.conform("--update-lock")
-    lock = copy.folder / "specchk.lock"
-    lock.write_text(re.sub(r"covered = (\d+)", r"covered = 1\1", lock.read_text(), count=1))
+    path = copy.folder / lock.NAME
+    was = lock.read(path)
+    three = replace(was.suites["three"], covered=was.suites["three"].covered + 100)
+    lock.write(path, replace(was, suites={**was.suites, "three": three}))
     copy.edit("two_phase.spec", "require p not in alive", "require not (p in alive)")
     done = copy.conform("--lock", "--json")
     assert done.code == 14
@@ -127,10 +133,10 @@ def test_the_files_of_a_green_gate(copy: Copy):
     assert list(suites) == ["two (classes)", "three (classes)", "gate"]
     assert [case.get("name") for case in suites["gate"].findall("testcase")][-1] == "lock"
     assert not root.findall(".//failure")
-    lock = (copy.folder / "specchk.lock").read_text()
-    assert '[mutants."curated"]\nkilled = 3\nall = 4' in lock
+    text = (copy.folder / lock.NAME).read_text()
+    assert '[mutants."curated"]\nkilled = 3\nall = 4' in text
     page = (copy.folder / "a.html").read_text()
-    classes = sum(map(int, re.findall(r"classes = (\d+)", lock)))
+    classes = sum(map(int, re.findall(r"classes = (\d+)", text)))
     assert page.count('<span class="covered"') == classes + 1  # and one in the legend
     assert "<h2>Mutants</h2>" in page
     assert '<tr class="never"><td>curated</td><td>loses-a-vote</td>' in page

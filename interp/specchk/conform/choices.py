@@ -11,8 +11,9 @@ A suite of cases comes from the spec alone, so its cases go where an implementat
 otherwise does not follow.  `applied` gives it the ways as cases of their own, and the classes that are
 never taken.  For another spec or model nothing of a file counts.
 
-Invariants: `read` is the inverse of `write`; a way is a path of the spec with the classes that the spec
-gives it, whatever the file says.  Not here: the exploring (`chosen`).
+Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`); a way is a
+path of the spec with the classes that the spec gives it, whatever the file says.  Not here: the exploring
+(`chosen`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from specchk.conform import seal
 from specchk.conform.cases import Case, CaseStep, Suite, case_id
 from specchk.conform.classes import Classifier
 from specchk.core.initial import initial_states
@@ -32,8 +34,10 @@ from specchk.core.values import State, show
 from specchk.ir.program import Program
 
 NAME = "choices.lock"
-VERSION = 1
+VERSION = 2
+MEND = "take the one that was reviewed, or delete it and write it anew with --update-choices"
 DIGITS = 12
+_REASON = "reason = "  # begins the lines that people fill in
 HEAD = """\
 # Which of the choices that the spec leaves this implementation makes: shown by exploring all that the two
 # can do together.  Written by `specchk conform BINDING --update-choices`; `reason` is for people to fill in.
@@ -140,11 +144,11 @@ def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[Stat
 
 def write(path: Path, choices: Choices) -> None:
     """Write a file."""
-    path.write_text("\n".join(_lines(choices)) + "\n", encoding="utf-8", newline="\n")
+    seal.write(path, _lines(choices), _REASON)
 
 
 def _lines(choices: Choices) -> Iterator[str]:
-    yield HEAD
+    yield from HEAD.split("\n")
     yield f"version = {VERSION}"
     yield f"spec = {_text(choices.spec)}"
     yield f"implementation = {_text(choices.implementation)}"
@@ -152,7 +156,7 @@ def _lines(choices: Choices) -> Iterator[str]:
         table = f"suites.{_text(label)}"
         yield from ("", f"[{table}]", f"model = {_text(listed.model)}")
         yield from (f"states = {listed.states}", f"steps = {listed.steps}")
-        yield from (f"reason = {_text(listed.reason)}", "", f"[{table}.never]")
+        yield from (f"{_REASON}{_text(listed.reason)}", "", f"[{table}.never]")
         yield from sorted(f"{_text(name)} = {_text(said)}" for name, said in listed.never.items())
         for way in listed.ways:
             yield from ("", f"[[{table}.ways]]", f"start = {way.start}", "steps = [")
@@ -172,13 +176,17 @@ def _text(value: str) -> str:
 def read(path: Path) -> Choices | None:
     """What a file says, None where there is none; raises `BadChoices`."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(seal.read(path, _REASON))
         if found["version"] != VERSION:
             raise BadChoices(f"{path} has version {found['version']}; this specchk reads {VERSION}")
         suites = {label: _listed(one) for label, one in found.get("suites", {}).items()}
         return Choices(found["spec"], found["implementation"], suites)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise BadChoices(f"{path}: {error.strerror or error}") from error
+    except seal.Broken as broken:
+        raise BadChoices(f"{broken}; {MEND}") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise BadChoices(f"{path} says nothing: {type(error).__name__}: {error}") from error
 

@@ -1,29 +1,32 @@
 """A divergence as a test file that runs without specchk: the path, the spec's states, and a small runner.
 
     def test_the_implementation_follows_the_spec():
-        with binding_of(BINDING, "Bank", SPEC) as binding:
+        with binding_of(BINDING, "Bank", SPEC, "9a3f07c2d41b6e58") as binding:
             bank = Follower(binding, INITIAL)
             bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 1, "a2": 3}})
             bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 0, "a2": 4}})
 
 The test fails as long as the implementation diverges and passes once it does what the spec says, so
-it can be kept.  It has the spec's values, not the spec: where the spec changes, freeze anew.  It
+it can be kept.  It has the spec's values, not the spec: where the spec changes, freeze anew.  Its
+steps and values are sealed, so that one which was changed since does not pass.  It
 needs the binding and the implementation only; `frozen_run` has the stand-ins for specchk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from os.path import relpath
 from pathlib import Path
 from pprint import pformat
-from textwrap import indent
+from textwrap import dedent, indent
 from types import MappingProxyType
 from typing import Any
 
 from specchk.conform.binding import Binding
 from specchk.conform.divergence import WORDS, differences, step_text, wanted
+from specchk.conform.frozen_run import Bag as Bag_
+from specchk.conform.frozen_run import Items, Some, seal_of
 from specchk.conform.replay import Divergence, Replayer
 from specchk.conform.values import plain
 from specchk.core.instantiate import Instance
@@ -55,20 +58,47 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
     imports, rest = runner[runner.index("from __future__") :].split("\n\n\n", 1)
     beside = relpath(path.resolve(), target.resolve().parent).replace("\\", "/")
     writer = _Writer(binding)
+    calls = [
+        "        system = Follower(binding, INITIAL)",
+        *(indent(call, " " * 8) for call in writer.calls(found)),
+    ]
     data = [
         f"BINDING = Path(__file__).resolve().parent / {beside!r}",
         f"SPEC = {_text(_spec(program))}",
         f"INITIAL = {_text(writer.observed(found.trace.initial))}",
     ]
+    seal = _seal(data[1:], calls)
     test = [
         "def test_the_implementation_follows_the_spec() -> None:",
         f'    """{_claim(found)}"""',
-        f"    with binding_of(BINDING, {name!r}, SPEC) as binding:",
-        "        system = Follower(binding, INITIAL)",
-        *(indent(call, " " * 8) for call in writer.calls(found)),
+        f"    with binding_of(BINDING, {name!r}, SPEC, {seal!r}) as binding:",
+        *calls,
     ]
     head = f'"""{_head(program, name, found)}\n"""\n\n{imports}'
     return "\n\n\n".join([head, "\n".join(data), "\n".join(test), f"{_RULER}\n\n\n{rest.rstrip()}"]) + "\n"
+
+
+class _Listener:
+    """Stands in for what takes the steps, and only hears of them."""
+
+    def __init__(self, binding: object, initial: Mapping[str, Any]) -> None:
+        self.heard: list[Any] = [dict(initial)]
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *told: self.heard.append((name, *told) if told else name)
+
+
+def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
+    """The seal of the text that a test will have: of what it says when it is run."""
+    names: dict[str, Any] = {
+        "Follower": _Listener,
+        "Bag": Bag_,
+        "Items": Items,
+        "Some": Some,
+        "binding": None,
+    }
+    exec("\n".join([*data, dedent("\n".join(calls))]), names)  # noqa: S102 - text that was just made here
+    return seal_of([names["SPEC"], *names["system"].heard])
 
 
 def _head(program: Program, name: str, found: Divergence) -> str:

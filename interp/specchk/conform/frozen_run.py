@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
@@ -127,8 +128,11 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 @contextmanager
-def binding_of(path: Path, name: str, spec: Mapping[str, Any]) -> Iterator[Any]:
-    """The binding of a file, made without specchk; modules are as they were afterwards."""
+def binding_of(path: Path, name: str, spec: Mapping[str, Any], seal: str) -> Iterator[Any]:
+    """The binding of a file, made without specchk; modules are as they were afterwards.
+
+    What a `Follower` has taken on it must be what was frozen, all of it.
+    """
     path, finder = path.resolve(), StandIns()
     folder = path.parent
     ours = {"specchk", f"frozen_{path.stem}", *(one.stem for one in folder.glob("*.py"))}
@@ -142,7 +146,10 @@ def binding_of(path: Path, name: str, spec: Mapping[str, Any]) -> Iterator[Any]:
         module = sys.modules[found.name] = importlib.util.module_from_spec(found)
         found.loader.exec_module(module)
         sorts = [SimpleNamespace(name=sort, members=members) for sort, members in spec["sorts"].items()]
-        yield getattr(module, name)(SimpleNamespace(**{**spec, "sorts": sorts}))
+        binding = getattr(module, name)(SimpleNamespace(**{**spec, "sorts": sorts}))
+        yield binding
+        if seal_of([dict(spec), *getattr(binding, "heard", [])]) != seal:
+            raise Mismatch("this test is not as it was frozen: a step or a value is another; freeze it anew")
     finally:
         sys.path.remove(str(folder))
         sys.meta_path.remove(finder)
@@ -159,6 +166,8 @@ class Follower:
                  for name, member in vars(base).items() if hasattr(member, "frozen_mark")]  # fmt: skip
         self.methods = {mark: getattr(binding, name) for mark, name in marks}
         self.state = dict(initial)
+        self.heard: list[Any] = [dict(initial)]
+        binding.heard = self.heard
         self.at = "initially"
         self.system = binding.start()
         self.compare([{}])
@@ -172,23 +181,27 @@ class Follower:
 
     def step(self, name: str, args: Sequence[Any], way: str, *changes: Mapping[str, Any]) -> None:
         """A step that the spec has; `changes` are the variables that it may change, and to what."""
+        self.heard.append(("step", name, args, way, *changes))
         if not self.ask(name, args, way):
             raise Mismatch(f"{self.at}: refused, but the spec has this step")
         self.compare(changes)
 
     def no_step(self, name: str, args: Sequence[Any], way: str) -> None:
         """A step that the spec does not have."""
+        self.heard.append(("no_step", name, args, way))
         if self.ask(name, args, way):
             raise Mismatch(f"{self.at}: accepted, but the spec has no such step")
         self.compare([{}])
 
     def is_kept(self) -> None:
         """A snapshot is restored to the same state."""
+        self.heard.append("is_kept")
         self.system = self.methods["restore"](self.methods["snapshot"](self.system))
         self.compare([{}])
 
     def is_on_disk(self) -> None:
         """What is on disk is in the same state."""
+        self.heard.append("is_on_disk")
         self.system = self.methods["reopen"](self.system)
         self.compare([{}])
 
@@ -205,6 +218,27 @@ class Follower:
             f"{name} is {found.get(name)!r}, the spec has {first[name]!r}" for name in wrong(first, found)
         ]
         raise Mismatch(f"{self.at}: " + "; ".join(told))
+
+
+def seal_of(what: Any) -> str:
+    """A digest of plain values, however the file that has them is laid out."""
+    return sha256(_canonical(what).encode()).hexdigest()[:16]
+
+
+def _canonical(value: Any) -> str:
+    name = type(value).__name__
+    match value:
+        case dict():
+            return (
+                "{" + ", ".join(f"{_canonical(key)}: {_canonical(item)}" for key, item in value.items()) + "}"
+            )
+        case set():
+            return "{" + ", ".join(sorted(map(_canonical, value))) + "}"
+        case list() | tuple():
+            return f"{name}[{', '.join(map(_canonical, value))}]"
+        case Some():
+            return f"{name}({_canonical(value.value)})"
+    return repr(value)
 
 
 def wrong(state: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,8 @@ A number that is lower than the lock's, a suite or a control that is gone, anoth
 not observed: each is a `Lowered`, and so is a spec that is not the lock's, since its numbers mean
 something else.  Another implementation is what the gate is for, and only told.
 
-Invariants: the same gate gives the same bytes on every machine; `read` is the inverse of `write`.
+Invariants: the same gate gives the same bytes on every machine; `read` is the inverse of `write`, and
+refuses what was not written so (`seal`).
 Not here: running the gate, printing.
 """
 
@@ -24,10 +25,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from specchk.conform import seal
 from specchk.lang.frontend import CheckedSpec
 
 NAME = "specchk.lock"
-VERSION = 1
+VERSION = 2
+MEND = "take the one that was reviewed, or write it anew with --update-lock"
 DIGITS = 12
 HEAD = """\
 # What the gate of this binding rests on.  Written by `specchk conform BINDING --update-lock`, reviewed
@@ -169,11 +172,11 @@ def _short(what: object) -> str:
 
 def write(path: Path, lock: Lock) -> None:
     """Write a lock."""
-    path.write_text("\n".join(_lines(lock)) + "\n", encoding="utf-8", newline="\n")
+    seal.write(path, _lines(lock))
 
 
 def _lines(lock: Lock) -> Iterator[str]:
-    yield HEAD
+    yield from HEAD.split("\n")
     yield f"version = {VERSION}"
     yield f"binding = {_text(lock.binding)}"
     for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
@@ -197,11 +200,13 @@ def _text(value: str) -> str:
 def read(path: Path) -> Lock:
     """The lock in a file; raises `BadLock`, and `OSError` where there is none."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(seal.read(path))
         if found["version"] != VERSION:
             raise BadLock(f"{path} has version {found['version']}; this specchk reads {VERSION}")
         return _lock(found)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except seal.Broken as broken:
+        raise BadLock(f"{broken}; {MEND}") from None
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BadLock(f"{path} is no lock: {type(error).__name__}: {error}") from error
 
 

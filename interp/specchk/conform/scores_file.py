@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specchk.conform.lock import Kills
+from specchk.conform.outcomes import EQUIVALENT, GOOD, UNFINISHED
 
 SCHEMA = "specchk.mutation/1"
 
@@ -39,7 +40,8 @@ class NoScores(Exception):
 def read_scores(paths: Sequence[str]) -> Scores:
     """The scores in some files, one for each kind of mutants; raises `NoScores`.
 
-    A score whose campaign did not run the implementation as it is, is none.
+    A score whose campaign did not run the implementation as it is, is none; nor is one that leaves
+    mutants undecided, or that its rows do not add up to.
     """
     kills: dict[str, Kills] = {}
     rows: list[Row] = []
@@ -50,11 +52,25 @@ def read_scores(paths: Sequence[str]) -> Scores:
                 raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
             if not found["control_tests"]:
                 raise NoScores(f"{path} has no control: the implementation was not run as it is")
-            kills[found["kind"]] = Kills(int(found["killed"]), int(found["counted"]))
-            rows += [_row(found["kind"], one) for one in found["mutants"]]
+            mine = [_row(found["kind"], one) for one in found["mutants"]]
+            kills[found["kind"]] = _kills(path, mine, int(found["killed"]), int(found["counted"]))
+            rows += mine
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
     return Scores(kills, tuple(rows))
+
+
+def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
+    """The score, if the rows say the same."""
+    open_ = [row.name for row in rows if row.verdict == UNFINISHED]
+    if open_:
+        raise NoScores(
+            f"{path} has no score: {len(open_)} mutants are not decided, {open_[0]} first; run them again"
+        )
+    found = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
+    if found != Kills(killed, counted):
+        raise NoScores(f"{path} says {killed} of {counted} killed, its mutants {found.killed} of {found.all}")
+    return found
 
 
 def _row(kind: str, found: Mapping[str, Any]) -> Row:

@@ -1,0 +1,271 @@
+"""What was kept or locked is believed as it was written, or not at all, whatever else runs."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from bank import bank
+from damages import damaged
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from test_frozen import BANK, FROZEN, HERE, found_in, run
+from two_phase_copy import Copy
+
+from agreement.both import program_of
+from laws.sources import ROOT
+from specchk.conform import choices, lock, since
+from specchk.conform.cache import cached_suite
+from specchk.conform.frozen import frozen
+from specchk.conform.members import Kill
+from specchk.conform.mutants import Mutant
+from specchk.conform.outcomes import Ground, Outcome, read_ground, read_outcome, write_ground, write_outcome
+from specchk.lang import kept
+from specchk.lang.layout import Layout
+from specchk.lang.tables import load_parser
+from specchk.native.compiler import load_kernel
+from specchk.native.layout import layout_of
+
+PROGRAM = bank().program
+MUTANT = Mutant("m", "none", "A flaw.", ())
+OUTCOME = Outcome(MUTANT, (Kill("tests", "a", "fails", 0.25, True),), ("tests",), 3, "done", 0.5)
+GROUND = Ground((), (), 3, {"m": {"till": frozenset({1, 2})}}, {"m": 77})
+MAP = since.Map({"put": (("log.py", "write"),)}, {("log.py", "write"): "abc"})
+GRAMMAR = 'decl: "a" NAME _NEWLINE\nexpr: NAME\nNAME: /[b-z]/\n_NEWLINE: /\\n/\n%declare _INDENT _DEDENT\n'
+
+
+@dataclass(frozen=True)
+class Believed:
+    """A file, what is done to have it, and what of it is believed; the same value for no damage at all."""
+
+    path: Path
+    believed: Callable[[], Any]
+
+
+def files(folder: Path) -> list[Believed]:
+    """One file of every kind that is kept, sealed or frozen."""
+    made = [
+        *(Believed(path, lambda path=path: kept.read(path)) for path in _kept(folder)),
+        *_locks(folder),
+        _frozen(folder),
+    ]
+    kinds = {one.path.parent.name for one in made}
+    assert {"suites", "grammars", "kernels", "mutants", "calls"} <= kinds
+    assert all(one.believed() is not None for one in made)
+    return made
+
+
+def _kept(folder: Path) -> list[Path]:
+    cached_suite(PROGRAM)
+    load_parser(GRAMMAR, Layout())
+    write_outcome("an outcome", OUTCOME)
+    write_ground("the ground", GROUND)
+    since.write_map(since.map_path(folder / "binding.py", "about"), MAP)
+    program = program_of("spec s\nvar n : 0..3 = 0\naction up():\n    n' = (n + 1) % 4\n", folder)
+    assert program is not None
+    load_kernel(program, layout_of(program), [], compact=False)
+    return sorted(path for path in (folder / "cache" / "specchk").rglob("*") if path.is_file())
+
+
+def _locks(folder: Path) -> list[Believed]:
+    def believed(path: Path, read: Callable[[Path], Any], refused: type[Exception]) -> Callable[[], Any]:
+        def ask() -> Any:
+            try:
+                return read(path)
+            except refused as error:
+                return None if str(path) in str(error) else "a file that is not named"
+
+        return ask
+
+    reads = (lock.NAME, lock.read, lock.BadLock), (choices.NAME, choices.read, choices.BadChoices)
+    made = []
+    for name, *how in reads:
+        shutil.copy(ROOT / "conformance" / name, folder)
+        made.append(Believed(folder / name, believed(folder / name, *how)))
+    return made
+
+
+def _frozen(folder: Path) -> Believed:
+    target = folder / "test_frozen_case.py"
+
+    class Right(FROZEN[0].__mro__[1]):  # type: ignore[misc]
+        pass
+
+    Right.__name__ = "BankBinding"
+    target.write_text(frozen(BANK, Right(BANK.program), HERE / "bank.py", found_in(FROZEN[1]), target))
+
+    def believed() -> Any:
+        try:
+            text = target.read_text(encoding="utf-8")
+            run(text, target)
+        except BaseException:  # a test that does not pass shows nothing
+            return None
+        tests = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.FunctionDef)]
+        named = [one for one in tests if one.name == "test_the_implementation_follows_the_spec"]
+        (block,) = named[-1].body[-1:]
+        assert isinstance(block, ast.With)
+        return ast.unparse(block.items[0])  # what holds all that is said inside to its seal
+
+    return Believed(target, believed)
+
+
+@pytest.fixture(scope="module")
+def believed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        yield files(folder)
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32))
+@example(seed=0)
+def test_no_damage_is_believed(believed: list[Believed], seed: int) -> None:
+    """Whatever became of a file, it is refused, or says what it said: of 300 damages none is accepted."""
+    random = Random(seed)
+    one, other = random.sample(believed, 2)
+    whole, wanted = one.path.read_bytes(), one.believed()
+    data = damaged(random, whole, other.path.read_bytes())
+    if one.path.suffix == ".py":  # the runner below is code, and no value of the test
+        head, mark, runner = whole.partition(b"# -- the runner")
+        data = damaged(random, head, b"") + mark + runner
+    try:
+        one.path.write_bytes(data)
+        found = one.believed()
+    finally:
+        one.path.write_bytes(whole)
+    accepted = found is not None and not (found == wanted and one.path.suffix in (".py", ".lock"))
+    assert not accepted, f"{one.path.name}: {len(whole)} bytes, seed {seed}"
+
+
+def test_what_is_kept_says_what_was_written(believed: list[Believed]) -> None:
+    """Nothing is lost on the way, or a cache would change verdicts."""
+    assert len(believed) >= 9
+    assert replace_seconds(read_outcome("an outcome", MUTANT)) == replace_seconds(OUTCOME)
+    assert read_ground("the ground") == GROUND
+    assert read_outcome("another", MUTANT) is None
+
+
+def replace_seconds(found: Outcome | None) -> Any:
+    assert found is not None
+    return found.mutant, found.kills, found.asked, found.tests, found.how, found.verdict()
+
+
+@pytest.mark.parametrize("kind", ["suites", "grammars", "kernels"])
+def test_what_is_damaged_is_computed_again(kind: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """And is whole again afterwards."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = next(path for path in _kept(tmp_path) if path.parent.name == kind)
+    before = path.read_bytes()
+    path.write_bytes(before[:-5] + b"other")
+    assert kept.read(path) is None
+    _kept(tmp_path)
+    assert kept.read(path) is not None
+    assert len(path.read_bytes()) == len(before)
+
+
+def test_a_file_under_another_s_name_is_none(tmp_path: Path) -> None:
+    """The name is what decides what is in a file, so a copy says nothing."""
+    kept.write(tmp_path / "one", b"words")
+    shutil.copy(tmp_path / "one", tmp_path / "other")
+    assert (kept.read(tmp_path / "one"), kept.read(tmp_path / "other")) == (b"words", None)
+
+
+# -- at the same time
+
+
+def _often(folder: str, ready: Any, answers: Any) -> None:
+    os.environ["XDG_CACHE_HOME"] = folder
+    ready.wait()
+    for _ in range(15):
+        suite = cached_suite(PROGRAM)
+        answers.put(hash(suite))
+        with contextlib.suppress(FileNotFoundError):  # another was faster
+            next((Path(folder) / "specchk" / "suites").glob("[0-9a-f]*"), Path("none")).unlink()
+
+
+def test_runs_on_one_cache_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Six processes compute, keep, read and remove one suite: one answer, and no draft is left."""
+    context = multiprocessing.get_context("fork")
+    ready, answers = context.Barrier(6), context.Queue()
+    processes = [context.Process(target=_often, args=(str(tmp_path), ready, answers)) for _ in range(6)]
+    for process in processes:
+        process.start()
+    found = {answers.get() for _ in range(6 * 15)}
+    for process in processes:
+        process.join()
+    assert found == {hash(cached_suite(PROGRAM))}
+    assert [process.exitcode for process in processes] == [0] * 6
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    """A lock that cannot be written is the old one; what cannot be kept is no error; no draft is left."""
+    path, cached = tmp_path / "specchk.lock", tmp_path / "cached"
+    path.write_bytes(b"old")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            kept.replace(path, b"new" * 1000)
+        kept.write(cached, b"new" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [one.name for one in tmp_path.iterdir()] == ["specchk.lock"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
+    """Who may read a lock, and where it is linked to, is not for specchk to change."""
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "real").chmod(0o640)
+    (tmp_path / "link").symlink_to("real")
+    kept.replace(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: Any) -> None:
+    """By the command: what happened, where, and what to do; a gate that may see less is not held to it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "gate").mkdir()
+    copy = Copy(tmp_path / "gate")
+    assert copy.conform("--update-lock").code == 0
+    path = copy.folder / lock.NAME
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("covered = 16", "covered = 10"), encoding="utf-8")
+    done = copy.conform("--lock")
+    assert done.code == 2
+    assert "it was edited, merged or damaged; take the one that was reviewed, or write it anew" in done.text
+    path.write_text(text, encoding="utf-8", newline="\r\n")
+    assert copy.conform("--lock").code == 0
+
+
+def test_scores_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
+    """A file of scores is somebody's redirected output; its sums are those of its rows."""
+    from specchk.conform.scores_file import NoScores, read_scores
+
+    rows = [{"id": "a", "flaw": "f", "verdict": "killed", "kills": [1, 2]},
+            {"id": "b", "flaw": "f", "verdict": "survived", "kills": []}]  # fmt: skip
+    found = {"schema": "specchk.mutation/1", "control_tests": 3, "kind": "curated", "killed": 1, "counted": 2,
+             "shortfall": "", "mutants": rows}  # fmt: skip
+    path = tmp_path / "scores.json"
+    path.write_text(json.dumps(found))
+    assert read_scores([str(path)]).kills["curated"] == lock.Kills(1, 2)
+    undecided = [*rows, {**rows[1], "id": "c", "verdict": "unfinished"}]
+    for wrong in ({"killed": 2}, {"counted": 1}, {"mutants": undecided, "counted": 3}):
+        path.write_text(json.dumps(found | wrong))
+        with pytest.raises(NoScores):
+            read_scores([str(path)])
