@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hang import HANG_S
 from specchk.cli.run import command
 from specchk.core.forecast import Forecast
 from specchk.core.instantiate import instantiate
@@ -79,7 +80,8 @@ def test_a_published_model_is_forecast_from_a_part_of_it() -> None:
     dials = {"MaxRecords": "3", "LogSize": "3", "MaxLeaderEpoch": "3", "Replicas": "2"}
     question = scout.Question(check(str(LARGER)), "small", dials)
     whole = engine.run(question.program({})).statistics.distinct
-    found = scout.forecast(question, engine.Options(), scout.Effort(states=whole // 10, searches=8))
+    effort = scout.Effort(whole // 10, seconds=HANG_S, searches=8, last_begins=HANG_S)
+    found = scout.forecast(question, engine.Options(), effort)
     assert found.models > 0
     assert not found.is_exact
     assert found.holds(whole)

@@ -137,7 +137,7 @@ WHILES = {
     "test_prove.py: query_seconds=0.001": "nothing answers the question, and others may go unanswered",
     "test_prove.py: query_seconds=5.0": "what it gives up on is not proved, and not compared",
 }
-SECONDS = {"timeout", "seconds", "max_seconds", "query_seconds", "patience_s", "interval"}
+SECONDS = {"timeout", "seconds", "max_seconds", "query_seconds", "patience_s", "last_begins"}
 
 
 def test_no_verdict_depends_on_how_long_something_takes() -> None:

@@ -134,7 +134,7 @@ def test_a_closed_pipe_is_silent() -> None:
 def test_an_interrupt_ends_cleanly() -> None:
     """Ctrl-C in the middle of the demo gives exit code 130 and one word."""
     master, slave = pty.openpty()
-    command = [*COMMAND, "demo", "--speed", "1"]
+    command = [*COMMAND, "demo", "--speed", "0.1"]  # long enough to be in its middle on any machine
     with subprocess.Popen(command, stdout=slave, stderr=subprocess.PIPE, text=True) as process:
         os.close(slave)
         shown = b""
