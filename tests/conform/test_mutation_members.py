@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from bank import SPEC
 from bank_tracing import moved, recorded
 from till_folder import build, mutate
 
-from specchk.conform.members import Bench, Kill, Reporter
+from laws.sources import ROOT
+from specchk.conform.members import Bench, Kill, Reporter, watched
+from specchk.conform.mutants import Mutant
+from specchk.conform.mutate import Campaign, Settings
+from specchk.conform.outcomes import Ground
+from specchk.conform.patches import Patch
 from specchk.conform.recorded import Recorded
 from specchk.lang.frontend import check
 
@@ -96,6 +102,78 @@ def test_a_member_that_dies_kills_nothing(till):
     assert text.startswith(
         "below the mark: 1 not decided: sleepless (lost: exit code 3) (curated mutants: 0 of"
     )
+
+
+# -- what an outcome depends on
+
+READ = {
+    "the implementation": "till/drawer.py",
+    "the binding": "till_binding.py",
+    "a module that the binding imports": "shelf/helper.py",
+    "the spec": "bank.spec",
+    "the members": "mutants/members.py",
+    "what members watch": "data/scenario.txt",
+}
+WATCHING = (
+    MEMBERS
+    + """
+from pathlib import Path
+WATCHED = (Path(__file__).parents[1] / "data" / "scenario.txt",)
+"""
+)
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, monkeypatch):
+    """A campaign on the toy, whose binding imports a module that no mutant is of."""
+    home = build(tmp_path, WATCHING, MUTANT)
+    for name in ("data/scenario.txt", "shelf/helper.py", "shelf/__init__.py"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text("")
+    bound = home / "till_binding.py"
+    bound.write_text(f"import shelf.helper\n{bound.read_text()}")
+    monkeypatch.setattr(sys, "path", [str(home), *sys.path])
+    before = set(sys.modules)
+    bench = Bench(home, bound.name, home / "bank.spec", check(str(home / "bank.spec")))
+    bench.binding("")
+    yield Campaign(bench, home / "mutants", {"till"}, Settings())
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in ("till", "till_binding", "members", "shelf"):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("what", READ)
+def test_an_outcome_is_of_all_that_it_depends_on(campaign, what):
+    """Whatever is changed, what was found out before does not count any more; put back, it does."""
+    path = campaign.bench.folder / READ[what]
+    before, text = campaign._world(), path.read_text()
+    path.write_text(f"{text}\n")
+    assert campaign._world() != before
+    path.write_text(text)
+    assert campaign._world() == before
+
+
+def test_what_is_asked_of_a_mutant_is_part_of_its_outcome_s_name(campaign):
+    """Its patches, the members, and the work that a test may do: another question has another answer."""
+    mutant = Mutant("m", "none", "A flaw.", (Patch("till.drawer", "return 1", "return 2"),))
+    ground = Ground((), (), 1, {"passes": {"till.drawer": frozenset(range(99))}}, {"passes": 10})
+    asked = [campaign._asked(mutant)]
+    campaign.members = campaign.members[:1]
+    asked.append(campaign._asked(mutant))
+    for work in (10, 10**9):
+        campaign.ground = replace(ground, work={"passes": work})
+        asked.append(campaign._asked(mutant))
+    asked.append(campaign._asked(replace(mutant, patches=(replace(mutant.patches[0], new="return 3"),))))
+    assert len({campaign._key("world", one) for one in asked}) == len(asked)
+
+
+def test_the_tests_that_hold_replog_are_watched_with_what_they_read():
+    """A scenario that is changed would be held to the outcomes of the old one."""
+    folder = ROOT / "tests" / "replog"
+    found = set(watched(ROOT / "conformance" / "mutants"))
+    read = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert len([path for path in read if path.suffix != ".py"]) > 10
+    assert {*read, ROOT / "tests" / "conftest.py", ROOT / "pyproject.toml"} <= found
 
 
 # -- recordings
