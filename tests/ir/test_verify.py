@@ -7,9 +7,32 @@ from dataclasses import replace
 import pytest
 from grown import grown
 
-from specchk.ir.nodes import And, Apply, Choose, Const, Expr, If, Let, Local, Narrow, Op, Quantifier, Var
-from specchk.ir.program import Property
-from specchk.ir.types import BOOL, Int, Set, Type
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Assign,
+    Bind,
+    Choice,
+    Choose,
+    Const,
+    Cover,
+    Either,
+    Expr,
+    Guard,
+    If,
+    Let,
+    Local,
+    Narrow,
+    Op,
+    Quantifier,
+    Step,
+    Stmt,
+    Unwrap,
+    Var,
+    When,
+)
+from specchk.ir.program import Program, Property, Start
+from specchk.ir.types import BOOL, Int, Map, Record, Seq, Set, Sort, Type
 from specchk.ir.verify import IllegalProgram, verify
 from specchk.lang.source import Source, Span
 
@@ -73,3 +96,88 @@ def test_what_breaks_a_rule_is_found(body: Expr) -> None:
 def test_what_keeps_the_rules_passes(body: Expr, kind: str) -> None:
     """Narrower parts than a node says are legal; so are primes in step invariants."""
     checked(body, kind)
+
+
+# -- statements, starts and properties
+
+N, Q, C, M = 0, 7, 10, 12  # a number, a sequence, a record and a map of the grown spec
+NINE, NAMED = Const(Int(9, 9), SPAN, 9), local(Int(0, 1), 3)
+ROW = Seq(Int(0, 3), 3)
+RECORD = Record((("x", Int(0, 3)), ("y", BOOL)))
+TABLE = Map(Sort("R", ("r1", "r2")), Int(0, 3))
+
+
+def assigned(slot: int, value: Expr, *path: Step) -> Assign:
+    return Assign(slot, path, value, SPAN)
+
+
+def with_body(*body: Stmt) -> Program:
+    program = grown()[1].program
+    return replace(program, actions=(replace(program.actions[0], body=body),))
+
+
+def pick(*body: Stmt, domain: Expr = SETS) -> Choice:
+    return Choice(local(Int(1, 5)), domain, body)
+
+
+BAD = assigned(N, NINE)
+FIRST = Step(None, ONE, ROW)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (Guard(ONE),), (Guard(Var(BOOL, SPAN, 2, True)),), (Guard(NAMED),),
+        (BAD,), (assigned(N, YES),), (assigned(N, local(Int(0, 1))),), (assigned(Q, FIVE, FIRST),),
+        (assigned(Q, ONE, Step(None, NAMED, ROW)),), (assigned(N, ONE, FIRST),),
+        (assigned(C, FIVE, Step(0, None, RECORD)),), (assigned(C, ONE, Step(1, None, RECORD)),),
+        (assigned(M, FIVE, Step(None, Const(TABLE.key, SPAN, 0), TABLE)),),
+        (Bind(NAMED, local(BOOL)),), (Unwrap(NAMED, local(BOOL)),),
+        (pick(BAD),), (pick(domain=local(Set(BOOL), 4)),), (pick(), assigned(N, local(Int(1, 5)))),
+        (Either(((), (BAD,)), (0, 0)),), (When(ONE, (), (), (0, 0)),), (When(NAMED, (), (), (0, 0)),),
+        (When(YES, (BAD,), (), (0, 0)),), (When(YES, (), (BAD,), (0, 0)),),
+        (When(YES, (Bind(NAMED, ONE),), (), (0, 0)), assigned(N, NAMED)),
+    ],
+)  # fmt: skip
+def test_what_breaks_a_rule_in_a_statement_is_found(body: tuple[Stmt, ...]) -> None:
+    """Guards that are no truth values, stores that are too wide, paths that leave, names out of scope."""
+    with pytest.raises(IllegalProgram):
+        verify(with_body(*body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (Guard(YES), assigned(N, ONE)), (Bind(NAMED, ONE), assigned(N, NAMED)),
+        (assigned(Q, ONE, FIRST),), (assigned(C, YES, Step(1, None, RECORD)),),
+        (pick(Bind(local(Int(1, 5), 1), local(Int(1, 5)))),), (Either(((Guard(YES),), ()), (0, 0)),),
+        (When(YES, (Bind(NAMED, ONE), assigned(N, NAMED)), (), (0, 0)),),
+    ],
+)  # fmt: skip
+def test_what_keeps_the_rules_of_statements_passes(body: tuple[Stmt, ...]) -> None:
+    """A name is there to the end of its block, and a part of a variable has that part's type."""
+    verify(with_body(*body))
+
+
+def test_what_a_variable_starts_with_fits_it() -> None:
+    """One value, or a set of them."""
+    program = grown()[1].program
+    for wrong in (Start(NINE, None), Start(None, SETS), Start(local(Int(0, 0)), None)):
+        with pytest.raises(IllegalProgram):
+            verify(replace(program, starts=(wrong, *program.starts[1:])))
+    verify(replace(program, starts=(Start(None, Const(Set(Int(1, 4)), SPAN, (1,))), *program.starts[1:])))
+
+
+@pytest.mark.parametrize("field", ["inits", "invariants", "step_invariants", "witnesses", "constraints"])
+def test_every_kind_of_property_is_checked(field: str) -> None:
+    """None of them is left out, nor is where a deadlock is allowed."""
+    wrong = Property("made", "made", ONE, 9, SPAN)
+    for change in ({field: (wrong,)}, {"deadlock_ok": wrong}):
+        with pytest.raises(IllegalProgram, match="made is not a truth value"):
+            verify(replace(grown()[1].program, **change))
+
+
+def test_a_point_of_coverage_is_one_of_the_program_s() -> None:
+    """Counting at another place would count in another's, or nowhere."""
+    with pytest.raises(IllegalProgram, match="no such coverage point"):
+        checked(Cover(BOOL, SPAN, 99, YES))
