@@ -66,6 +66,19 @@ def test_check_finds_all_mistakes_of_all_files(specchk: Any, here: Path) -> None
     assert {d["path"] for d in found["diagnostics"]} == {"one.spec", "two.spec"}
 
 
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("set_to", ["Most = 99", "Most = Most", "Most = 4 // 0"])
+def test_check_looks_at_the_constants_of_every_model(
+    specchk: Any, here: Path, number: int, set_to: str
+) -> None:
+    """Not of the first alone: a model whose constants are out of range is nothing that could be run."""
+    models = ["model a:\n    Most = 1\n", f"model z:\n    {set_to}\n"]
+    text = "spec s\nconst Most : 0..9\nvar x : 0..Most = 0\naction up():\n    x' = Most\ndeadlock ok\n"
+    (here / "s.spec").write_text(text + "".join(models if number else models[::-1]), encoding="utf-8")
+    said = specchk("check", "s.spec")
+    assert (said.code, set_to.split(" = ")[1] in said.err) == (30, True), said.err
+
+
 def test_explain_knows_its_codes_and_their_neighbours(specchk: Any) -> None:
     """A page for a code in either case; an unknown code is a usage error."""
     assert specchk("explain", "s201").out == specchk("explain", "S201").out != ""
