@@ -1,0 +1,137 @@
+"""Walks over programs leave nothing out: each is held to what the nodes' own fields have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from grown import grown
+
+from specchk.core.instantiate import instantiate
+from specchk.core.tracing import _SIGNS, _TRUTHS
+from specchk.ir import typing
+from specchk.ir.footprint import _branch_points, assignments, chosen_from, live_points, of_action
+from specchk.ir.nodes import Assign, Choice, Cover, Either, Expr, Op, Stmt, Var, When
+from specchk.ir.program import Program
+from specchk.ir.verify import bound, parts, properties
+from specchk.ir.walk import expressions
+from specchk.lang.frontend import check
+
+ROOT = Path(__file__).parents[2]
+FILES = ("spec/replication.spec", "spec/placement.spec", "spec/delivery.spec", "spec/kafka/kip320.spec")
+
+
+def everything() -> Program:
+    """One use of each construct of the language."""
+    return instantiate(
+        check(str(ROOT / "tests" / "lang" / "everything.spec")), "m", {}, ["small", "up", "some_busy", "few"]
+    ).program
+
+
+@cache
+def programs() -> tuple[Program, ...]:
+    found = [grown()[1].program, everything()]
+    return (*found, *(instantiate(check(str(ROOT / name))).program for name in FILES))
+
+
+def children(value: Any) -> Iterator[Any]:
+    """The dataclasses and tuples directly in a value, spans and types aside."""
+    if isinstance(value, tuple):
+        yield from value
+    elif is_dataclass(value):
+        yield from (getattr(value, one.name) for one in fields(value) if one.name not in ("span", "type"))
+
+
+def below(value: Any, kind: Any) -> Iterator[Any]:
+    """Every value of a kind in a value, itself included."""
+    if isinstance(value, kind):
+        yield value
+    for child in children(value):
+        yield from below(child, kind)
+
+
+def ids(found: Any) -> list[int]:
+    return sorted({id(one) for one in found})
+
+
+def direct(value: Any) -> Iterator[Expr]:
+    """The expressions directly below a value, whatever tuples they are in."""
+    for child in children(value):
+        if isinstance(child, Expr):
+            yield child
+        elif isinstance(child, tuple):
+            yield from direct(child)
+
+
+def test_the_programs_have_every_node_and_every_statement() -> None:
+    """A kind that is in none of them would be walked by nobody here."""
+    found = {type(node) for program in programs() for node in expressions(program)}
+    assert found == set(get_args(Expr))
+    assert {type(s) for p in programs() for a in p.actions for s in below(a.body, Stmt)} == set(
+        get_args(Stmt)
+    )
+
+
+@pytest.mark.parametrize("number", range(2 + len(FILES)))
+def test_a_walk_meets_every_expression_of_a_program(number: int) -> None:
+    """In every statement and every kind of property; binders are no expressions of their own."""
+    program = programs()[number]
+    roots = (
+        program.starts,
+        tuple(a.body for a in program.actions),
+        tuple(p.body for p in properties(program)),
+    )
+    met = list(expressions(program))
+    binders = {id(local) for node in met for local in bound(node)}
+    binders |= {id(stmt.local) for stmt in below(roots, Stmt) if hasattr(stmt, "local")}
+    assert [one for one in ids(below(roots, Expr)) if one not in binders] == [
+        one for one in ids(met) if one not in binders
+    ]
+
+
+@pytest.mark.parametrize("number", range(2 + len(FILES)))
+def test_parts_and_binders_are_all_that_a_node_has(number: int) -> None:
+    """What a node is made of is listed by `parts` and `bound`, and nothing else is."""
+    for node in expressions(programs()[number]):
+        assert ids(direct(node)) == ids((*parts(node), *bound(node))), type(node)
+
+
+@pytest.mark.parametrize("number", range(2 + len(FILES)))
+def test_statements_are_met_wherever_they_stand(number: int) -> None:
+    """Assignments, what is chosen from, and the points of branches, in whatever block."""
+    for action in programs()[number].actions:
+        body = action.body
+        assert ids(assignments(body)) == ids(below(body, Assign))
+        assert ids(chosen_from(body)) == ids(one.domain for one in below(body, Choice))
+        points = [point for one in below(body, Either | When) for point in one.points]
+        assert sorted(_branch_points(body)) == sorted(points)
+        touched = of_action(action)
+        assert touched.writes == {one.slot for one in below(body, Assign)}
+        assert touched.reads >= {one.slot for one in below(body, Var)}
+
+
+def test_every_point_of_a_program_without_dead_ends_can_be_counted() -> None:
+    """A point that is left out would be said to be dead, and its absence to be no fault."""
+    program = programs()[1]
+    assert live_points(program) == frozenset(range(len(program.points)))
+    assert any(isinstance(node, Cover) for node in expressions(program))
+
+
+# -- truth values
+
+
+def test_every_operator_that_decides_is_marked_by_the_tracer() -> None:
+    """A guard's decision without a mark would make two classes of steps one."""
+    held = {
+        typing._bool,
+        typing._content,
+        typing._field,
+        typing._map_get,
+    }  # a truth value, or one that it has
+    decide = {op for op, rule in typing._RULES.items() if rule in held} | {Op.GET_OR}
+    numbers = {Op.SET_MIN, Op.SET_MAX, Op.MIN, Op.MAX}  # the last two decide which, and are marked, too
+    assert decide - numbers == (_SIGNS | _TRUTHS | {Op.NOT}) - numbers
