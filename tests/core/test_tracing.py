@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from specchk.core.initial import initial_states
 from specchk.core.instantiate import instantiate
 from specchk.core.step import Stepper
-from specchk.core.tracing import Looked, Tracer
+from specchk.core.tracing import _SIGNS, _TRUTHS, Looked, Tracer
+from specchk.ir.nodes import Apply
 from specchk.ir.program import Program
+from specchk.ir.walk import expressions
 from specchk.lang.frontend import check
 
 SPEC = """spec marks
@@ -120,3 +124,61 @@ def test_names_are_told_apart_where_they_are_compared():
         (change,) = looked(tracer, (1, 2, False, light), "change")
         found.add(frozenset(mark for mark in change.reached[0].marks if mark.kind == "enum"))
     assert len(found) == 3
+
+
+DECIDING = """spec deciding
+type Light = enum { red, green }
+type Rec = { on: bool, n: 0..1 }
+type Msg = Ping | Fetch(on: bool)
+var n : 0..1 = 0
+var b : bool = false
+var light : Light = red
+var some_n : Digit? = none
+var some_b : Flag? = none
+var msg : Msg = Ping
+var set_n : set[0..1] = {}
+var row : seq[bool] upto 2 = [false, false]
+var rec : Rec = { on: false, n: 0 }
+var flags : 0..1 -> bool = { k: false for k in 0..1 }
+var heap : bag[0..1] upto 2 = {}
+type Digit = 0..1
+type Flag = bool
+action ask():
+    n' = if %s then 1 else 0
+"""
+CALM = (0, False, 0, (), (False,), (0, ()), (), (False, False), (0, False), (False, False), ())
+OTHER = (1, True, 1, (1,), (True,), (1, (True,)), (1,), (True, True), (1, True), (True, True), (1,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n == 1", "n != 1", "n < 1", "n <= 0", "min(n, 1 - n) == n", "max(n, 1 - n) == n",
+        "not b", "b", "light == red",
+        "(match some_n { some k: true, none: false })", "(match msg { Fetch f: f.on, Ping: false })",
+        "get(some_b)", "get(some_b, false)", "msg is Fetch", "1 in set_n", "{1} subset set_n", "row[0]",
+        "head(row)", "last(row)", "true in row", "rec.on", "flags[0]", "1 in heap",
+        "(let k = flags[1]: k)", "(exists k in {true}: k and b)",
+    ],
+)  # fmt: skip
+def test_whatever_decides_leaves_a_mark(text: str):
+    """Of each operator and node that gives a truth value: two steps that it decides otherwise differ."""
+    tracer = Tracer(instantiate(check("deciding.spec", DECIDING % text)).program)
+    marks = []
+    for state in (CALM, OTHER):
+        (looked_,) = tracer.look(state)
+        (reached,) = looked_.reached
+        marks.append(reached.marks)
+    assert marks[0] != marks[1]
+
+
+def test_every_operator_that_gives_a_truth_value_is_asked_above():
+    """Nothing that decides is missing in the list, so that nothing in the tracer's can be."""
+    (asked,) = (m for m in test_whatever_decides_leaves_a_mark.pytestmark if m.name == "parametrize")
+    found = {
+        node.op
+        for text in asked.args[1]
+        for node in expressions(instantiate(check("deciding.spec", DECIDING % text)).program)
+        if isinstance(node, Apply)
+    }
+    assert found >= _SIGNS | _TRUTHS
