@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from lark import Lark
 
+from specchk.lang.kept import cache_directory
 from specchk.lang.layout import Layout
-from specchk.lang.tables import cache_directory, load_parser
+from specchk.lang.tables import load_parser
 
 GRAMMAR = """
 decl: "a" NAME _NEWLINE
@@ -23,7 +24,7 @@ _NEWLINE: /\\n/
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of the cache, not made yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "specchk"
+    return tmp_path / "specchk" / "grammars"
 
 
 def parsed(parser: Lark) -> str:
