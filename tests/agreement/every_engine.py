@@ -40,8 +40,8 @@ from specchk.symbolic.prove import Asked, prove  # noqa: E402
 from specchk.symbolic.search import Options as ZoneOptions  # noqa: E402
 from specchk.symbolic.search import search as zones  # noqa: E402
 
-LIMIT = Budget(max_states=3000, max_seconds=60.0)
-ZONES = Budget(max_states=1500, max_seconds=60.0)
+LIMIT = Budget(max_states=3000)
+ZONES = Budget(max_states=1500)
 DEPTH = 4  # steps of --depth
 FURTHER = 2  # horizons beyond the model's own that are enumerated
 QUERY_SECONDS = 10.0
@@ -103,7 +103,7 @@ class Comparison:
             self._note("symbolic", [*self._confirmed(outcome), *denied(outcome, within, None)])
 
     def _unrolled(self, within: list[Outcome]) -> None:
-        outcome = bounded(self.program, DEPTH, Budget(max_seconds=60.0), QUERY_SECONDS)
+        outcome = bounded(self.program, DEPTH, Budget(), QUERY_SECONDS)
         if isinstance(outcome.verdict, Inconclusive) and not outcome.verdict.budget:
             self._note("depth", None)
         else:

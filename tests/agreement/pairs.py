@@ -35,7 +35,7 @@ def answer(
             case "symbolic":
                 return zones(program, ZoneOptions(ZONES, symmetry, keep_going, workers=1))
             case "depth":
-                return bounded(program, DEPTH, Budget(max_seconds=60.0), QUERY_SECONDS)
+                return bounded(program, DEPTH, Budget(), QUERY_SECONDS)
         return on_spark(program, symmetry, keep_going) if on_spark is not None else None
     except (SpecError, Unencodable, Unsupported):
         return None
