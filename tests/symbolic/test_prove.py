@@ -16,7 +16,7 @@ from specchk.core.verdict import Holds, Inconclusive, Violated
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.report.proof import proof_json, render_proof
-from specchk.symbolic.encode_replay import raised
+from specchk.symbolic.encode_replay import most_in, raised_to
 from specchk.symbolic.encode_scope import Unencodable
 from specchk.symbolic.prove import EACH, Asked, prove, representatives
 
@@ -148,7 +148,7 @@ def test_a_counterexample_to_induction_is_a_step_of_the_spec() -> None:
     assert proof.failures
     for failure in proof.failures:
         before, after = failure.trace.states
-        stepper = Stepper(raised(found, [before, after]))
+        stepper = Stepper(raised_to(found, most_in([before, after]) + 1))
         assert after in {state for _, _, state in stepper.successors(before)}
     text = render_proof(proof, 80)
     assert text.startswith("inconclusive: induction does not prove")
