@@ -10,6 +10,7 @@ import pytest
 from docs.blocks import DOCUMENTS
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -19,9 +20,10 @@ def prose(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """The anchors that a document's headings get: lower case, words joined by hyphens."""
+    """The anchors of a document: its own, and those of headings (lower case, words joined by hyphens)."""
     headings = _HEADING.findall(prose(path))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    own = set(_ANCHOR.findall(prose(path)))
+    return own | {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
