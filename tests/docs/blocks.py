@@ -25,10 +25,11 @@ from pathlib import Path
 from hang import HANG_S
 
 ROOT = Path(__file__).parents[2]
+AT_THE_TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md")
 # docs/diagnostics.md is generated and held by tests/lang
 DOCUMENTS = tuple(
     path
-    for path in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("*.md")))
     if path.name != "diagnostics.md"
 )
 ELISION = "..."

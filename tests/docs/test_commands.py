@@ -42,7 +42,7 @@ def test_a_document_shows_only_blocks_that_are_held_to_something(path: Path):
     """No block of an unknown kind, and no shell command that nothing runs."""
     for block in blocks(path.read_text(encoding="utf-8")):
         assert block.language in LANGUAGES, f"{path.name}:{block.start}: a block of `{block.language}`"
-        if block.language == "sh":
+        if block.language == "sh" and path.name != "CONTRIBUTING.md":  # held by test_contributing
             assert set(block.lines) <= ONLY_IN_CI, f"{path.name}:{block.start}"
 
 
