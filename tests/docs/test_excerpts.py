@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from docs.blocks import DOCUMENTS, ELISION, ROOT, Block, blocks
@@ -30,3 +32,15 @@ def test_an_excerpt_stands_in_its_file(path, block: Block):
 def test_there_are_excerpts():
     """The form of the blocks is found: a change of it would otherwise test nothing."""
     assert len(EXCERPTS) >= 4
+
+
+MODULES = re.compile(r"`((?:cli|lang|ir|core|native|symbolic|report|conform|store|sim)/\w+)\*?`")
+
+
+def test_the_modules_that_a_walk_names_are_there():
+    """ARCHITECTURE.md leads through files that exist; one that moves takes its name there with it."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    tops = (ROOT / "interp" / "specchk", ROOT / "impl" / "replog")
+    named = set(MODULES.findall(text))
+    assert len(named) > 30
+    assert not {name for name in named if not any(list(top.glob(f"{name}*")) for top in tops)}
