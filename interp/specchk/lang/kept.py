@@ -2,7 +2,7 @@
 
 They live in `$XDG_CACHE_HOME/specchk` (`~/.cache` without the variable).  Each is named by a digest of
 all that decides what is in it, the sources that compute it included: whole rooms of specchk, so that no
-module can be left out.  A file is one line of SHA-256 over its own name and the rest, then the rest:
+module can be left out.  A file is sealed under its own name (`sealed`):
 
 - one that is missing, cut short, changed, or another one under this name is as good as none;
 - a file appears whole or not at all (written beside its place, then renamed), so runs at the same time
@@ -23,6 +23,8 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from secrets import token_hex
+
+from specchk.lang.sealed import Damaged, sealed, unsealed
 
 SPECCHK = Path(__file__).parents[1]
 
@@ -46,10 +48,9 @@ def place(folder: str, name: str) -> Path | None:
 def read(path: Path | None) -> bytes | None:
     """What was kept under this name; None where nothing is, or not what was written there."""
     try:
-        digest, _, data = path.read_bytes().partition(b"\n") if path is not None else (b"", b"", b"")
-    except OSError:
+        return None if path is None else unsealed(path.name, path.read_bytes())
+    except (OSError, Damaged):
         return None
-    return data if path is not None and digest == _digest(path, data) else None
 
 
 def write(path: Path | None, data: bytes) -> None:
@@ -57,7 +58,7 @@ def write(path: Path | None, data: bytes) -> None:
     if path is not None:
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace(path, _digest(path, data) + b"\n" + data)
+            replace(path, sealed(path.name, data))
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -79,10 +80,6 @@ def replace(path: Path, data: bytes) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-
-
-def _digest(path: Path, data: bytes) -> bytes:
-    return hashlib.sha256(path.name.encode() + b"\0" + data).hexdigest().encode()
 
 
 # -- names
