@@ -12,6 +12,7 @@ from specchk.conform import cache, mutate, since, since_run
 from specchk.lang import kept, tables
 from specchk.native import compiler
 from specchk.native.compiler import _essence
+from specchk.spark.probe import write_archive
 
 TOP = PACKAGES["specchk"]
 # The modules that keep something, or use what was kept, with the rooms whose sources its name has.
@@ -85,6 +86,17 @@ def test_the_sources_of_rooms_are_all_their_files(tmp_path: Path, monkeypatch: p
     found.append(digest("lang"))
     assert len(set(found)) == len(found)
     assert digest("lang", "ir") != digest("lang") != digest()
+
+
+def test_the_sources_in_a_zip_file_are_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors import specchk from a zip file, and keep what they compute as others do."""
+    archive = tmp_path / "specchk.zip"
+    monkeypatch.setattr(kept, "SPECCHK", archive / "specchk")
+    found = set()
+    for text in (b"one", b"two"):
+        write_archive(archive, [("specchk/lang/a.py", text)])
+        found.add(digest("lang"))
+    assert len(found) == 2
 
 
 def digest(*rooms: str) -> str:

@@ -93,6 +93,8 @@ def name_of(*about: object) -> str:
 @cache
 def sources(*rooms: str) -> str:
     """A digest of all files in some rooms of specchk (without any, in all), and of the Python used."""
+    if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
+        return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
     folders = [SPECCHK / room for room in rooms] or [SPECCHK]
     files = (path for folder in folders for path in folder.rglob("*") if path.suffix not in (".pyc", ".pyo"))
     return contents((path for path in files if path.is_file()), SPECCHK, sys.version)

@@ -1,0 +1,69 @@
+"""Whose a search is that was kept on disk: all that decides its answer, part by part.
+
+A checkpoint and a ledger keep the identity of their search, and only a search of the same one goes on
+with them.  What does not decide the answer is not in it: budgets, workers, `strict` (which is about the
+counts in the end), where Spark took over, spans, comments.
+
+The parts are there for the reader of a refusal: it names those that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+import llvmlite.binding as llvm
+
+from specchk.core.symmetry import Renaming
+from specchk.ir.program import Program
+from specchk.lang import kept
+from specchk.native.compiler import ROOMS
+
+Identity = dict[str, str]
+
+
+class Unusable(Exception):
+    """What was kept on disk cannot be gone on with, or nothing can be kept there; the text says why."""
+
+
+def identity_of(
+    program: Program,
+    renamings: Sequence[Renaming],
+    rooms: tuple[str, ...] = ROOMS,
+    *,
+    keep_going: bool,
+    compact: bool,
+) -> Identity:
+    """The identity of a search by the code of some rooms."""
+    p = program
+    spec = (
+        p.spec, p.sorts, p.variables, p.starts, p.inits, p.actions, p.constraints, p.deadlock_ok, p.points,
+        p.horizons,
+    )  # fmt: skip
+    return {
+        "version of specchk": kept.sources(*rooms),
+        "version of LLVM": f"{version('llvmlite')} {llvm.llvm_version_info}",
+        "kind of CPU": llvm.get_host_cpu_name(),
+        "spec": kept.name_of(spec),
+        "model": p.model,
+        "constants": kept.name_of(p.constants),
+        "properties": kept.name_of((p.invariants, p.step_invariants, p.witnesses)),
+        "symmetry": kept.name_of(list(renamings)),
+        "--keep-going": str(keep_going),
+        "--compact": str(compact),
+    }
+
+
+def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    """The parts in which two identities differ."""
+    return [part for part in {**wanted, **found} if found.get(part) != wanted.get(part)]
+
+
+def refuse_others(what: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """`Unusable` where what was kept is of another search than the one that is wanted."""
+    other = differences(found, wanted)
+    if other:
+        raise Unusable(
+            f"{what} is of another search, which differs in: {', '.join(other)}; "
+            "run that one, or choose another place"
+        )
