@@ -37,7 +37,7 @@ LIBRARIES = {
     "pyspark": {"specchk.spark"},
     "py4j": {"specchk.spark"},
     "pyarrow": {"specchk.spark"},
-    "crc32c": {"replog.store"},
+    "crc32c": {"replog.store", "specchk.native", "specchk.spark"},
     "pytest": {"specchk.conform"},
 }
 

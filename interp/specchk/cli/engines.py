@@ -170,8 +170,8 @@ def _native(
         )
     try:
         outcome: Outcome = native.run(program, taken, progress)
-    except import_module("specchk.native.checkpoint").Unusable as reason:
-        raise click.UsageError(f"--resume: {reason}") from None
+    except import_module("specchk.native.identity").Unusable as reason:
+        raise click.UsageError(f"--checkpoint: {reason}") from None
     except native.Unsupported as reason:
         note = f"the native engine cannot run this model ({reason}); the reference engine did"
         echo(f"note: {note}", err=True)

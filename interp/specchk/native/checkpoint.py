@@ -1,37 +1,45 @@
 """Checkpoints: a search on disk, resumed to the same answer.
 
-A directory holds two files: `states.bin`, to which new states are only ever appended, and
-`search.json`, which says how many of them count and where the search was; it is replaced at once
-(write, sync, rename).  Whatever happens in between, the directory is a checkpoint.  The table is not
-kept: it follows from the states.
+    claim          whose the directory is while a search runs (`claims`)
+    search.json    sealed: of which search it is, where that was, and which states count, with checksums
+    states-X.bin   states, to which a search only appends; X is the search's
+
+`search.json` is replaced at once (write, sync, rename), and what it counts is never written again: new
+states go behind the others, or to numbers that were free, and a search that begins has a file of its
+own.  Whatever happens in between, the directory is a checkpoint.  The table is not kept: it follows
+from the states.
+
+Nothing is believed without its checksum: CRC-32C for ranges of states, a digest for `search.json`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from crc32c import crc32c
+
+from specchk.core.verdict import Inconclusive
+from specchk.lang.sealed import Damaged, sealed, unsealed
+from specchk.native.identity import Identity, Unusable, refuse_others
 from specchk.native.memory import write_fully
 from specchk.native.store import Found, Run, Store
 
 _AT_ONCE = 1 << 26
-FORMAT = 1
-
-
-class Unusable(Exception):
-    """A checkpoint of something else, or none."""
+_SEAL = "checkpoint"
+Checked = tuple[int, int, int]  # states first..end, and the checksum of their bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
     """Where a search was, apart from its states."""
 
-    format: int
-    program: str  # what it is a checkpoint of
-    words: int
     used: int
     taken: list[Run]  # (first, end) of the states that count
     levels: list[list[Run]]
@@ -46,68 +54,145 @@ class Saved:
 
 
 class Checkpoints:
-    """The checkpoint of one search in one directory."""
+    """The checkpoint of one search in one directory, which the search has claimed."""
 
-    def __init__(self, directory: Path, program: str) -> None:
+    def __init__(self, directory: Path, identity: Identity) -> None:
         self.directory = directory
-        self.program = program
-        self._states = directory / "states.bin"
+        self.identity = identity
         self._search = directory / "search.json"
-        self._written = 0
-        self._holes: list[Run] = []
+        self._states = directory / f"states-{uuid.uuid4().hex[:12]}.bin"
+        self._checks: list[Checked] = []
+        self._written: list[Run] = []  # the same ranges, those side by side as one
+
+    def begin(self) -> None:
+        """See that there is room for a new search: `Unusable` where a checkpoint would be lost."""
+        if self._search.exists():
+            raise Unusable(
+                f"{self.directory} has a checkpoint already: go on with --resume, or choose another directory"
+            )
 
     def save(self, store: Store, saved: Saved) -> None:
         """Write a checkpoint; `OSError` leaves the one before as it was."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        size = store.state_bytes
-        file = os.open(self._states, os.O_WRONLY | os.O_CREAT, 0o644)
-        try:
-            for start, end in self._changed(saved):
-                os.lseek(file, start * size, os.SEEK_SET)
-                for at in range(start * size, end * size, _AT_ONCE):
-                    write_fully(file, store.states.view(at, min(_AT_ONCE, end * size - at)))
-            os.fsync(file)
-        finally:
-            os.close(file)
+        checks = [*self._checks, *self._appended(store, saved)]
+        about = {"identity": self.identity, "file": self._states.name, "checks": checks}
         draft = self._search.with_suffix(".new")
-        with draft.open("w", encoding="utf-8") as out:
-            json.dump(asdict(saved), out)
+        with draft.open("wb") as out:
+            out.write(sealed(_SEAL, json.dumps({**about, "saved": asdict(saved)}).encode()))
             out.flush()
             os.fsync(out.fileno())
         draft.replace(self._search)
-        self._written = saved.used
-        self._holes = _gaps(saved.taken, saved.used)
+        self._checks, self._written = checks, saved.taken
+        for other in self.directory.glob(
+            "states-*.bin"
+        ):  # of a search that ended before its first checkpoint
+            if other != self._states:
+                other.unlink(missing_ok=True)
 
-    def _changed(self, saved: Saved) -> list[Run]:
-        """Ranges whose states are not in the file: new ones, and numbers that were free last time."""
-        return [*self._holes, (self._written, saved.used)]
+    def not_written(self, error: OSError) -> Inconclusive:
+        """Why a search ends that cannot save."""
+        left = "the one before it can be resumed" if self._search.exists() else "there is none before it"
+        where = error.filename or self.directory
+        return Inconclusive(
+            f"the checkpoint cannot be written ({where}: {error.strerror}); {left}", budget=True
+        )
+
+    def _appended(self, store: Store, saved: Saved) -> list[Checked]:
+        """Write what counts and is not in the file: new states, and numbers that were free last time."""
+        size, found = store.state_bytes, []
+        file = os.open(self._states, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            for first, end in without(saved.taken, self._written):
+                os.lseek(file, first * size, os.SEEK_SET)
+                check = 0
+                for view in _views(store, first, end):
+                    write_fully(file, view)
+                    check = crc32c(view, check)
+                found.append((first, end, check))
+            os.fsync(file)
+        finally:
+            os.close(file)
+        _sync(self.directory)
+        return found
 
     def load(self, store: Store) -> Saved:
-        """Read the checkpoint, states and all; `Unusable` if it is not one of this search."""
+        """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
+        content = self._content()
+        refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
+        self._states = self.directory / content["file"]
+        self._checks = [(first, end, check) for first, end, check in content["checks"]]
+        saved = Saved(**content["saved"])
         try:
-            found: dict[str, Any] = json.loads(self._search.read_text(encoding="utf-8"))
-            saved = Saved(**found)
-        except (OSError, ValueError, TypeError) as error:
-            raise Unusable(f"there is no checkpoint in {self.directory}") from error
-        if saved.format != FORMAT or saved.program != self.program or saved.words != store.layout.words:
-            raise Unusable(f"the checkpoint in {self.directory} is of another spec, model or option")
-        size = saved.used * store.state_bytes
-        with self._states.open("rb") as file:
-            for at in range(0, size, _AT_ONCE):
-                view = store.states.view(at, min(_AT_ONCE, size - at))
-                if file.readinto(view) != len(view):
-                    raise Unusable(f"the states in {self.directory} are cut off")
-        self._written, self._holes = saved.used, _gaps(saved.taken, saved.used)
+            with self._states.open("rb", buffering=0) as file:
+                for first, end, check in self._checks:
+                    file.seek(first * store.state_bytes)
+                    if _read(file.fileno(), store, first, end) != check:
+                        raise self._damaged(self._states, f"states {first} to {end} are not those written")
+        except OSError as error:
+            raise self._damaged(self._states, str(error.strerror)) from error
+        self._written = [(first, end) for first, end in saved.taken]
         return saved
 
+    def _content(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(unsealed(_SEAL, self._search.read_bytes()))
+        except FileNotFoundError as error:
+            raise Unusable(f"there is no checkpoint in {self.directory}") from error
+        except OSError as error:
+            raise self._damaged(self._search, str(error.strerror)) from error
+        except Damaged as error:
+            raise self._damaged(self._search, str(error)) from error
+        return found
 
-def _gaps(taken: list[Run], used: int) -> list[Run]:
-    gaps, first = [], 0
-    for start, end in [*taken, (used, used)]:
-        if first < start:
-            gaps.append((first, start))
-        first = end
-    return gaps
+    def _damaged(self, path: Path, why: str) -> Unusable:
+        return Unusable(
+            f"{path} is damaged, or of another version of specchk ({why}): "
+            "begin the search anew, in another directory"
+        )
+
+
+def _views(store: Store, first: int, end: int) -> Iterator[memoryview]:
+    size = store.state_bytes
+    for at in range(first * size, end * size, _AT_ONCE):
+        yield store.states.view(at, min(_AT_ONCE, end * size - at))
+
+
+def _read(file: int, store: Store, first: int, end: int) -> int:
+    """Read states from where a file is; the checksum of what came, which may be less."""
+    check = 0
+    for view in _views(store, first, end):
+        at = 0
+        while at < len(view):
+            got = os.readv(file, [view[at:]])
+            if not got:
+                return -1
+            at += got
+        check = crc32c(view, check)
+    return check
+
+
+def _sync(directory: Path) -> None:
+    """Have the names in a directory on the disk, where the system can."""
+    with suppress(OSError):
+        file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+    """What of some ranges (first, end) is in none of the others; both in order."""
+    found = []
+    for start, end in ranges:
+        first = start
+        for low, high in others:
+            if low < end and high > first:
+                if first < low:
+                    found.append((first, low))
+                first = max(first, high)
+        if first < end:
+            found.append((first, end))
+    return found
 
 
 def found_of(entry: tuple[int, list[int], list[int], int]) -> tuple[Found, int]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -33,10 +34,12 @@ from specchk.core.verdict import (
 )  # fmt: skip
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
-from specchk.native.checkpoint import FORMAT, Checkpoints, Saved, found_of
-from specchk.native.compiler import kernel_key, load_kernel
+from specchk.native.checkpoint import Checkpoints, Saved, found_of
+from specchk.native.claims import claimed, purpose_of
+from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.frames import DEADLOCK, Thread, old_records, records_of
+from specchk.native.identity import identity_of
 from specchk.native.layout import Unsupported, layout_of
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
@@ -72,14 +75,17 @@ class Options:
 def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
     """Explore a program.
 
-    `layout.Unsupported` where only the reference engine can, `checkpoint.Unusable` where there is
-    nothing to resume from.
+    `layout.Unsupported` where only the reference engine can, `identity.Unusable` where there is
+    nothing to resume from, or no place for a checkpoint.
     """
-    search = Search(program, options, on_progress)
-    try:
-        return search.run()
-    finally:
-        search.store.release()
+    layout_of(program)
+    place = options.checkpoint
+    with nullcontext() if place is None else claimed(place, purpose_of(program)):
+        search = Search(program, options, on_progress)
+        try:
+            return search.run()
+        finally:
+            search.store.release()
 
 
 @dataclass(slots=True)
@@ -117,8 +123,10 @@ class Search:
         self.store = Store(self.program, layout, kernel, options.workers or os.cpu_count() or 1)
         self.explain = Explainer(self.program, layout, self.store, self.symmetry)
         if options.checkpoint is not None:
-            key = kernel_key(self.program, renamings, compact=options.compact)
-            self.checkpoints = Checkpoints(options.checkpoint, f"{key} {options.keep_going}")
+            self.checkpoints = Checkpoints(
+                options.checkpoint,
+                identity_of(self.program, renamings, keep_going=options.keep_going, compact=options.compact),
+            )
 
     def run(self) -> Outcome:
         """Explore, and say what was found."""
@@ -135,6 +143,8 @@ class Search:
             self.findings.stopped = NO_MEMORY
 
     def _start(self) -> list[Run]:
+        if self.checkpoints is not None:
+            self.checkpoints.begin()
         try:
             states = initial_states(self.program)
         except Undefined as undefined:
@@ -197,7 +207,7 @@ class Search:
                 store.grow(slots)
         except OSError as error:
             self.findings.stopped = Inconclusive(
-                f"states cannot be moved to disk: {error.strerror}", budget=True
+                f"states cannot be moved to disk ({self.options.spill}: {error.strerror})", budget=True
             )
 
     def _spill(self, directory: Path, limit: int, slots: int) -> None:
@@ -283,16 +293,15 @@ class Search:
         store = self.store
         open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
         saved = Saved(
-            FORMAT, self.checkpoints.program, store.layout.words, store.used, list(store.taken()),
-            self.levels, self.sizes, store.unexpanded(), following, self.initial_count,
-            [store.total(word) for word in TOTALS], list(self.coverage), self.meter.seconds,
+            store.used, list(store.taken()), self.levels, self.sizes, store.unexpanded(), following,
+            self.initial_count, [store.total(word) for word in TOTALS], list(self.coverage),
+            self.meter.seconds,
             [(f.record, list(f.state), list(f.after), depth) for f, depth in (*self.noted, *open_)],
         )  # fmt: skip
         try:
             self.checkpoints.save(store, saved)
         except OSError as error:
-            reason = f"the checkpoint cannot be written ({error.strerror}); the one before it can be resumed"
-            self.findings.stopped = Inconclusive(reason, budget=False)
+            self.findings.stopped = self.checkpoints.not_written(error)
         self.last_save = time.monotonic()
 
     def _resume(self) -> list[Run]:

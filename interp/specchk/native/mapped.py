@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from specchk.native.memory import take
+from specchk.native.memory import naming, take
 
 POPULATE_WRITE = 23  # madvise: pages are there and writable at once; Linux 5.14
 
@@ -30,11 +30,8 @@ class MappedFile:
         self.size = max(mmap.PAGESIZE, size)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            is_new = _enlarge(file, self.size)
-            flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))
-            self._map = mmap.mmap(file, self.size, flags=flags)
-            if is_new:
-                _populate(self._map)
+            with naming(path):
+                self._map = _mapped(file, self.size)
         finally:
             os.close(file)
         self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
@@ -49,6 +46,15 @@ class MappedFile:
         self._anchor = None
         with suppress(BufferError):  # a view is left on the way out of an error, and keeps the mapping
             self._map.close()
+
+
+def _mapped(file: int, size: int) -> mmap.mmap:
+    is_new = _enlarge(file, size)
+    flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))
+    mapped = mmap.mmap(file, size, flags=flags)
+    if is_new:
+        _populate(mapped)
+    return mapped
 
 
 def _enlarge(file: int, size: int) -> bool:

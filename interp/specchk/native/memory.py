@@ -12,6 +12,8 @@ import ctypes
 import errno
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _NORESERVE, _FIXED, _HUGE_PAGE, _PAGE_OUT, _MAY_MOVE = 0x4000, 0x10, 14, 21, 1
@@ -120,6 +122,17 @@ def take(file: int, size: int) -> None:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have errors of the system name the file that they are about."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def write_fully(file: int, data: memoryview | bytes) -> None:

@@ -4,12 +4,13 @@ The set is a cache of what is kept elsewhere for good: it has the states of the 
 levels, and whoever needs more adds them.  `InMemory` ends with its process.  `Visited` is in files of
 one machine that processes take over from one another:
 
-    head      levels, states, slots, whether somebody is at work
+    head      levels, states, slots, whether somebody is at work; checksums of states, table and head
     states    the states, in the order in which they came
     slots-N   the table over them (`table_kernel`), N slots
 
 A process that ends in the middle of a level leaves the head at the level before; the next one takes
-the states that count and makes the table anew.  Only one process at a time has it open: a lock that
+the states that count and makes the table anew.  A table that does not have its checksum is made anew, too;
+states that do not are forgotten, with their levels.  Only one process at a time has it open: a lock that
 the system drops with the process says so.
 """
 
@@ -23,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from crc32c import crc32c
+
 from specchk.native.compiler import Loaded
 from specchk.native.frames import CHUNK, Control, Thread
 from specchk.native.mapped import MappedFile
@@ -31,7 +34,8 @@ from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker
 
 FIRST_SLOTS = 1 << 13
 PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
-_HEAD = struct.Struct("<4Q")
+_HEAD = struct.Struct("<4Q2I")
+_SEALED = struct.Struct("<I")
 
 
 class Busy(Exception):
@@ -43,10 +47,10 @@ class TooLarge(MemoryError):
 
 
 class Source(Protocol):
-    """States to read, in order."""
+    """States to read."""
 
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill some of the buffer; how many bytes."""
+    def fill(self, view: memoryview, /) -> None:
+        """Put all of them there."""
 
 
 class VisitedSet(ABC):
@@ -103,16 +107,11 @@ class VisitedSet(ABC):
             self._grow(slots)
 
     def add_known(self, source: Source, count: int) -> None:
-        """Add states, all new, that were checked before; `EOFError` where there are fewer."""
+        """Add states, all new, that were checked before; raises what the source does."""
         self._make_room(count)
         view = self._view(self.used * self.state_bytes, count * self.state_bytes)
         try:
-            at = 0
-            while at < len(view):
-                got = source.readinto(view[at:])
-                if not got:
-                    raise EOFError("a slice is cut off")
-                at += got
+            source.fill(view)
         finally:
             view.release()
         self._enter(self.used, self.used + count)
@@ -183,10 +182,24 @@ class Visited(VisitedSet):
         except OSError:
             os.close(self._head)
             raise Busy(str(directory)) from None
-        head = os.pread(self._head, _HEAD.size, 0)
-        self.levels, self.used, slots, at_work = _HEAD.unpack(head) if head else (0, 0, FIRST_SLOTS, 1)
-        self._kept = self.used
+        try:
+            self._take_over()
+        except BaseException:
+            os.close(self._head)
+            raise
+
+    def _take_over(self) -> None:
+        """Have what others left of it, as far as it is what they wrote."""
+        self.levels, self.used, slots, at_work, self._check, table = self._read_head()
         self._map(slots, anew=bool(at_work))
+        if crc32c(self._view(0, self.used * self.state_bytes)) != self._check:
+            self.levels = self.used = self._check = 0
+            self._remap(FIRST_SLOTS)
+        elif not at_work and self._table_check != table:
+            self._remap(slots)
+        elif at_work:
+            self._enter(0, self.used)
+        self._kept = self.used
 
     def begin(self) -> None:
         """See `VisitedSet`."""
@@ -197,7 +210,8 @@ class Visited(VisitedSet):
     def commit(self) -> None:
         """See `VisitedSet`."""
         super().commit()
-        self._kept = self.used
+        first, size = self._kept * self.state_bytes, (self.used - self._kept) * self.state_bytes
+        self._check, self._kept = crc32c(self._view(first, size), self._check), self.used
         self._write_head(at_work=False)
 
     def close(self) -> None:
@@ -206,6 +220,7 @@ class Visited(VisitedSet):
         os.close(self._head)
 
     def _map(self, slots: int, *, anew: bool) -> None:
+        """Map states and table, which is empty if it is made anew."""
         self.slots = slots
         path = self.directory / f"slots-{slots}"
         if anew:
@@ -213,21 +228,40 @@ class Visited(VisitedSet):
         self._slots = MappedFile(path, 8 * slots)
         self._states = MappedFile(self.directory / "states", self._room_for_states(slots))
         self._point(self._states.address, self._slots.address)
-        if anew:
-            self._enter(0, self.used)
 
     def _unmap(self) -> None:
         self._slots.close()
         self._states.close()
 
-    def _grow(self, slots: int) -> None:
-        old = self._slots.path
+    def _remap(self, slots: int) -> None:
+        """A table that is made anew."""
         self._unmap()
         self._map(slots, anew=True)
+        self._enter(0, self.used)
+
+    def _grow(self, slots: int) -> None:
+        old = self._slots.path
+        self._remap(slots)
         old.unlink(missing_ok=True)
+
+    @property
+    def _table_check(self) -> int:
+        return crc32c(self._slots.view(0, 8 * self.slots))
 
     def _view(self, first: int, size: int) -> memoryview:
         return self._states.view(first, size)
 
+    def _read_head(self) -> tuple[int, ...]:
+        head = os.pread(self._head, _HEAD.size + _SEALED.size, 0)
+        if head != self._with_check(head[: _HEAD.size]):
+            return 0, 0, FIRST_SLOTS, 1, 0, 0
+        return _HEAD.unpack_from(head)
+
     def _write_head(self, *, at_work: bool) -> None:
-        os.pwrite(self._head, _HEAD.pack(self.levels, self._kept, self.slots, at_work), 0)
+        table = 0 if at_work else self._table_check
+        head = _HEAD.pack(self.levels, self._kept, self.slots, at_work, self._check, table)
+        os.pwrite(self._head, self._with_check(head), 0)
+
+    def _with_check(self, head: bytes) -> bytes:
+        """A head with its checksum, which is also of where it is."""
+        return head + _SEALED.pack(crc32c(head, crc32c("/".join(self.directory.parts[-2:]).encode())))

@@ -1,0 +1,286 @@
+"""Claims: what is kept of a search in a directory is one search's at a time.
+
+A claim is a lock on the file `claim` there, which the system drops with the process that has it, however
+that ends; so no claim is ever stale.  On NFS it is the server's lock.  The file stays when the lock
+goes: a lock on a file that was removed would say nothing.
+
+Where there are no locks, or locks that other machines do not see (some mounts of network file systems,
+object stores), files alone have to do, in a directory whose listing shows every file written before:
+
+    bid-X     X wants the claim; stays until X gives it up
+    held-X    X has it
+
+Who wants it writes a bid, and only then looks at the others'.  It gives way to any that is held and to a
+bid with a smaller name, waits while larger bids give way, and holds the claim once it sees no other bid.
+Of two that hold, one would have looked after the other had written its bid, and seen it.  Such a claim can
+be left by a process that was killed: it is dropped where that process was of this very system and is
+gone; else the refusal names the files to remove.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from specchk.ir.program import Program
+from specchk.native.identity import Unusable
+
+_NAME = "claim"
+_LOCAL_LOCKS = frozenset(
+    {"nolock", "local_lock=all", "local_lock=flock", "localflock", "nobrl"}
+)  # options of mounts
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+_NAMED = 4  # properties that a purpose names
+PATIENCE_S = 10.0  # for another process between two of its steps
+_PAUSE_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that has a claim; `system` and `started` tell it from others of the same number."""
+
+    host: str
+    process: int
+    since: str
+    purpose: str
+    system: str  # this boot of this machine, and the name space of process numbers
+    started: str
+
+    @classmethod
+    def this(cls, purpose: str) -> Holder:
+        """The process that runs."""
+        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return cls(socket.gethostname(), os.getpid(), since, purpose, _system(), _started(os.getpid()))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process has ended for certain."""
+        return bool(self.system) and self.system == _system() and self.started != _started(self.process)
+
+    def __str__(self) -> str:
+        return f"process {self.process} on {self.host}, since {self.since}, for {self.purpose}"
+
+
+def _system() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _started(process: int) -> str:
+    """When a process began, in ticks of this boot; "" where there is none."""
+    with suppress(OSError):
+        line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *words = line.rpartition(")")[2].split()
+        return "" if state == "Z" else words[18]
+    return ""
+
+
+def _holder(text: bytes) -> Holder | None:
+    try:
+        return Holder(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
+def _packed(holder: Holder) -> bytes:
+    return json.dumps(asdict(holder)).encode()
+
+
+def purpose_of(program: Program) -> str:
+    """What a search is for, as a refusal of others says it."""
+    names = [p.name for p in (*program.invariants, *program.step_invariants, *program.witnesses)]
+    if len(names) > _NAMED:
+        names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
+    return f"{program.spec}, model {program.model}: {', '.join(names) or 'no properties'}"
+
+
+def held_by(what: str, holder: Holder | None, remedy: str = "") -> Unusable:
+    """The refusal of a claim that another one has."""
+    who = f"{holder}" if holder is not None else "a process that did not say its name"
+    return Unusable(f"{what} is held by another search ({who}): wait for it, or choose another place{remedy}")
+
+
+# ------------------------------------------------------------ a lock
+
+
+@contextmanager
+def claimed(directory: Path, purpose: str) -> Iterator[None]:
+    """Have a directory, made where there is none, for this search alone.
+
+    `Unusable` where another one has it, and where it cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = os.open(directory / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise Unusable(f"{directory} cannot be written: {error.strerror}") from error
+    try:
+        if _has_locks(directory) and _locked(file, directory):
+            yield from _named(file, directory, purpose)
+        else:
+            with bid(Folder(directory), str(directory), purpose):
+                yield
+    finally:
+        os.close(file)
+
+
+def _has_locks(directory: Path) -> bool:
+    """Whether a lock there is one for all machines that have mounted it, as far as the mount says."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    place, best, options = directory.resolve(), "", ""
+    for line in mounts.splitlines():
+        words = line.split()
+        at = words[4].encode().decode("unicode_escape")
+        if place.is_relative_to(at) and len(at) >= len(best):
+            best, options = at, f"{words[5]},{words[-1]}"
+    return not _LOCAL_LOCKS & set(options.split(","))
+
+
+def _locked(file: int, directory: Path) -> bool:
+    """Lock a file; whether there are locks.  `Unusable` where another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise held_by(str(directory), _present(file)) from None
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return False
+        raise Unusable(f"{directory} cannot be claimed: {error.strerror}") from error
+    return True
+
+
+def _present(file: int) -> Holder | None:
+    """Who has the lock; a name that an earlier one left, which was killed, is about to be replaced."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        holder = _holder(os.pread(file, 1 << 16, 0))
+        if holder is not None and not holder.is_gone:
+            return holder
+        time.sleep(_PAUSE_S)
+    return None
+
+
+def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
+    """Have one's name in a locked file for a while."""
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, _packed(Holder.this(purpose)), 0)
+    except OSError as error:
+        raise Unusable(f"{directory} cannot be written: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.ftruncate(file, 0)
+
+
+# ------------------------------------------------------------ files alone
+
+
+class Place(Protocol):
+    """Where bids are: small files by name; who lists sees all that were written before."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Make a file, whole; `OSError`."""
+
+    def read(self, name: str) -> bytes:
+        """What is in a file; `OSError`."""
+
+    def names(self) -> list[str]:
+        """All files; `OSError`."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; `OSError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A directory as a place of bids."""
+
+    root: Path
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `Place`."""
+        draft = self.root / f".{name}"
+        draft.write_bytes(data)
+        draft.replace(self.root / name)
+
+    def read(self, name: str) -> bytes:
+        """See `Place`."""
+        return (self.root / name).read_bytes()
+
+    def names(self) -> list[str]:
+        """See `Place`."""
+        return [path.name for path in self.root.iterdir()]
+
+    def remove(self, name: str) -> None:
+        """See `Place`."""
+        (self.root / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def bid(place: Place, what: str, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Have a place by files alone; `Unusable` where another one has it, and where it cannot be written."""
+    own = uuid.uuid4().hex
+    packed = _packed(Holder.this(purpose))
+    try:
+        try:
+            place.write(f"bid-{own}", packed)
+            _await(place, what, own, patience_s)
+            place.write(f"held-{own}", packed)
+        except OSError as error:
+            raise Unusable(f"{what} cannot be claimed: {error.strerror or error}") from error
+        yield
+    finally:
+        for name in (f"held-{own}", f"bid-{own}"):
+            with suppress(OSError):
+                place.remove(name)
+
+
+def _await(place: Place, what: str, own: str, patience_s: float) -> None:
+    """Wait until there are no other bids; `Unusable` where one goes before this one, or stays."""
+    end = time.monotonic() + patience_s
+    while others := _others(place, own):
+        first = min(others, key=lambda name: (name.startswith("bid-"), name))
+        gives_way = first.startswith("bid-") and first > f"bid-{own}"
+        if not gives_way or time.monotonic() > end:
+            files = " and ".join(others)
+            raise held_by(what, _reader(place, first), f"; if it has ended, remove {files} there")
+        time.sleep(_PAUSE_S)
+
+
+def _others(place: Place, own: str) -> list[str]:
+    """The marks of others, those aside that are left of processes that have ended."""
+    found = []
+    for name in sorted(place.names()):
+        if name.startswith(("bid-", "held-")) and not name.endswith(own):
+            holder = _reader(place, name)
+            if holder is not None and holder.is_gone:
+                with suppress(OSError):  # somebody else may have removed it
+                    place.remove(name)
+            else:
+                found.append(name)
+    return found
+
+
+def _reader(place: Place, name: str) -> Holder | None:
+    with suppress(OSError):
+        return _holder(place.read(name))
+    return None

@@ -1,0 +1,205 @@
+"""Checkpoints: gone on with by a search of the same identity alone, and never when damaged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from native.variants import ALIKE, HALF, VARIANTS, pairs
+from specchk.cli.run import command
+from specchk.core.budget import Budget
+from specchk.core.verdict import Inconclusive, Outcome
+from specchk.ir.program import Program
+from specchk.native import checkpoint
+from specchk.native.checkpoint import Checkpoints, without
+from specchk.native.engine import Options, Search, run
+from specchk.native.identity import Unusable
+
+ROOT = Path(__file__).resolve().parents[2]
+KIP320 = str(ROOT / "spec" / "kafka" / "kip320.spec")
+
+
+def said(outcome: Outcome) -> Outcome:
+    return replace(outcome, statistics=replace(outcome.statistics, seconds=0.0))
+
+
+def options(name: str, place: Path | None = None) -> Options:
+    """A variant's options, with its checkpoints in a place."""
+    given = VARIANTS[name].options
+    found = Options(checkpoint=place, workers=2 if given.get("workers") else 1)
+    return replace(found, **{key: value for key, value in given.items() if key != "workers"})  # type: ignore[arg-type]
+
+
+def halved(name: str, place: Path, folder: Path) -> None:
+    """The first half of a variant's search."""
+    cut = replace(options(name, place), checkpoint_every_s=0.0, budget=Budget(max_states=HALF))
+    assert isinstance(run(VARIANTS[name].program(folder), cut).verdict, Inconclusive), name
+
+
+def gone_on(program: Program, wanted: Options) -> Outcome | str:
+    """What a search says that goes on, or why it does not."""
+    try:
+        return run(program, wanted)
+    except Unusable as reason:
+        return str(reason)
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first half of each variant's search, by name."""
+    folder = tmp_path_factory.mktemp("halves")
+    for name in VARIANTS:
+        halved(name, folder / name, folder)
+    return folder
+
+
+@pytest.mark.parametrize("first", VARIANTS)
+def test_another_search_never_goes_on_with_a_half(first: str, halves: Path, tmp_path: Path) -> None:
+    """With every other option, spec, model or constant: refused, or the answer of a search of its own."""
+    went_on = set()
+    for second in [other for name, other in pairs(compact=True) if name == first]:
+        place, program = tmp_path / second, VARIANTS[second].program(tmp_path)
+        shutil.copytree(halves / first, place)
+        found = gone_on(program, replace(options(second, place), resume=True))
+        if isinstance(found, Outcome):
+            assert said(found) == said(run(program, options(second))), second
+            went_on.add(second)
+        else:
+            assert "which differs in: " in found
+    assert went_on == (set(ALIKE) - {first} if first in ALIKE else set())
+
+
+def test_a_refusal_names_what_differs(halves: Path, tmp_path: Path) -> None:
+    """The parts, in the reader's words."""
+    for second, parts in (("--property", "properties"), ("--no-symmetry", "symmetry"),
+                          ("--keep-going", "--keep-going"), ("model of another name", "model"),
+                          ("--set of what is not used", "constants"), ("init", "spec")):  # fmt: skip
+        with pytest.raises(Unusable, match=f"differs in: {parts}; run that one"):
+            run(
+                VARIANTS[second].program(tmp_path), replace(options(second, halves / "as it is"), resume=True)
+            )
+
+
+def test_a_version_of_the_code_is_a_part_of_it(
+    halves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of other sources is refused, whatever number their version has."""
+    monkeypatch.setattr("specchk.native.identity.sources_digest", lambda *_: "others")
+    with pytest.raises(Unusable, match="differs in: version of specchk;"):
+        run(
+            VARIANTS["as it is"].program(tmp_path),
+            replace(options("as it is", halves / "as it is"), resume=True),
+        )
+
+
+def test_a_checkpoint_is_not_written_over(halves: Path, tmp_path: Path) -> None:
+    """Without --resume a directory that has one is refused, and stays as it was."""
+    place = tmp_path / "place"
+    shutil.copytree(halves / "as it is", place)
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    with pytest.raises(Unusable, match="has a checkpoint already: go on with --resume"):
+        run(VARIANTS["init"].program(tmp_path), options("init", place))
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_a_search_that_ends_before_its_first_checkpoint_spoils_none(
+    halves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """States of a search that never came to `search.json` are in a file of their own."""
+    place, program = tmp_path / "place", VARIANTS["as it is"].program(tmp_path)
+    shutil.copytree(halves / "as it is", place)
+    search = Search(VARIANTS["init"].program(tmp_path), options("init"), None)
+    try:
+        search.explore()
+        search.checkpoints = Checkpoints(place, {})
+        monkeypatch.setattr(checkpoint, "sealed", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            search._save([])
+    finally:
+        search.store.release()
+    monkeypatch.undo()
+    found = run(program, replace(options("as it is", place), resume=True))
+    assert said(found) == said(run(program, options("as it is")))
+
+
+def test_two_searches_never_have_one_checkpoint(tmp_path: Path) -> None:
+    """The second is told who has it; killed, the first leaves a checkpoint that the second goes on with."""
+    large = [word for name in ("Replicas", "MaxRecords", "MaxLeaderEpoch") for word in ("--set", f"{name}=3")]
+    own = ["--no-symmetry", "--checkpoint", str(tmp_path), "--every", "0.05"]
+    line = [sys.executable, "-m", "specchk", "run", KIP320, *large, *own]
+    first = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+    while not (tmp_path / "search.json").exists():
+        assert first.poll() is None
+        time.sleep(0.01)
+    second = CliRunner().invoke(command, [*line[4:], "--resume", "--max-states", "1"])
+    assert second.exit_code == 2
+    assert f"--checkpoint: {tmp_path} is held by another search (process {first.pid} on" in second.output
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    third = CliRunner().invoke(command, [*line[4:], "--resume", "--max-states", "1"])
+    assert third.exit_code == 20, third.output
+
+
+DAMAGES = {
+    "bit": lambda data: data[:99] + bytes([data[99] ^ 4]) + data[100:],
+    "zeroes": lambda data: data[:64] + bytes(512) + data[576:],
+    "cut": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "lost", "of another search"])
+@pytest.mark.parametrize("file", ["search.json", "states-*.bin"])
+def test_a_damaged_checkpoint_is_refused_by_name(
+    file: str, damage: str, halves: Path, tmp_path: Path
+) -> None:
+    """Whatever happened to a file: a sentence with its name, exit code 2."""
+    place = tmp_path / "place"
+    shutil.copytree(halves / "as it is", place)
+    (path,) = place.glob(file)
+    if damage == "lost":
+        path.unlink()
+    elif damage == "of another search":
+        (other,) = (halves / "initial value").glob(file)
+        shutil.copy(other, path)
+    else:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    words = r"there is no checkpoint|differs in|is damaged, or of another version"
+    with pytest.raises(Unusable, match=words) as refused:
+        run(VARIANTS["as it is"].program(tmp_path), replace(options("as it is", place), resume=True))
+    assert str(path.name if "is damaged" in str(refused.value) else place) in str(refused.value)
+
+
+def test_what_is_behind_the_states_that_count_is_no_damage(halves: Path, tmp_path: Path) -> None:
+    """It is what a search had written that was killed before its `search.json`."""
+    place, program = tmp_path / "place", VARIANTS["as it is"].program(tmp_path)
+    shutil.copytree(halves / "as it is", place)
+    (path,) = place.glob("states-*.bin")
+    path.write_bytes(path.read_bytes() + b"x" * 1000)
+    found = run(program, replace(options("as it is", place), resume=True))
+    assert said(found) == said(run(program, options("as it is")))
+
+
+def test_a_place_that_cannot_be_written_is_said_before_the_search(tmp_path: Path) -> None:
+    """A file in the way, exit code 2."""
+    (tmp_path / "file").touch()
+    found = CliRunner().invoke(command, [KIP320, "--checkpoint", str(tmp_path / "file")])
+    assert found.exit_code == 2
+    assert f"{tmp_path / 'file'} cannot be written: " in found.output
+
+
+def test_what_is_left_of_ranges() -> None:
+    """Ranges without others: before, between, behind, and where they overlap."""
+    assert without([(0, 10)], [(2, 3), (5, 7)]) == [(0, 2), (3, 5), (7, 10)]
+    assert without([(0, 4), (6, 9)], [(0, 7)]) == [(7, 9)]
+    assert without([(0, 4)], []) == [(0, 4)]
+    assert without([(3, 5)], [(0, 9)]) == []
