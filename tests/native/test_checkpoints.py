@@ -93,7 +93,7 @@ def test_a_version_of_the_code_is_a_part_of_it(
     halves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint of other sources is refused, whatever number their version has."""
-    monkeypatch.setattr("specchk.native.identity.sources_digest", lambda *_: "others")
+    monkeypatch.setattr("specchk.lang.kept.sources", lambda *_: "others")
     with pytest.raises(Unusable, match="differs in: version of specchk;"):
         run(
             VARIANTS["as it is"].program(tmp_path),

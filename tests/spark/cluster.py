@@ -132,7 +132,7 @@ class Driver:
         wait_for(lambda: self._is_at(level))
 
     def _is_at(self, level: int) -> bool:
-        found = any((self.ledger / "levels" / f"{level:05d}").glob("*"))
+        found = any(self.ledger.glob(f"run-*/{level:05d}/*"))
         assert found or self.process.poll() is None, self.process.communicate()
         return found
 

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,12 +25,13 @@ from specchk.native.compiler import exchange_code
 from specchk.native.layout import layout_of
 from specchk.native.visited import InMemory, Visited
 from specchk.spark import one_machine, stages
-from specchk.spark.ledger import hand_over, level_of
-from specchk.spark.one_machine import Maker, sent_of, wanted_file
+from specchk.spark.ledger import hand_over
+from specchk.spark.one_machine import Came, MakeLevels, Maker, refusal_in, sent_of, wanted_file
 from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.search import Options, run
 from specchk.spark.session import NO_JAVA, has_java
-from specchk.spark.slices import Broken, path_of
+from specchk.spark.slices import Broken, Spoiled
+from specchk.spark.storage import Unwritable
 
 CHECKED = program("kafka/kip320.spec", "small", Replicas="3", MaxLeaderEpoch="1")  # some 40 000 states
 LAYOUT = layout_of(CHECKED)
@@ -40,11 +43,11 @@ MANY = 2
 def host(tmp_path: Path) -> Host:
     """A ledger with the initial states, dealt to two partitions."""
     code = exchange_code(CHECKED, LAYOUT, [])
-    parcel = Parcel("run", CHECKED, [], code, MANY, str(tmp_path / "ledger"), str(tmp_path / "tables"))
+    parcel = Parcel("run", CHECKED, [], code, MANY, str(tmp_path / "ledger"), str(tmp_path / "tables"), 1)
     found = host_of(parcel.packed())
     search = native.Search(CHECKED, native.Options(symmetry=False, handover=1), None)
     search.explore()
-    hand_over(search, found.kernel, found.storage, MANY)
+    hand_over(search, found.kernel, found.slices, MANY)
     search.store.release()
     return found
 
@@ -75,7 +78,7 @@ def together(host: Host, folder: Path, level: int = 0) -> list[int]:
 def sizes(host: Host) -> list[int]:
     """Of the levels that the ledger has, the empty ones at the end left out."""
     found = []
-    while slices := level_of(host.storage, len(found), MANY, host.state_bytes):
+    while slices := host.slices.level(len(found), MANY):
         found.append(sum(about.inside for about in slices))
     while found and not found[-1]:
         found.pop()
@@ -102,16 +105,16 @@ def test_a_slice_that_is_there_is_not_made_again(host: Host, folder: Path, tmp_p
     """Another job after a lost one: what is lost is made from what is left, and the rest not touched."""
     together(host, folder)
     ledger = Path(host.parcel.ledger)
-    kept = {level: (ledger / path_of(level, 0)).stat().st_ino for level in (9, 10)}
+    kept = {level: (ledger / host.slices.path(level, 0)).stat().st_ino for level in (9, 10)}
     for level, partition in ((9, 1), (10, 1)):
-        (ledger / path_of(level, partition)).unlink()
+        (ledger / host.slices.path(level, partition)).unlink()
     assert len(sizes(host)) == 9
     again = tmp_path / "again"
     again.mkdir()
     wanted_file(again).touch()
     together(host, again, 8)
     assert sizes(host) == list(ANSWER.statistics.levels)
-    assert kept == {level: (ledger / path_of(level, 0)).stat().st_ino for level in kept}
+    assert kept == {level: (ledger / host.slices.path(level, 0)).stat().st_ino for level in kept}
 
 
 def test_a_table_that_is_too_large_goes_on_in_files(
@@ -158,7 +161,58 @@ def test_a_file_that_is_cut_off_is_noticed(host: Host, folder: Path, tmp_path: P
     cut = tmp_path / "cut"
     cut.write_bytes(whole[:keep])
     with cut.open("rb") as file, pytest.raises(Broken):
-        sent_of(file)
+        sent_of(file, 0, 19)
+
+
+def damages(data: bytes) -> Iterator[bytes]:
+    """A bit here and there, zeroes, something less, something more."""
+    for at in range(0, len(data), max(1, len(data) // 40)):
+        yield data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+        yield data[:at] + bytes(512) + data[at + 512 :]
+    yield from (data[:-1], data[: len(data) // 2], b"", data + b"\0", data[8:])
+
+
+def test_a_file_that_is_damaged_is_not_taken(host: Host, folder: Path, tmp_path: Path) -> None:
+    """Of what was sent, as much as comes is as it was sent; else the task fails."""
+    together(host, folder)
+    level = min(int(path.name) for path in (folder / "00000").iterdir())
+    wanted_file(folder).touch()
+    maker, path = Maker(host, 1, folder), tmp_path / "sent"
+
+    def taken(data: bytes) -> tuple[list[bytes], Any]:
+        path.write_bytes(data)
+        with path.open("rb", buffering=0) as file:
+            came = Came(maker, level, [file])
+            return list(came.blocks()), came.size
+
+    whole = (folder / "00000" / f"{level:05d}").read_bytes()
+    expected = taken(whole)
+    for data in damages(whole):
+        if data != whole:
+            with suppress(Broken):
+                assert taken(data) == expected
+    other = (folder / "00000" / f"{level + 1:05d}").read_bytes()
+    with pytest.raises(Broken, match="another file in its place"):
+        taken(other)
+
+
+@pytest.mark.parametrize("kind", [Spoiled, Unwritable])
+def test_a_task_leaves_word_of_what_nobody_mends(
+    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    """A damaged slice, a full ledger: all tasks stop, none fails, and the driver is told why."""
+
+    def fail(*_: Any) -> None:
+        raise kind("the reason")
+
+    monkeypatch.setattr(Maker, "_absorb", fail)
+    monkeypatch.setattr(one_machine, "worker_host", lambda _: host)
+    task = MakeLevels(SimpleNamespace(value=None), 0, str(folder))
+    with ThreadPoolExecutor(MANY) as pool:
+        assert list(pool.map(lambda n: list(task([n])), range(MANY))) == [[0], [0]]
+    told = refusal_in(folder)
+    assert type(told) is kind
+    assert str(told) == "the reason"
 
 
 # ------------------------------------------------------------ a driver with its tasks
@@ -217,7 +271,7 @@ class Command:
 
     def at_level(self, level: int) -> None:
         """Wait until the ledger has something of a level."""
-        wait_for(lambda: any((self.ledger / "levels" / f"{level:05d}").glob("*")))
+        wait_for(lambda: any(self.ledger.glob(f"run-*/{level:05d}/*")))
 
     def answer(self) -> tuple[int, dict[str, Any]]:
         """Exit code, and what it printed."""

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import errno
-import io
 import itertools
 import mmap
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import pytest
+from crc32c import crc32c
 from pyarrow import fs
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 
 from spark.small import program
+from specchk.core.verdict import Inconclusive
 from specchk.native import mapped
-from specchk.native.checkpoint import Unusable
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import Buckets, address_of, exchange_worker
+from specchk.native.identity import Unusable
 from specchk.native.layout import Layout, layout_of
 from specchk.native.mapped import MappedFile
 from specchk.native.store import Found
 from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
-from specchk.spark.slices import Broken, Slice, Tally, path_of, read_slice, write_slice
-from specchk.spark.stages import AT_MOST, FUSED, levels_at_once, root_cause
-from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, storage_at
+from specchk.spark.reasons import given_up, root_cause
+from specchk.spark.slices import Broken, Slice, Slices, Tally
+from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
+from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
 from specchk.spark.tasks import Received, Trailer
 
 CHECKED = program("kafka/kip320.spec", "small")
@@ -51,7 +56,8 @@ def packed(numbers: range) -> bytearray:
 
 def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[tuple[int, object]]:
     """Two sources that sent two blocks each, or less."""
-    sent: list[tuple[int, object]] = [(0, (s, bytes(SIZE))) for s in (0, 1) for _ in range(blocks)]
+    block = bytes(SIZE)
+    sent: list[tuple[int, object]] = [(0, (s, crc32c(block), block)) for s in (0, 1) for _ in range(blocks)]
     return [*sent, *((0, Trailer(s, 2, 2 * SIZE, Tally(generated=2))) for s in trailers)]
 
 
@@ -68,6 +74,25 @@ def test_a_stream_that_ends_early_makes_no_slice(lost: list[tuple[int, object]])
     received = Received(2, lost)  # type: ignore[arg-type]
     with pytest.raises(Broken, match="not all that was sent"):
         list(received.blocks())
+
+
+def test_a_block_that_was_damaged_on_the_way_makes_no_slice() -> None:
+    """A flipped bit in what Spark's shuffle gives: as long as it should be, and not taken."""
+    sent = rows()
+    source, check, block = sent[1][1]  # type: ignore[misc]
+    sent[1] = (0, (source, check, bytes([block[0] ^ 1]) + block[1:]))
+    with pytest.raises(Broken, match="sent from partition 0 was damaged on the way"):
+        list(Received(2, sent).blocks())  # type: ignore[arg-type]
+
+
+def test_what_the_ledger_is_blamed_for_is_the_cause() -> None:
+    """A damaged slice and a full disk are told in their own words, whatever failed after them."""
+    later = "\torg.apache.spark.SparkException: Job aborted\nEOFError\n"
+    spoiled = given_up(PySparkException(f"specchk.spark.slices.Spoiled: /x.slice is cut off\n{later}"), 7)
+    assert spoiled == Inconclusive("the ledger cannot be believed: /x.slice is cut off", budget=False)
+    full = given_up(PySparkException(f"specchk.spark.storage.Unwritable: /x: No space left\n{later}"), 7)
+    assert full == Inconclusive("the ledger cannot be written (/x: No space left)", budget=True)
+    assert given_up(ConnectionRefusedError(), 7).reason == "Spark gave level 7 up (its process ended)"
 
 
 def test_of_an_error_with_its_traces_the_cause_is_told() -> None:
@@ -100,21 +125,24 @@ def test_a_slice_says_what_was_written(storage: Storage) -> None:
     """States and all that is said of them come back, from any storage."""
     found = (Found(3, (1, 2), (3, 4)),)
     about = Slice(4, 1, 2, 1, 96, 7, Tally(5, 1, (2, 0, 3), found))
-    write_slice(storage, about, [packed(range(2)), packed(range(2, 3))])
-    with storage.open(path_of(4, 1)) as file:
-        assert read_slice(file, SIZE) == about
-        assert file.read(3 * SIZE) == packed(range(3))
+    slices = Slices(storage, "run", SIZE)
+    slices.write(about, [packed(range(2)), packed(range(2, 3))])
+    states = bytearray(3 * SIZE)
+    with slices.open(4, 1) as opened:
+        assert opened.about == about
+        opened.fill(memoryview(states))
+    assert states == packed(range(3))
 
 
 @pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b[SIZE:], lambda b: b"", lambda b: b + b"x"])
-def test_a_broken_slice_is_noticed(change, tmp_path: Path) -> None:
+def test_a_broken_slice_is_noticed(change: Callable[[bytes], bytes], tmp_path: Path) -> None:
     """Cut off at either end, empty or with something after it: it is no slice."""
-    storage = LocalStorage(tmp_path)
-    write_slice(storage, Slice(0, 0, 3, 0), [packed(range(3))])
-    path = tmp_path / path_of(0, 0)
+    slices = Slices(LocalStorage(tmp_path), "run", SIZE)
+    slices.write(Slice(0, 0, 3, 0), [packed(range(3))])
+    path = tmp_path / slices.path(0, 0)
     path.write_bytes(change(path.read_bytes()))
-    with storage.open(path_of(0, 0)) as file, pytest.raises(Broken):
-        read_slice(file, SIZE)
+    with pytest.raises(Broken, match=r"0\.slice"):
+        slices.done(0, 0)
 
 
 def test_what_fails_while_it_is_written_is_not_there(storage: Storage) -> None:
@@ -124,7 +152,7 @@ def test_what_fails_while_it_is_written_is_not_there(storage: Storage) -> None:
         yield b"some"
         raise OSError("no space")
 
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(Unwritable, match="a: no space"):
         storage.write("levels/a", parts())
     assert not storage.exists("levels/a")
 
@@ -136,6 +164,16 @@ def test_a_place_that_nobody_knows_is_refused() -> None:
 
 
 # ------------------------------------------------------------ visited sets
+
+
+class Known:
+    """States that are added without a look."""
+
+    def __init__(self, numbers: range) -> None:
+        self._states = packed(numbers)
+
+    def fill(self, view: memoryview) -> None:
+        view[:] = self._states
 
 
 def absorb(visited: VisitedSet, numbers: range) -> int:
@@ -164,15 +202,13 @@ def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
 def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
     """States that were known and states that came, through several tables; none is new twice."""
     visited = InMemory(LAYOUT.words, kernel, 1 << 30)
-    visited.add_known(io.BytesIO(packed(range(30_000))), 30_000)
+    visited.add_known(Known(range(30_000)), 30_000)
     visited.commit()
     assert absorb(visited, range(20_000, 300_000)) == 270_000
     assert absorb(visited, range(300_000)) == 0
     view = b"".join(bytes(view) for view in visited.views([(0, 30_000)]))
     assert view == packed(range(30_000))
     assert (visited.levels, visited.used) == (1, 300_000)
-    with pytest.raises(EOFError):
-        visited.add_known(io.BytesIO(b"few"), 9)
     visited.close()
 
 
@@ -208,6 +244,54 @@ def test_work_that_was_not_committed_is_forgotten(kernel: Loaded, tmp_path: Path
     second = Visited(tmp_path, LAYOUT.words, kernel)
     assert absorb(second, range(200)) == 100
     second.close()
+
+
+def known_of(place: Path, kernel: Loaded) -> tuple[int, int]:
+    """Levels of a set, and how many of the first hundred states it takes for new."""
+    visited = Visited(place, LAYOUT.words, kernel)
+    levels = visited.levels
+    new = absorb(visited, range(100))
+    visited.close()
+    return levels, new
+
+
+FILES = ("head", "states", "slots-8192")
+
+
+@pytest.mark.parametrize("at_work", [False, True])
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_set_is_made_anew(kernel: Loaded, tmp_path: Path, file: str, at_work: bool) -> None:
+    """Whichever file and damage: it has all states that count, or says that it has no level at all."""
+    whole = tmp_path / "whole"
+    visited = Visited(whole, LAYOUT.words, kernel)
+    absorb(visited, range(100))
+    visited.commit()
+    if at_work:
+        absorb(visited, range(50, 300))
+    visited.close()
+    data = (whole / file).read_bytes()
+    size = min(len(data), 100 * SIZE)
+    ones = [at for at in range(size) if data[at]]
+    for number, change in enumerate((
+        *(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :] for at in ones[:: len(ones) // 9]),
+        bytes(len(data)), data[: size // 2], b"", data[:8] + data[:-8], None,
+    )):  # fmt: skip
+        place = tmp_path / f"{number}" / "whole"
+        copytree(whole, place)
+        (place / file).unlink() if change is None else (place / file).write_bytes(change)
+        assert known_of(place, kernel) in ((1, 0), (0, 100))
+
+
+def test_sets_in_each_other_s_place_are_not_believed(kernel: Loaded, tmp_path: Path) -> None:
+    """Whole as they are: a directory says whose it is."""
+    for name in ("00000", "00001"):
+        visited = Visited(tmp_path / name, LAYOUT.words, kernel)
+        absorb(visited, range(100))
+        visited.commit()
+        visited.close()
+    assert known_of(tmp_path / "00000", kernel) == (1, 0)
+    (tmp_path / "00001").rename(tmp_path / "00002")
+    assert known_of(tmp_path / "00002", kernel) == (0, 100)
 
 
 @pytest.mark.parametrize("fails_at", range(1, 5))

@@ -15,11 +15,11 @@ from spark.small import natively, of_text, program, said
 from specchk.core.budget import Budget, Progress
 from specchk.core.verdict import Inconclusive, Outcome, Violated
 from specchk.ir.program import Program
-from specchk.native.checkpoint import Unusable
+from specchk.native.identity import Unusable
 from specchk.native.layout import layout_of
 from specchk.spark import search
 from specchk.spark.search import Options, run
-from specchk.spark.slices import path_of, read_slice, write_slice
+from specchk.spark.slices import Slices
 from specchk.spark.storage import LocalStorage
 
 
@@ -132,20 +132,23 @@ def finished(context: SparkContext, tmp_path_factory: pytest.TempPathFactory) ->
 def test_shuffled_slices_change_nothing(finished: Finished, tmp_path: Path) -> None:
     """The order of the states of a level has no influence on what is said."""
     checked, options = finished.program, finished.copied(tmp_path)
-    levels = sorted((tmp_path / "ledger" / "levels").iterdir())
-    for late in levels[6:]:
+    (run_folder,) = (tmp_path / "ledger").glob("run-*")
+    for late in sorted(run_folder.iterdir())[6:]:
         for file in late.iterdir():
             file.unlink()
-    storage, size = LocalStorage(tmp_path / "ledger"), 8 * layout_of(checked).words
+    size = 8 * layout_of(checked).words
+    slices = Slices(LocalStorage(tmp_path / "ledger"), run_folder.name.removeprefix("run-"), size)
     chance = random.Random(1)
     for level in range(6):
         for partition in range(2):
-            with storage.open(path_of(level, partition)) as file:
-                about = read_slice(file, size)
-                states = [file.read(size) for _ in range(about.inside)]
-                rest = file.read(about.outside * size)
+            with slices.open(level, partition) as opened:
+                about = opened.about
+                data = bytearray((about.inside + about.outside) * size)
+                opened.fill(memoryview(data))
+            end = about.inside * size
+            states = [bytes(data[at : at + size]) for at in range(0, end, size)]
             chance.shuffle(states)
-            write_slice(storage, about, [*states, rest])
+            slices.write(about, [*states, bytes(data[end:])])
     assert said(run(checked, options)) == said(finished.outcome)
 
 
@@ -164,7 +167,7 @@ def test_a_ledger_of_something_else_is_refused(finished: Finished, tmp_path: Pat
     options = finished.copied(tmp_path)
     with pytest.raises(Unusable, match="already"):
         run(finished.program, replace(options, resume=False))
-    with pytest.raises(Unusable, match="another spec"):
+    with pytest.raises(Unusable, match="differs in: spec"):
         run(other, options)
     with pytest.raises(Unusable, match="partitions"):
         run(finished.program, replace(options, partitions=5))

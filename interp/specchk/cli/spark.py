@@ -90,7 +90,7 @@ def explore_on_spark(program: Program, options: Options, cluster: Cluster, *, qu
         outcome: Outcome = engine.run(program, wanted, progress)
     except session.Unavailable as reason:
         raise click.UsageError(str(reason)) from None
-    except loaded("specchk.native.checkpoint").Unusable as reason:
+    except loaded("specchk.native.identity").Unusable as reason:
         raise click.UsageError(f"--ledger: {reason}") from None
     except loaded("specchk.native.layout").Unsupported as reason:
         note = f"the engine for Spark cannot run this model ({reason}); the reference engine did"

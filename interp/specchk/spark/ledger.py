@@ -1,10 +1,12 @@
 """The ledger: what of a search is kept for good, and taken up again after the driver was lost.
 
-    ledger.json              what it is a search of, and what was known when Spark took over
-    levels/00017/00003.slice states of level 17 that belong to partition 3 (`slices`)
+    claim                      whose the ledger is while a driver runs (`native.claims`)
+    ledger.json                sealed: what it is a search of, and what was known when Spark took over
+    run-X/00017/00003.slice    states of level 17 that belong to partition 3 (`slices`)
 
 `ledger.json` is written when all levels up to the first frontier of Spark are there.  From then on a
-level is done when all its slices are there; nothing else has to be remembered.
+level is done when all its slices are there; nothing else has to be remembered.  Each run has a folder of its
+own, so that what one left that ended before its `ledger.json` is nobody's; the next one removes it.
 """
 
 from __future__ import annotations
@@ -12,26 +14,28 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from specchk.native.checkpoint import Unusable
+from specchk.lang.sealed import Damaged, sealed, unsealed
 from specchk.native.compiler import Loaded
 from specchk.native.engine import Search as NativeSearch
 from specchk.native.exchange import Buckets, exchange_worker
 from specchk.native.frames import Thread
+from specchk.native.identity import Identity, Unusable, refuse_others
 from specchk.native.store import Found, Run
-from specchk.spark.slices import Slice, Tally, done, tally_of, write_slice
+from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of, tally_of
 from specchk.spark.storage import Storage
 
-FORMAT = 1
 _NAME = "ledger.json"
+_SEAL = "ledger"
+_AGAIN = "begin the search anew, in another place"
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
     """A search as Spark takes it over; of the levels the last one is to be expanded."""
 
-    format: int
-    program: str  # what it is a search of
+    identity: Identity  # what it is a search of
     run: str
     partitions: int
     sizes: list[int]
@@ -42,24 +46,27 @@ class Handed:
     seconds: float
 
 
+def make_ready(storage: Storage) -> None:
+    """See that there is room for a new search: `Unusable` where there is one."""
+    try:
+        if storage.exists(_NAME):
+            raise Unusable("the ledger has a search already: go on with --resume, or choose another place")
+        for folder in storage.folders():
+            if folder.startswith(folder_of("")):
+                storage.remove(folder)
+    except OSError as error:
+        raise Unusable(f"{storage.name_of('')} cannot be read ({error})") from error
+
+
 def write_handed(storage: Storage, handed: Handed) -> None:
-    """Keep where Spark took over; the levels are there already."""
-    storage.write(_NAME, [json.dumps(asdict(handed)).encode()])
+    """Keep where Spark took over; the levels are there already.  `Unwritable`."""
+    storage.write(_NAME, [sealed(_SEAL, json.dumps(asdict(handed)).encode())])
 
 
-def is_there(storage: Storage) -> bool:
-    """Whether there is a ledger."""
-    return storage.exists(_NAME)
-
-
-def read_handed(storage: Storage, program: str) -> Handed:
-    """Where Spark took over; `Unusable` if there is no ledger, or one of something else."""
-    if not is_there(storage):
-        raise Unusable("there is no search in the ledger")
-    with storage.open(_NAME) as file:
-        found = json.loads(file.read())
-    if found.get("format") != FORMAT or found.get("program") != program:
-        raise Unusable("the ledger is of another spec, model, option or version")
+def read_handed(storage: Storage, identity: Identity) -> Handed:
+    """Where Spark took over; `Unusable` if there is no ledger, a damaged one, or one of something else."""
+    found = _content(storage)
+    refuse_others("the ledger", found["identity"], identity)
     noted = [
         (Found(one["record"], tuple(one["state"]), tuple(one["after"])), depth)
         for one, depth in found["noted"]
@@ -67,19 +74,32 @@ def read_handed(storage: Storage, program: str) -> Handed:
     return Handed(**{**found, "tally": tally_of(found["tally"]), "noted": noted})
 
 
-def level_of(storage: Storage, level: int, partitions: int, state_bytes: int) -> list[Slice] | None:
-    """The slices of a level, or None where one is missing."""
-    slices = []
-    for partition in range(partitions):
-        about = done(storage, level, partition, state_bytes)
-        if about is None:
-            return None
-        slices.append(about)
-    return slices
+def _content(storage: Storage) -> dict[str, Any]:
+    try:
+        with storage.open(_NAME) as file:
+            found: dict[str, Any] = json.loads(unsealed(_SEAL, file.read()))
+    except FileNotFoundError as error:
+        raise Unusable("there is no search in the ledger") from error
+    except (OSError, Damaged) as error:
+        name = storage.name_of(_NAME)
+        raise Unusable(f"{name} is damaged, or of another version of specchk ({error}): {_AGAIN}") from error
+    return found
 
 
-def hand_over(search: NativeSearch, kernel: Loaded, storage: Storage, partitions: int) -> None:
-    """Write all levels of a native search as slices; what constraints left out goes with the last."""
+def look_through(slices: Slices, handed: Handed) -> None:
+    """See that all that was handed over is there; `Spoiled` where it is not."""
+    for level, size in enumerate(handed.sizes):
+        found = slices.level(level, handed.partitions)
+        if found is None or sum(about.inside for about in found) != size:
+            place = slices.storage.name_of(folder_of(slices.run))
+            raise Spoiled(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
+
+
+def hand_over(search: NativeSearch, kernel: Loaded, slices: Slices, partitions: int) -> None:
+    """Write all levels of a native search as slices; what constraints left out goes with the last.
+
+    `Unwritable`.
+    """
     buckets = Buckets(search.program, search.store.layout, kernel, partitions)
     worker = exchange_worker(search.program, search.store.layout)
     last = len(search.levels) - 1
@@ -102,7 +122,7 @@ def hand_over(search: NativeSearch, kernel: Loaded, storage: Storage, partitions
             outside = dealt(_outside(search) if number == last else [])
             for partition, (inner, outer) in enumerate(zip(dealt(runs), outside, strict=True)):
                 about = Slice(number, partition, states(inner), states(outer))
-                write_slice(storage, about, [*inner, *outer])
+                slices.write(about, [*inner, *outer])
     finally:
         buckets.release()
         worker.release()
@@ -130,11 +150,11 @@ def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
     return found
 
 
-def handed_of(search: NativeSearch, program: str, run: str, partitions: int) -> Handed:
+def handed_of(search: NativeSearch, identity: Identity, run: str, partitions: int) -> Handed:
     """What Spark has to know of a native search."""
     store = search.store
     tally = Tally(store.total(Thread.GENERATED), store.total(Thread.CUTS), search.coverage)
     return Handed(
-        FORMAT, program, run, partitions, list(search.sizes), store.total(Thread.OUTSIDE),
+        identity, run, partitions, list(search.sizes), store.total(Thread.OUTSIDE),
         search.initial_count, tally, list(search.noted), search.meter.seconds,
     )  # fmt: skip

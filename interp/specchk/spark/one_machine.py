@@ -6,6 +6,7 @@ each, one barrier stage makes all levels instead, with the tables in the tasks' 
 
     SOURCE/LEVEL    the successors of a partition's slice, and who gets which (`Sent`)
     wanted          is there as long as the driver wants more levels
+    refusal         why a task can make no more, whoever tries: a slice is damaged, or the ledger is full
 
 The files are in a folder that the driver made for this job.  One is whole or not there, and a task waits
 for what others send by waiting for their files.  Spark ends all tasks of a barrier stage when one of
@@ -18,16 +19,19 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from crc32c import crc32c
+
 from specchk.core.forecast import free_bytes
 from specchk.native.exchange import exchange_worker
-from specchk.native.memory import write_fully
+from specchk.native.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.slices import Broken, Tally, done, ended, read_end, tally_of
+from specchk.spark.slices import Broken, Spoiled, Tally, ended, read_end, tally_of
+from specchk.spark.storage import Unwritable
 from specchk.spark.tasks import absorbed, catch_up, opened, successors, tally_from
 
 SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files
@@ -38,11 +42,16 @@ class Stopped(Exception):
     """The driver wants no more levels."""
 
 
+Place = tuple[int, int, int]  # first byte, size and checksum of a block
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a file of successors says of itself: for each partition, first byte and size of its blocks."""
+    """What a file of successors says of itself: for each partition, its blocks; and whose it is."""
 
-    blocks: tuple[tuple[tuple[int, int], ...], ...]
+    source: int
+    level: int
+    blocks: tuple[tuple[Place, ...], ...]
     tally: Tally
 
 
@@ -64,6 +73,9 @@ class MakeLevels:
             maker = Maker(host, partition, Path(self.folder))
             try:
                 yield maker.levels_after(self.level)
+            except (Spoiled, Unwritable) as error:
+                refuse(Path(self.folder), error)
+                yield self.level
             finally:
                 maker.close()
 
@@ -85,7 +97,9 @@ class Maker:
                 self._forget(level - 2)  # whoever sent from the level before has all that came from this one
                 with ExitStack() as files:
                     self._send(level)
-                    came = Came(self, [files.enter_context(self._awaited(level, n)) for n in self._sources])
+                    came = Came(
+                        self, level, [files.enter_context(self._awaited(level, n)) for n in self._sources]
+                    )
                     self._absorb(level + 1, came)
                 level += 1
                 if came.is_nothing:
@@ -107,8 +121,8 @@ class Maker:
         path = self._place(self.partition, level)
         path.parent.mkdir(exist_ok=True)
         draft = path.with_suffix(".draft")
-        with draft.open("xb", buffering=0) as file:
-            write_fully(file.fileno(), ended(self._expanded(level, file)))
+        with naming(draft), draft.open("xb", buffering=0) as file:
+            write_fully(file.fileno(), ended(asdict(self._expanded(level, file))))
         draft.rename(path)
 
     def _forget(self, level: int) -> None:
@@ -121,15 +135,15 @@ class Maker:
     def _expanded(self, level: int, file: Any) -> Sent:
         """Write all successors to a file."""
         host, end = self.host, 0
-        places: list[list[tuple[int, int]]] = [[] for _ in self._sources]
+        places: list[list[Place]] = [[] for _ in self._sources]
         worker = exchange_worker(host.parcel.program, host.layout)
         try:
             for target, block in successors(host, worker, level, self.partition):
                 self.look()
                 write_fully(file.fileno(), block)
-                places[target].append((end, len(block)))
+                places[target].append((end, len(block), crc32c(block)))
                 end += len(block)
-            return Sent(tuple(map(tuple, places)), tally_from(worker))
+            return Sent(self.partition, level, tuple(map(tuple, places)), tally_from(worker))
         finally:
             worker.release()
 
@@ -148,7 +162,7 @@ class Maker:
 
     def _absorb(self, level: int, came: Came) -> None:
         """Make the slice of a level, unless it was made before; in files where memory is too small."""
-        if done(self.host.storage, level, self.partition, self.host.state_bytes) is not None:
+        if self.host.slices.done(level, self.partition) is not None:
             return
         try:
             if self._visited is None:
@@ -176,9 +190,9 @@ class Came:
     `size` and `tally` are right when all blocks were read, once or again.
     """
 
-    def __init__(self, maker: Maker, files: Sequence[BinaryIO]) -> None:
+    def __init__(self, maker: Maker, level: int, files: Sequence[BinaryIO]) -> None:
         self._maker = maker
-        self._files = [(file, sent_of(file)) for file in files]
+        self._files = [(file, sent_of(file, source, level)) for source, file in enumerate(files)]
         self.size = 0
         self.tally = Tally()
 
@@ -191,22 +205,42 @@ class Came:
         """The blocks; `Broken` where one is not there."""
         self.size, self.tally = 0, Tally()
         for file, sent in self._files:
-            for first, size in sent.blocks[self._maker.partition]:
+            for first, size, check in sent.blocks[self._maker.partition]:
                 self._maker.look()
                 block = os.pread(file.fileno(), size, first)
-                if len(block) != size:
-                    raise Broken(f"{file.name} is cut off")
+                if len(block) != size or crc32c(block) != check:
+                    raise Broken(f"{file.name} is cut off, or damaged in its bytes {first} to {first + size}")
                 self.size += size
                 yield block
             if self._maker.partition == 0:
                 self.tally += sent.tally
 
 
-def sent_of(file: BinaryIO) -> Sent:
-    """What a file of successors says; `Broken` where it is not whole."""
-    found, _ = read_end(file)
-    blocks = tuple(tuple((first, size) for first, size in places) for places in found["blocks"])
-    return Sent(blocks, tally_of(found["tally"]))
+def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
+    """What a file of successors says; `Broken` where it is not whole, or another one's."""
+    found, _ = read_end(file, file.name)
+    blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in found["blocks"])
+    sent = Sent(found["source"], found["level"], blocks, tally_of(found["tally"]))
+    if (sent.source, sent.level) != (source, level):
+        raise Broken(f"{file.name} is another file in its place")
+    return sent
+
+
+def refuse(folder: Path, error: Spoiled | Unwritable) -> None:
+    """Leave word for the driver, and have all other tasks stop; where that fails, so does the task."""
+    draft = folder / f"refusal-{os.getpid()}"
+    draft.write_text(f"{type(error).__name__} {error}", encoding="utf-8")
+    draft.rename(folder / "refusal")
+    wanted_file(folder).unlink(missing_ok=True)
+
+
+def refusal_in(folder: Path) -> Spoiled | Unwritable | None:
+    """What a task left word of."""
+    try:
+        kind, _, told = (folder / "refusal").read_text(encoding="utf-8").partition(" ")
+    except FileNotFoundError:
+        return None
+    return Unwritable(told) if kind == Unwritable.__name__ else Spoiled(told)
 
 
 def wanted_file(folder: Path) -> Path:

@@ -14,14 +14,16 @@ from specchk.core.symmetry import Renaming
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
 from specchk.native.layout import Layout, layout_of
-from specchk.spark.storage import Storage, storage_at
+from specchk.spark.slices import Slices
+from specchk.spark.storage import storage_at
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """A search for an executor: `run` is its name, `scratch` where tables go (None: the machine's own).
 
-    `durable`: whether the ledger is to outlive a crash of the machine.
+    `handed`: the levels that Spark took over, which cannot be made again.  `durable`: whether the ledger is
+    to outlive a crash of the machine.
     """
 
     run: str
@@ -31,6 +33,7 @@ class Parcel:
     partitions: int
     ledger: str
     scratch: str | None
+    handed: int
     durable: bool = True
 
     def packed(self) -> bytes:
@@ -40,12 +43,12 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A parcel unpacked: the kernel is loaded, and the ledger at hand."""
+    """A parcel unpacked: the kernel is loaded, and the ledger's slices at hand."""
 
     parcel: Parcel
     layout: Layout
     kernel: Loaded
-    storage: Storage
+    slices: Slices
 
     @property
     def state_bytes(self) -> int:
@@ -70,7 +73,8 @@ def host_of(packed: bytes) -> Host:
     parcel: Parcel = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
     layout = layout_of(parcel.program)
     kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
-    return Host(parcel, layout, kernel, storage_at(parcel.ledger, durable=parcel.durable))
+    storage = storage_at(parcel.ledger, durable=parcel.durable)
+    return Host(parcel, layout, kernel, Slices(storage, parcel.run, 8 * layout.words, parcel.handed))
 
 
 @lru_cache(maxsize=2)

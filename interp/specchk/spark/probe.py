@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-NEEDED = ("llvmlite", "pyarrow")
+NEEDED = ("crc32c", "llvmlite", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)

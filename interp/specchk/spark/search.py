@@ -18,7 +18,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -32,26 +32,28 @@ from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.native import engine as native
-from specchk.native.checkpoint import Unusable
-from specchk.native.compiler import exchange_code, kernel_key
+from specchk.native.claims import purpose_of
+from specchk.native.compiler import ROOMS, exchange_code
 from specchk.native.explain import Explainer
 from specchk.native.frames import old_records, records_of
+from specchk.native.identity import Identity, Unusable, identity_of
 from specchk.native.layout import layout_of
 from specchk.native.store import Found
 from specchk.spark.ledger import (
     Handed,
     hand_over,
     handed_of,
-    is_there,
-    level_of,
+    look_through,
+    make_ready,
     read_handed,
     write_handed,
 )
 from specchk.spark.parcel import Parcel, host_of
+from specchk.spark.reasons import given_up, native_alone, not_handed_over, not_written, unread
 from specchk.spark.session import is_local, session, slots
-from specchk.spark.slices import Slice, Tally
-from specchk.spark.stages import SPARK_FAILED, Levels, Made, root_cause
-from specchk.spark.storage import Storage, storage_at
+from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of
+from specchk.spark.stages import SPARK_FAILED, Levels, Made
+from specchk.spark.storage import Storage, Unwritable, storage_at
 from specchk.spark.tasks import Forget, Precede, confirmed, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
@@ -87,16 +89,18 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
     """Explore a program on Spark.
 
     `layout.Unsupported` where only the reference engine can, `session.Unavailable` without Spark,
-    `checkpoint.Unusable` for a ledger that cannot be taken up.
+    `identity.Unusable` for a ledger that cannot be taken up, or that another search has.
     """
     layout_of(program)
-    with session(options.master, dict(options.settings)) as context:
-        if options.ledger is not None:
-            return Search(program, options, on_progress, context, options.ledger).run()
-        if not is_local(context):
-            raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
-        with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
-            return Search(program, options, on_progress, context, folder).run()
+    if options.ledger is None:
+        with session(options.master, dict(options.settings)) as context:
+            if not is_local(context):
+                raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
+            with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
+                return Search(program, options, on_progress, context, folder).run()
+    claim = storage_at(options.ledger).claim(purpose_of(program))  # before a session, which costs seconds
+    with claim, session(options.master, dict(options.settings)) as context:
+        return Search(program, options, on_progress, context, options.ledger).run()
 
 
 @dataclass(slots=True)
@@ -136,16 +140,15 @@ class Search:
 
     def run(self) -> Outcome:
         """Explore, and say what was found."""
-        key = f"{kernel_key(self.program, self._renamings, compact=False)} {self.options.keep_going}"
+        identity = identity_of(
+            self.program, self._renamings, (*ROOMS, "spark"),
+            keep_going=self.options.keep_going, compact=False,
+        )  # fmt: skip
         if self.options.resume:
-            self._take_up(read_handed(self.storage, key))
-            self._catch_up()
+            self._take_up(read_handed(self.storage, identity))
         else:
-            if is_there(self.storage):
-                raise Unusable(
-                    "the ledger has a search already: go on with --resume, or choose another place"
-                )
-            answer = self._small_levels(key)
+            make_ready(self.storage)
+            answer = self._small_levels(identity)
             if answer is not None:
                 return answer
         try:
@@ -157,7 +160,7 @@ class Search:
 
     # ------------------------------------------------------------ taking over
 
-    def _small_levels(self, key: str) -> Outcome | None:
+    def _small_levels(self, identity: Identity) -> Outcome | None:
         """The native engine's part; its answer, if that is all."""
         options = self.options
         taken = native.Options(
@@ -167,12 +170,16 @@ class Search:
         try:
             search.explore()
             if not search.is_handed_over:
-                return _native_alone(search.outcome(), options.handover)
+                return native_alone(search.outcome(), options.handover)
             partitions = options.partitions or max(2, self.context.defaultParallelism)
-            handed = handed_of(search, key, uuid.uuid4().hex[:12], partitions)
+            handed = handed_of(search, identity, uuid.uuid4().hex[:12], partitions)
             self._ship(handed)
-            hand_over(search, host_of(self.packed).kernel, self.storage, partitions)
-            write_handed(self.storage, handed)
+            try:
+                hand_over(search, host_of(self.packed).kernel, self._slices, partitions)
+                write_handed(self.storage, handed)
+            except Unwritable as error:
+                self.storage.remove(folder_of(handed.run))
+                return not_handed_over(search, str(error))
             self.findings = search.findings
         finally:
             search.store.release()
@@ -185,7 +192,7 @@ class Search:
         options = self.options
         parcel = Parcel(
             handed.run, self.program, renamings, code, handed.partitions, self.place, options.scratch,
-            durable=options.ledger is not None,
+            len(handed.sizes), durable=options.ledger is not None,
         )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
@@ -203,15 +210,23 @@ class Search:
         self.meter.started -= handed.seconds
         for found, depth in handed.noted:
             self._note(found, depth)
+        try:
+            look_through(self._slices, handed)
+            self._catch_up()
+        except Spoiled as error:
+            raise Unusable(str(error)) from error
 
     def _catch_up(self) -> None:
         """The levels that were done."""
-        size = host_of(self.packed).state_bytes
         while self._goes_on:
-            slices = level_of(self.storage, len(self.sizes), self.handed.partitions, size)
+            slices = self._slices.level(len(self.sizes), self.handed.partitions)
             if slices is None:
                 return
             self._count(slices)
+
+    @property
+    def _slices(self) -> Slices:
+        return host_of(self.packed).slices
 
     # ------------------------------------------------------------ levels
 
@@ -236,32 +251,25 @@ class Search:
                         self.findings.stopped = Inconclusive(reason, budget=True)
         except KeyboardInterrupt:
             self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except Spoiled as error:
+            self.findings.stopped = unread(str(error))
+        except Unwritable as error:
+            self.findings.stopped = not_written(str(error))
         except SPARK_FAILED as error:
-            self.findings.stopped = self._given_up(error)
+            reason = self.meter.exceeded(0)
+            over = Inconclusive(reason, budget=True) if reason is not None else None
+            self.findings.stopped = over or given_up(error, len(self.sizes) + 1)
         if not self.sizes[-1]:
             self.sizes.pop()
 
     def _made(self) -> Generator[Made, None, None]:
         """Levels as Spark makes them."""
-        makes = Levels(
-            self.context, self.parcel, self.handed, self.storage, host_of(self.packed).state_bytes,
-            self._describe, self.sizes,
-        )  # fmt: skip
+        makes = Levels(self.context, self.parcel, self.handed, self._slices, self._describe, self.sizes)
         options = self.options
         if is_local(self.context) and self.handed.partitions <= slots(self.context) and not options.shuffle:
             sent = host_of(self.packed).scratch / "sent" if options.scratch else Path(self.context._temp_dir)
             return makes.on_one_machine(sent)
         return makes.through_shuffle(self._within_time)
-
-    def _given_up(self, error: Exception) -> Inconclusive:
-        reason = self.meter.exceeded(0)
-        if reason is not None:
-            return Inconclusive(reason, budget=True)
-        try:
-            cause = "its process ended" if isinstance(error, ConnectionError) else root_cause(str(error))
-        except SPARK_FAILED:  # the text of an error of Java's is asked of Java
-            cause = "its process ended"
-        return Inconclusive(f"Spark gave level {len(self.sizes) + 1} up ({cause})", budget=False)
 
     def _describe(self, text: str) -> None:
         """What Spark's own UI says of this thread's next jobs."""
@@ -337,6 +345,8 @@ class Search:
                     of_level = found.record < old_records(self.program)
                     violation = self.explain.violation(record, found, levels, of_level=of_level)
                     self.findings.found[kind, name] = violation
+        except Spoiled as error:
+            self.findings.stopped = unread(str(error))
         except KeyboardInterrupt:
             self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
 
@@ -382,9 +392,3 @@ class Search:
         warnings = self.findings.warnings(tally.counts, complete=complete)
         reached = tuple(self.findings.reached.items())
         return Outcome(self.program, "spark", verdict, statistics, tally.counts, warnings, reached)
-
-
-def _native_alone(outcome: Outcome, handover: int) -> Outcome:
-    """The native engine's answer to a search that never was large."""
-    note = f"no level had {handover} states (--handover), so the native engine answered alone"
-    return replace(outcome, warnings=(note, *outcome.warnings))

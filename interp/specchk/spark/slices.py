@@ -1,10 +1,14 @@
 """Slices: the states of one level that belong to one partition, kept for good.
 
-    states to expand | states outside the constraints | tally, as JSON | its length | magic
+    states to expand | states outside the constraints | end, as JSON | its checksum and length, magic
 
 A slice is written once, whole (`storage`); that it is there says that its part of the level is done.
 Who does the work again finds it and takes its word.  Two attempts at one slice have the same states
 and the same tally, in another order at most.
+
+Its end says whose it is (run, level, partition) and has a checksum (CRC-32C) for each block of the states.
+Nothing that is read is used before it was compared with its checksum: a slice that is damaged, cut off,
+lost or in the place of another one is `Broken`, with a sentence that names it.
 
 A tally is what was counted and noted on the way.  What tasks that expanded a level have to tell is
 in the next level's slice of partition 0.
@@ -15,20 +19,27 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from io import SEEK_END
 from typing import Any, BinaryIO
+
+from crc32c import crc32c
 
 from specchk.native.store import Found
 from specchk.spark.storage import Data, Storage
 
-_END = struct.Struct("<Q8s")
-_MAGIC = b"SPECSLC1"
-AT_ONCE = 1 << 22  # bytes of states read at once
+_END = struct.Struct("<IQ8s")
+_MAGIC = b"SPECSLC2"
+AT_ONCE = 1 << 22  # bytes of states read at once, which have a checksum
 
 
 class Broken(Exception):
-    """A slice, or what came to make one, is not whole."""
+    """A slice, or what came to make one, is not whole; the text names it."""
+
+
+class Spoiled(Broken):
+    """A slice is not whole, whoever reads it; the text says what to do, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,81 +85,193 @@ class Slice:
     tally: Tally = field(default_factory=Tally)
 
 
-def path_of(level: int, partition: int) -> str:
-    """Where a slice is below the ledger."""
-    return f"levels/{level:05d}/{partition:05d}.slice"
+class Checks:
+    """The checksums of blocks of so many bytes, as the bytes come."""
+
+    def __init__(self, block: int) -> None:
+        self._block = self._room = block
+        self._open = 0
+        self._whole: list[int] = []
+
+    def add(self, data: Data) -> None:
+        """Some more bytes."""
+        view, at = memoryview(data), 0
+        while at < len(view):
+            some = view[at : at + self._room]
+            self._open, self._room, at = crc32c(some, self._open), self._room - len(some), at + len(some)
+            if not self._room:
+                self._whole.append(self._open)
+                self._open, self._room = 0, self._block
+
+    @property
+    def values(self) -> list[int]:
+        """One for each block, the last one of what it has so far."""
+        return [*self._whole, *([self._open] if self._room < self._block else [])]
 
 
-def write_slice(storage: Storage, about: Slice, parts: Iterable[Data]) -> None:
-    """Keep a slice; the parts are the states inside, then those outside."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A slice that is read; its end was looked at already."""
 
-    def everything() -> Iterator[Data]:
-        yield from parts
-        yield ended(about)
+    file: BinaryIO
+    about: Slice
+    checks: Sequence[int]
+    name: str
+    state_bytes: int
 
-    storage.write(path_of(about.level, about.partition), everything())
+    def blocks(self) -> Iterator[tuple[bytearray, int]]:
+        """The states to expand, some at once, each with their number; the buffer is used again."""
+        block, size = block_bytes(self.state_bytes), self._size
+        buffer = bytearray(min(block, max(1, size)))
+        inside = self.about.inside * self.state_bytes
+        for number, first in enumerate(range(0, inside, block)):
+            self._fill(memoryview(buffer)[: min(block, size - first)], number)
+            yield buffer, min(block, inside - first) // self.state_bytes
+
+    def fill(self, view: memoryview) -> None:
+        """Read all states, those outside too, which the view has room for; `Broken`."""
+        block = block_bytes(self.state_bytes)
+        for number, first in enumerate(range(0, self._size, block)):
+            self._fill(view[first : min(first + block, self._size)], number)
+
+    @property
+    def _size(self) -> int:
+        return (self.about.inside + self.about.outside) * self.state_bytes
+
+    def _fill(self, view: memoryview, number: int) -> None:
+        fill(self.file, view, self.name)
+        if crc32c(view) != self.checks[number]:
+            first = number * block_bytes(self.state_bytes)
+            raise Broken(f"{self.name} is damaged in its bytes {first} to {first + len(view)}")
 
 
-def read_slice(file: BinaryIO, state_bytes: int) -> Slice:
-    """What an open slice says; it is then at its first state.  `Broken` where it is not whole."""
-    found, size = read_end(file)
-    about = _slice(found)
-    if (about.inside + about.outside) * state_bytes != size:
-        raise Broken(f"slice {about.partition} of level {about.level} does not have the states it says")
-    file.seek(0)
-    return about
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """The slices of one run; of its first `handed` levels they cannot be made again."""
+
+    storage: Storage
+    run: str
+    state_bytes: int
+    handed: int = 0
+
+    def path(self, level: int, partition: int) -> str:
+        """Where a slice is below the ledger."""
+        return f"{folder_of(self.run)}/{level:05d}/{partition:05d}.slice"
+
+    def write(self, about: Slice, parts: Iterable[Data]) -> None:
+        """Keep a slice; the parts are the states inside, then those outside."""
+
+        def everything() -> Iterator[Data]:
+            checks = Checks(block_bytes(self.state_bytes))
+            for part in parts:
+                checks.add(part)
+                yield part
+            yield ended({"run": self.run, **asdict(about), "checks": checks.values})
+
+        self.storage.write(self.path(about.level, about.partition), everything())
+
+    @contextmanager
+    def open(self, level: int, partition: int) -> Iterator[Opened]:
+        """Open a slice, at its first state; `Spoiled`, also while it is read."""
+        name = self._name(level, partition)
+        try:
+            with reading(name):
+                file = self.storage.open(self.path(level, partition))
+            with file:
+                yield self._opened(file, level, partition)
+        except Broken as error:
+            raise Spoiled(f"{error}{self._remedy(level)}") from error
+
+    def done(self, level: int, partition: int) -> Slice | None:
+        """What a slice says, or None where there is none yet; `Spoiled`."""
+        if not self.storage.exists(self.path(level, partition)):
+            return None
+        with self.open(level, partition) as opened:
+            return opened.about
+
+    def level(self, level: int, partitions: int) -> list[Slice] | None:
+        """The slices of a level, or None where one is not there yet; `Spoiled`."""
+        slices = []
+        for partition in range(partitions):
+            about = self.done(level, partition)
+            if about is None:
+                return None
+            slices.append(about)
+        return slices
+
+    def _opened(self, file: BinaryIO, level: int, partition: int) -> Opened:
+        name = self._name(level, partition)
+        found, size = read_end(file, name)
+        if (found.pop("run"), found["level"], found["partition"]) != (self.run, level, partition):
+            raise Broken(f"{name} is another slice in its place")
+        checks = found.pop("checks")
+        about = Slice(**{**found, "tally": tally_of(found["tally"])})
+        if (about.inside + about.outside) * self.state_bytes != size:
+            raise Broken(f"{name} does not have the states that it says")
+        file.seek(0)
+        return Opened(file, about, checks, name, self.state_bytes)
+
+    def _name(self, level: int, partition: int) -> str:
+        return self.storage.name_of(self.path(level, partition))
+
+    def _remedy(self, level: int) -> str:
+        if level < self.handed:
+            return ": begin the search anew, in another place"
+        return ": remove that file, and --resume makes it again"
 
 
-def ended(about: Any) -> bytes:
-    """The end of a file of states: what a dataclass says of them."""
-    text = json.dumps(asdict(about)).encode()
-    return text + _END.pack(len(text), _MAGIC)
+def folder_of(run: str) -> str:
+    """Where the slices of a run are below the ledger."""
+    return f"run-{run}"
 
 
-def read_end(file: BinaryIO) -> tuple[dict[str, Any], int]:
+def block_bytes(state_bytes: int) -> int:
+    """The bytes that have a checksum: whole states, about `AT_ONCE`."""
+    return max(1, AT_ONCE // state_bytes) * state_bytes
+
+
+def ended(about: dict[str, Any]) -> bytes:
+    """The end of a file of states: what is said of them."""
+    text = json.dumps(about).encode()
+    return text + _END.pack(crc32c(text), len(text), _MAGIC)
+
+
+def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
     """What the end of a file says, and how many bytes come before; `Broken` where it has no end."""
-    size = file.seek(0, SEEK_END)
-    file.seek(max(0, size - _END.size))
-    end = file.read(_END.size)
-    length, magic = _END.unpack(end) if len(end) == _END.size else (0, b"")
-    if magic != _MAGIC:
-        raise Broken("a file of states is cut off")
-    file.seek(size - _END.size - length)
-    return json.loads(file.read(length)), size - _END.size - length
+    with reading(name):
+        size = file.seek(0, SEEK_END)
+        file.seek(max(0, size - _END.size))
+        end = file.read(_END.size)
+        check, length, magic = _END.unpack(end) if len(end) == _END.size else (0, 0, b"")
+        if magic != _MAGIC or length > size - _END.size:
+            raise Broken(f"{name} is cut off, or damaged at its end")
+        file.seek(size - _END.size - length)
+        text = file.read(length)
+    if len(text) != length or crc32c(text) != check:
+        raise Broken(f"{name} is damaged at its end")
+    return json.loads(text), size - _END.size - length
 
 
-def done(storage: Storage, level: int, partition: int, state_bytes: int) -> Slice | None:
-    """What a slice says, or None where there is none yet."""
-    path = path_of(level, partition)
-    if not storage.exists(path):
-        return None
-    with storage.open(path) as file:
-        return read_slice(file, state_bytes)
-
-
-def blocks_of(file: BinaryIO, about: Slice, state_bytes: int) -> Iterator[tuple[bytearray, int]]:
-    """The states to expand, some at once, each with their number; the buffer is used again."""
-    most = max(1, AT_ONCE // state_bytes)
-    buffer = bytearray(min(most, max(1, about.inside)) * state_bytes)
-    for first in range(0, about.inside, most):
-        count = min(most, about.inside - first)
-        fill(file, memoryview(buffer)[: count * state_bytes])
-        yield buffer, count
-
-
-def fill(file: BinaryIO, view: memoryview) -> None:
+def fill(file: BinaryIO, view: memoryview, name: str) -> None:
     """Read as many bytes as there is room for; `Broken` where there are fewer."""
     at = 0
     while at < len(view):
-        got = file.readinto(view[at:])  # type: ignore[attr-defined]
+        with reading(name):
+            got = file.readinto(view[at:])  # type: ignore[attr-defined]
         if not got:
-            raise Broken("a slice is cut off")
+            raise Broken(f"{name} is cut off")
         at += got
 
 
-def _slice(found: dict[str, Any]) -> Slice:
-    about = Slice(**found)
-    return replace(about, tally=tally_of(about.tally))  # type: ignore[arg-type]
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Have errors of the system as `Broken`, with a file's name."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Broken(f"{name} is missing") from error
+    except OSError as error:
+        raise Broken(f"{name} cannot be read ({error.strerror or error})") from error
 
 
 def tally_of(found: dict[str, Sequence[object]]) -> Tally:

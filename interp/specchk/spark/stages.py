@@ -14,10 +14,9 @@ from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.spark.ledger import Handed, level_of
-from specchk.spark.one_machine import MakeLevels, wanted_file
-from specchk.spark.slices import Slice
-from specchk.spark.storage import Storage
+from specchk.spark.ledger import Handed
+from specchk.spark.one_machine import MakeLevels, refusal_in, wanted_file
+from specchk.spark.slices import Slice, Slices
 from specchk.spark.tasks import Absorb, Expand, Onward
 
 SPARK_FAILED = (Py4JError, PySparkException, ConnectionRefusedError)  # the last one: its process ended
@@ -47,15 +46,15 @@ class Levels:
     context: SparkContext
     parcel: Any
     handed: Handed
-    storage: Storage
-    state_bytes: int
+    slices: Slices
     describe: Callable[[str], None]
     sizes: list[int]
 
     def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
         """Levels by one job, with files below `sent`; by another job where it fails, as long as that gets on.
 
-        One of `SPARK_FAILED` where it does not, and where there is no place for files.
+        One of `SPARK_FAILED` where it does not, and where there is no place for files; `Spoiled` and
+        `Unwritable` where it is the ledger's fault.
         """
         failed = 0
         while failed < ATTEMPTS:
@@ -73,7 +72,7 @@ class Levels:
         began, pause = time.monotonic(), FIRST_PAUSE
         while True:
             running = job.is_running  # asked first: what it made is there when it has ended
-            slices = self._slices(len(self.sizes))
+            slices = self.slices.level(len(self.sizes), self.handed.partitions)
             if slices is not None:
                 yield Made(slices, time.monotonic() - began)
                 began, pause = time.monotonic(), FIRST_PAUSE
@@ -98,13 +97,10 @@ class Levels:
             last._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
             seconds = (time.monotonic() - began) / (end - level)
             for made in range(level + 1, end + 1):
-                slices = self._slices(made)
+                slices = self.slices.level(made, many)
                 if slices is None:
                     raise not_there()
                 yield Made(slices, seconds)
-
-    def _slices(self, level: int) -> list[Slice] | None:
-        return level_of(self.storage, level, self.handed.partitions, self.state_bytes)
 
 
 class StageJob:
@@ -148,6 +144,7 @@ class StageJob:
             with suppress(*SPARK_FAILED):  # without Spark's process the thread ends by itself
                 self._levels.context.cancelJobGroup(self._levels.handed.run)
             self._thread.join()
+        self.failure = refusal_in(Path(self._sent.name)) or self.failure
         self._sent.cleanup()
 
     @property
@@ -163,13 +160,6 @@ class StageJob:
 def not_there() -> PySparkException:
     """The error of a job that succeeded and left nothing."""
     return PySparkException("RuntimeError: a slice that was made is not in the ledger")
-
-
-def root_cause(text: str) -> str:
-    """The line of an error with its traces, Java's and Python's, that says what went wrong: the last one."""
-    lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
-    return told[-1] if told else text
 
 
 def levels_at_once(sizes: Sequence[int]) -> int:

@@ -3,13 +3,18 @@
 A file is either whole or not there: it is written under a name of its own, synced and renamed.  Plain
 paths and `file:` are the machine's own; any other scheme (`hdfs:`, `s3:`, `gs:`) goes through
 `pyarrow.fs`, where renaming a file is as atomic as the store makes it.
+
+A driver claims the directory before it reads or writes there (`native.claims`): by a lock, or by files
+alone where the storage has no locks.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -17,23 +22,40 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from specchk.native.checkpoint import Unusable
+from specchk.native.claims import bid, claimed
+from specchk.native.identity import Unusable
 from specchk.native.memory import write_fully
 
 Data = bytes | memoryview
+
+
+class Unwritable(Exception):
+    """A file that cannot be written; the text names it and says why."""
 
 
 class Storage(Protocol):
     """Files by their path below the ledger, parts separated by `/`."""
 
     def write(self, path: str, parts: Iterable[Data]) -> None:
-        """Make a file, whole, in place of what may be there; `OSError` leaves that."""
+        """Make a file, whole, in place of what may be there; `Unwritable` leaves that."""
 
     def open(self, path: str) -> BinaryIO:
-        """A file to read, with `seek`; `FileNotFoundError`."""
+        """A file to read, with `seek`; `OSError`, and `FileNotFoundError` where there is none."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
+
+    def folders(self) -> list[str]:
+        """The folders that are directly below."""
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder with all that is in it, as far as that can be done."""
+
+    def claim(self, purpose: str) -> AbstractContextManager[None]:
+        """Have the ledger for one driver alone; `Unusable` where another one has it."""
+
+    def name_of(self, path: str) -> str:
+        """A file's whole name, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +71,20 @@ class LocalStorage:
     def write(self, path: str, parts: Iterable[Data]) -> None:
         """See `Storage`."""
         target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             with draft.open("wb", buffering=0) as file:
                 for part in parts:
                     write_fully(file.fileno(), part)
                 if self.durable:
                     os.fsync(file.fileno())
             draft.replace(target)
+        except OSError as error:
+            raise Unwritable(f"{target}: {error.strerror or error}") from error
         finally:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
 
     def open(self, path: str) -> BinaryIO:
         """See `Storage`."""
@@ -68,6 +93,22 @@ class LocalStorage:
     def exists(self, path: str) -> bool:
         """See `Storage`."""
         return (self.root / path).exists()
+
+    def folders(self) -> list[str]:
+        """See `Storage`."""
+        return sorted(entry.name for entry in self.root.iterdir() if entry.is_dir())
+
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        shutil.rmtree(self.root / folder, ignore_errors=True)
+
+    def claim(self, purpose: str) -> AbstractContextManager[None]:
+        """See `Storage`."""
+        return claimed(self.root, purpose)
+
+    def name_of(self, path: str) -> str:
+        """See `Storage`."""
+        return str(self.root / path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +122,17 @@ class ArrowStorage:
         """See `Storage`."""
         target = f"{self.root}/{path}"
         folder, name = target.rsplit("/", 1)
-        self.system.create_dir(folder, recursive=True)
         draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
-        with self.system.open_output_stream(draft) as file:
-            for part in parts:
-                file.write(part)
-        self.system.move(draft, target)
+        try:
+            self.system.create_dir(folder, recursive=True)
+            with self.system.open_output_stream(draft) as file:
+                for part in parts:
+                    file.write(part)
+            self.system.move(draft, target)
+        except OSError as error:
+            with suppress(OSError):
+                self.system.delete_file(draft)
+            raise Unwritable(f"{target}: {error.strerror or error}") from error
 
     def open(self, path: str) -> BinaryIO:
         """See `Storage`."""
@@ -96,6 +142,62 @@ class ArrowStorage:
         """See `Storage`."""
         found = self.system.get_file_info(f"{self.root}/{path}")
         return bool(found.type != fs.FileType.NotFound)
+
+    def folders(self) -> list[str]:
+        """See `Storage`."""
+        return [found.base_name for found in self._below("") if found.type == fs.FileType.Directory]
+
+    def remove(self, folder: str) -> None:
+        """See `Storage`."""
+        with suppress(OSError):
+            self.system.delete_dir(f"{self.root}/{folder}")
+
+    def claim(self, purpose: str) -> AbstractContextManager[None]:
+        """See `Storage`."""
+        return bid(Bids(self), self.root, purpose)
+
+    def name_of(self, path: str) -> str:
+        """See `Storage`."""
+        return f"{self.root}/{path}"
+
+    def _below(self, folder: str) -> list[Any]:
+        wanted = fs.FileSelector(f"{self.root}/{folder}", allow_not_found=True)
+        return sorted(self.system.get_file_info(wanted), key=lambda found: str(found.base_name))
+
+    def file_names(self, folder: str) -> list[str]:
+        """The files in a folder."""
+        return [found.base_name for found in self._below(folder) if found.type == fs.FileType.File]
+
+    def remove_file(self, path: str) -> None:
+        """Remove a file; `OSError`."""
+        self.system.delete_file(f"{self.root}/{path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bids:
+    """The bids for a ledger, in a folder of their own (`claims.Place`)."""
+
+    storage: ArrowStorage
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `claims.Place`."""
+        try:
+            self.storage.write(f"claims/{name}", [data])
+        except Unwritable as error:
+            raise OSError(str(error)) from error
+
+    def read(self, name: str) -> bytes:
+        """See `claims.Place`."""
+        with self.storage.open(f"claims/{name}") as file:
+            return file.read()
+
+    def names(self) -> list[str]:
+        """See `claims.Place`."""
+        return self.storage.file_names("claims")
+
+    def remove(self, name: str) -> None:
+        """See `claims.Place`."""
+        self.storage.remove_file(f"claims/{name}")
 
 
 def storage_at(place: str, *, durable: bool = True) -> Storage:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
+from crc32c import crc32c
 from pyspark import TaskContext
 
 from specchk.core.deadlock import Ends
@@ -39,16 +40,7 @@ from specchk.native.store import Found, Run, Worker
 from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.slices import (
-    Broken,
-    Slice,
-    Tally,
-    blocks_of,
-    done,
-    path_of,
-    read_slice,
-    write_slice,
-)
+from specchk.spark.slices import Broken, Slice, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,9 @@ class Trailer:
     tally: Tally
 
 
-Block = tuple[int, bytes]
+Block = tuple[
+    int, int, bytes
+]  # source, checksum, states; Spark's own checksums do not cover what is not compressed
 Row = tuple[int, Block | Trailer]
 
 
@@ -95,7 +89,7 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
         for target, block in successors(host, worker, level, partition):
             sent[target][0] += 1
             sent[target][1] += len(block)
-            yield target, (partition, block)
+            yield target, (partition, crc32c(block), block)
         for target, (blocks, size) in enumerate(sent):
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
@@ -106,9 +100,8 @@ def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterat
     """The successors of a slice: (partition, packed states), each partition several times."""
     buckets = Buckets(host.parcel.program, host.layout, host.kernel, host.parcel.partitions)
     try:
-        with host.storage.open(path_of(level, partition)) as file:
-            about = read_slice(file, host.state_bytes)
-            for data, count in blocks_of(file, about, host.state_bytes):
+        with host.slices.open(level, partition) as opened:
+            for data, count in opened.blocks():
                 yield from buckets.expand(worker, address_of(data), count)
         yield from buckets.drain()
     finally:
@@ -141,7 +134,7 @@ class Absorb:
     def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[int]:
         """The level, when the slice of one partition is kept for good."""
         host = worker_host(self.parcel.value)
-        if done(host.storage, self.level, partition, host.state_bytes) is None:
+        if host.slices.done(self.level, partition) is None:
             visited = opened(host, self.level, partition)
             try:
                 catch_up(host, visited, self.level, partition)
@@ -176,7 +169,7 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
             level, partition, inside, visited.used - first - inside, incoming.size, _attempt(),
             incoming.tally + tally_from(worker),
         )  # fmt: skip
-        write_slice(host.storage, about, visited.views([*runs, *gaps(runs, first, visited.used)]))
+        host.slices.write(about, visited.views([*runs, *gaps(runs, first, visited.used)]))
         visited.commit()
     finally:
         worker.release()
@@ -204,7 +197,9 @@ class Received:
                 self._trailers[row.source] = row
                 self.tally += row.tally
             else:
-                source, block = row
+                source, check, block = row
+                if crc32c(block) != check:
+                    raise Broken(f"what was sent from partition {source} was damaged on the way")
                 self._got[source][0] += 1
                 self._got[source][1] += len(block)
                 self.size += len(block)
@@ -233,9 +228,8 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> Non
     """Give a visited set all levels before this one, from the ledger."""
     for missing in range(visited.levels, level):
         visited.begin()
-        with host.storage.open(path_of(missing, partition)) as file:
-            about = read_slice(file, host.state_bytes)
-            visited.add_known(file, about.inside + about.outside)  # type: ignore[arg-type]
+        with host.slices.open(missing, partition) as opened:
+            visited.add_known(opened, opened.about.inside + opened.about.outside)
         visited.commit()
 
 
@@ -264,9 +258,8 @@ def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -
     worker = exchange_worker(host.parcel.program, host.layout)
     found = []
     try:
-        with host.storage.open(path_of(level, partition)) as file:
-            about = read_slice(file, host.state_bytes)
-            for data, count in blocks_of(file, about, host.state_bytes):
+        with host.slices.open(level, partition) as opened:
+            for data, count in opened.blocks():
                 best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
                 if best is not None:
                     found.append(best)
@@ -293,9 +286,8 @@ def confirmed(
 def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:
     worker = exchange_worker(host.parcel.program, host.layout)
     try:
-        with host.storage.open(path_of(level, partition)) as file:
-            about = read_slice(file, host.state_bytes)
-            for data, count in blocks_of(file, about, host.state_bytes):
+        with host.slices.open(level, partition) as opened:
+            for data, count in opened.blocks():
                 thread, words = worker.block.address, host.layout.words
                 yield from resting(host.kernel, thread, words, address_of(data), count)
     finally:

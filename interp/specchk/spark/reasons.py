@@ -1,0 +1,65 @@
+"""Why a search on Spark ended without an answer of its own, in words.
+
+A task's exception reaches the driver as text only: the traces of Java and Python, with the cause last.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from specchk.core.verdict import Inconclusive, Outcome
+from specchk.native.engine import Search as NativeSearch
+from specchk.spark.slices import Spoiled
+from specchk.spark.stages import SPARK_FAILED
+from specchk.spark.storage import Unwritable
+
+_OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (Spoiled, Unwritable))
+
+
+def given_up(error: Exception, level: int) -> Inconclusive:
+    """Why Spark made no more levels: `level` is the one that it did not make."""
+    if isinstance(error, ConnectionError):
+        return Inconclusive(f"Spark gave level {level} up (its process ended)", budget=False)
+    try:
+        text = str(error)
+    except SPARK_FAILED:  # the text of an error of Java's is asked of Java
+        return Inconclusive(f"Spark gave level {level} up (its process ended)", budget=False)
+    cause = root_cause(text)
+    if cause.startswith(_OF_THE_LEDGER):
+        kind, _, told = cause.partition(": ")
+        return not_written(told) if kind.endswith(Unwritable.__qualname__) else unread(told)
+    return Inconclusive(f"Spark gave level {level} up ({cause})", budget=False)
+
+
+def not_written(told: str) -> Inconclusive:
+    """The end of a search whose ledger has no room."""
+    return Inconclusive(f"the ledger cannot be written ({told})", budget=True)
+
+
+def unread(told: str) -> Inconclusive:
+    """The end of a search whose ledger is damaged."""
+    return Inconclusive(f"the ledger cannot be believed: {told}", budget=False)
+
+
+def root_cause(text: str) -> str:
+    """The line of an error with its traces, Java's and Python's, that says what went wrong: the last one.
+
+    What the ledger's own files are blamed for goes first: tasks that wait for others fail after that.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    ledger = [line for line in lines if line.startswith(_OF_THE_LEDGER)]
+    told = [line for line in lines if re.search("Error|Exception", line) and not line.startswith("at ")]
+    return (ledger or told or [text])[-1]
+
+
+def native_alone(outcome: Outcome, handover: int) -> Outcome:
+    """The native engine's answer to a search that never was large."""
+    note = f"no level had {handover} states (--handover), so the native engine answered alone"
+    return replace(outcome, warnings=(note, *outcome.warnings))
+
+
+def not_handed_over(search: NativeSearch, told: str) -> Outcome:
+    """What a native search found that cannot be handed over."""
+    search.findings.stopped = not_written(told)
+    return replace(search.outcome(), engine="spark")
