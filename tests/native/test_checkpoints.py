@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,10 @@ from specchk.core.verdict import Inconclusive, Outcome
 from specchk.ir.program import Program
 from specchk.native import checkpoint
 from specchk.native.checkpoint import Checkpoints, without
+from specchk.native.compiler import kernel_key
 from specchk.native.engine import Options, Search, run
-from specchk.native.identity import Unusable
+from specchk.native.identity import Unusable, identity_of
+from specchk.spark.search import Options as SparkOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 KIP320 = str(ROOT / "spec" / "kafka" / "kip320.spec")
@@ -99,6 +101,66 @@ def test_a_version_of_the_code_is_a_part_of_it(
             VARIANTS["as it is"].program(tmp_path),
             replace(options("as it is", halves / "as it is"), resume=True),
         )
+
+
+def changed(program: Program) -> dict[str, Program]:
+    """The program with another value of one field, by its name."""
+    return {field.name: replace(program, **{field.name: "another"}) for field in fields(Program)}
+
+
+# What of a program and of options does not decide the answer, with the reason where it is not plain.
+NOT_THE_ANSWER = {"path", "left_out"}  # where the spec is, and what is not asked of it
+NOT_THE_CODE = {
+    *NOT_THE_ANSWER,
+    "spec",
+    "model",
+    "constants",
+    "starts",
+    "inits",
+    "horizons",
+}  # nothing is compiled of
+LATER_OR_WHERE = {
+    "budget",
+    "strict",
+    "workers",
+    "spill",
+    "checkpoint",
+    "checkpoint_every_s",
+    "resume",
+    "handover",
+}
+ON_SPARK = {
+    "budget",
+    "strict",
+    "master",
+    "settings",
+    "partitions",
+    "handover",
+    "ledger",
+    "resume",
+    "scratch",
+    "shuffle",
+}
+
+
+def test_no_field_of_a_program_is_left_out_of_its_identity(tmp_path: Path) -> None:
+    """Each decides the answer or is in the list here; the same for what compiled code is kept under."""
+    program = VARIANTS["as it is"].program(tmp_path)
+    own = identity_of(program, [], keep_going=False, compact=False)
+    alike = {name for name, other in changed(program).items()
+             if identity_of(other, [], keep_going=False, compact=False) == own}  # fmt: skip
+    assert alike == NOT_THE_ANSWER
+    key = kernel_key(program, [], compact=False)
+    same_code = {
+        name for name, other in changed(program).items() if kernel_key(other, [], compact=False) == key
+    }
+    assert same_code == NOT_THE_CODE
+
+
+def test_no_option_is_left_out_of_the_identity() -> None:
+    """An option is a part of it, or in a list of those that the answer does not depend on."""
+    assert {field.name for field in fields(Options)} == LATER_OR_WHERE | {"symmetry", "keep_going", "compact"}
+    assert {field.name for field in fields(SparkOptions)} == ON_SPARK | {"symmetry", "keep_going"}
 
 
 def test_a_checkpoint_is_not_written_over(halves: Path, tmp_path: Path) -> None:

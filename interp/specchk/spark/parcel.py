@@ -12,10 +12,13 @@ from pathlib import Path
 
 from specchk.core.symmetry import Renaming
 from specchk.ir.program import Program
+from specchk.lang.sealed import sealed, unsealed
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
 from specchk.native.layout import Layout, layout_of
 from specchk.spark.slices import Slices
 from specchk.spark.storage import storage_at
+
+_SEAL = "parcel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class Parcel:
     durable: bool = True
 
     def packed(self) -> bytes:
-        """As bytes, for a broadcast."""
-        return pickle.dumps(self, protocol=5)
+        """As bytes, for a broadcast, whose files have no checksums: sealed."""
+        return sealed(_SEAL, pickle.dumps(self, protocol=5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ class Host:
 @lru_cache(maxsize=2)
 def host_of(packed: bytes) -> Host:
     """The host of a parcel; once in a process, because linking the kernel takes a while."""
-    parcel: Parcel = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
+    content = unsealed(_SEAL, packed)
+    parcel: Parcel = pickle.loads(content)  # noqa: S301 - the driver of this very application packed it
     layout = layout_of(parcel.program)
     kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
     storage = storage_at(parcel.ledger, durable=parcel.durable)

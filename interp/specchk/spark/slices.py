@@ -173,18 +173,17 @@ class Slices:
     @contextmanager
     def open(self, level: int, partition: int) -> Iterator[Opened]:
         """Open a slice, at its first state; `Spoiled`, also while it is read."""
-        name = self._name(level, partition)
-        try:
+        with self._blamed(level, partition) as name:
             with reading(name):
                 file = self.storage.open(self.path(level, partition))
             with file:
                 yield self._opened(file, level, partition)
-        except Broken as error:
-            raise Spoiled(f"{error}{self._remedy(level)}") from error
 
     def done(self, level: int, partition: int) -> Slice | None:
         """What a slice says, or None where there is none yet; `Spoiled`."""
-        if not self.storage.exists(self.path(level, partition)):
+        with self._blamed(level, partition) as name, reading(name):
+            is_there = self.storage.exists(self.path(level, partition))
+        if not is_there:
             return None
         with self.open(level, partition) as opened:
             return opened.about
@@ -211,13 +210,20 @@ class Slices:
         file.seek(0)
         return Opened(file, about, checks, name, self.state_bytes)
 
+    @contextmanager
+    def _blamed(self, level: int, partition: int) -> Iterator[str]:
+        """A slice's name; what is `Broken` about it says what to do."""
+        try:
+            yield self._name(level, partition)
+        except Broken as error:
+            if level < self.handed:
+                remedy = "begin the search anew, in another place"
+            else:
+                remedy = "remove that file, and --resume makes it again"
+            raise Spoiled(f"{error}: {remedy}") from error
+
     def _name(self, level: int, partition: int) -> str:
         return self.storage.name_of(self.path(level, partition))
-
-    def _remedy(self, level: int) -> str:
-        if level < self.handed:
-            return ": begin the search anew, in another place"
-        return ": remove that file, and --resume makes it again"
 
 
 def folder_of(run: str) -> str:

@@ -1,0 +1,219 @@
+"""Visited sets, in memory and in files: all states that count, and no others, whatever happens to them."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import mmap
+import os
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from spark.small import program
+from specchk.native import mapped
+from specchk.native.compiler import Loaded, exchange_code, load_exchange
+from specchk.native.exchange import address_of, exchange_worker
+from specchk.native.layout import Layout, layout_of
+from specchk.native.mapped import MappedFile
+from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
+
+CHECKED = program("kafka/kip320.spec", "small")
+LAYOUT: Layout = layout_of(CHECKED)
+SIZE = 8 * LAYOUT.words
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Loaded:
+    return load_exchange(CHECKED, LAYOUT, [], exchange_code(CHECKED, LAYOUT, []))
+
+
+def packed(numbers: range) -> bytearray:
+    """Different states, of which only the bits count here."""
+    return bytearray(b"".join(n.to_bytes(SIZE, "little") for n in numbers))
+
+
+class Known:
+    """States that are added without a look."""
+
+    def __init__(self, numbers: range) -> None:
+        self._states = packed(numbers)
+
+    def fill(self, view: memoryview) -> None:
+        view[:] = self._states
+
+
+def absorb(visited: VisitedSet, numbers: range) -> int:
+    """How many of the states are new, without saying that they count."""
+    worker, data = exchange_worker(CHECKED, LAYOUT), packed(numbers)
+    try:
+        visited.begin()
+        runs = visited.absorb(worker, address_of(data), len(numbers)) + worker.end_run()
+        return sum(count for _, count in runs)
+    finally:
+        worker.release()
+
+
+def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
+    """Who opens it next knows all states that count, in a table that grew under way."""
+    first = Visited(tmp_path, LAYOUT.words, kernel)
+    assert absorb(first, range(40_000)) == 40_000
+    first.commit()
+    first.close()
+    second = Visited(tmp_path, LAYOUT.words, kernel)
+    assert (second.levels, second.used) == (1, 40_000)
+    assert absorb(second, range(30_000, 50_000)) == 10_000
+    second.close()
+
+
+def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
+    """States that were known and states that came, through several tables; none is new twice."""
+    visited = InMemory(LAYOUT.words, kernel, 1 << 30)
+    visited.add_known(Known(range(30_000)), 30_000)
+    visited.commit()
+    assert absorb(visited, range(20_000, 300_000)) == 270_000
+    assert absorb(visited, range(300_000)) == 0
+    view = b"".join(bytes(view) for view in visited.views([(0, 30_000)]))
+    assert view == packed(range(30_000))
+    assert (visited.levels, visited.used) == (1, 300_000)
+    visited.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+def test_what_a_worker_leaves_of_its_chunk_is_no_state(kernel: Loaded, tmp_path: Path, kind: str) -> None:
+    """Each level has a worker of its own, and the states of all of them lie without a gap."""
+    visited: VisitedSet = Visited(tmp_path, LAYOUT.words, kernel)
+    if kind == "memory":
+        visited = InMemory(LAYOUT.words, kernel, 1 << 30)
+    for level in range(3):
+        assert absorb(visited, range(10 * level + 1, 10 * level + 11)) == 10
+        visited.commit()
+        assert visited.used == 10 * (level + 1)
+    assert absorb(visited, range(1)) == 1, "memory that was never written was taken for a state"
+    visited.close()
+
+
+def test_a_set_in_memory_has_no_more_than_its_room(kernel: Loaded) -> None:
+    """It says so before it takes more."""
+    visited = InMemory(LAYOUT.words, kernel, 1 << 20)
+    with pytest.raises(TooLarge):
+        absorb(visited, range(100_000))
+    visited.close()
+
+
+def test_work_that_was_not_committed_is_forgotten(kernel: Loaded, tmp_path: Path) -> None:
+    """After a process that ended in the middle, its states are new again."""
+    first = Visited(tmp_path, LAYOUT.words, kernel)
+    absorb(first, range(100))
+    first.commit()
+    absorb(first, range(30_000))
+    first.close()
+    second = Visited(tmp_path, LAYOUT.words, kernel)
+    assert absorb(second, range(200)) == 100
+    second.close()
+
+
+def known_of(place: Path, kernel: Loaded) -> tuple[int, int]:
+    """Levels of a set, and how many of the first hundred states it takes for new."""
+    visited = Visited(place, LAYOUT.words, kernel)
+    levels = visited.levels
+    new = absorb(visited, range(100))
+    visited.close()
+    return levels, new
+
+
+FILES = ("head", "states", "slots-8192")
+
+
+@pytest.mark.parametrize("at_work", [False, True])
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_set_is_made_anew(kernel: Loaded, tmp_path: Path, file: str, at_work: bool) -> None:
+    """Whichever file and damage: it has all states that count, or says that it has no level at all."""
+    whole = tmp_path / "whole"
+    visited = Visited(whole, LAYOUT.words, kernel)
+    absorb(visited, range(100))
+    visited.commit()
+    if at_work:
+        absorb(visited, range(50, 300))
+    visited.close()
+    data = (whole / file).read_bytes()
+    size = min(len(data), 100 * SIZE)
+    ones = [at for at in range(size) if data[at]]
+    for number, change in enumerate((
+        *(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :] for at in ones[:: len(ones) // 9]),
+        bytes(len(data)), data[: size // 2], b"", data[:8] + data[:-8], None,
+    )):  # fmt: skip
+        place = tmp_path / f"{number}" / "whole"
+        copytree(whole, place)
+        (place / file).unlink() if change is None else (place / file).write_bytes(change)
+        assert known_of(place, kernel) in ((1, 0), (0, 100))
+
+
+def test_sets_in_each_other_s_place_are_not_believed(kernel: Loaded, tmp_path: Path) -> None:
+    """Whole as they are: a directory says whose it is."""
+    for name in ("00000", "00001"):
+        visited = Visited(tmp_path / name, LAYOUT.words, kernel)
+        absorb(visited, range(100))
+        visited.commit()
+        visited.close()
+    assert known_of(tmp_path / "00000", kernel) == (1, 0)
+    (tmp_path / "00001").rename(tmp_path / "00002")
+    assert known_of(tmp_path / "00002", kernel) == (0, 100)
+
+
+@pytest.mark.parametrize("fails_at", range(1, 5))
+def test_a_full_disk_is_told_and_loses_nothing(
+    kernel: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    """Whichever file cannot grow: the error comes through, and what counted is there with more room."""
+    visited, calls = Visited(tmp_path, LAYOUT.words, kernel), itertools.count(1)
+    absorb(visited, range(100))
+    visited.commit()
+
+    def take(file: int, first: int, size: int) -> None:
+        if next(calls) == fails_at:
+            raise OSError(errno.ENOSPC, "no space")
+        os.ftruncate(file, first + size)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", take)
+        with pytest.raises(OSError, match="no space"):
+            absorb(visited, range(50_000))
+        visited.close()
+    again = Visited(tmp_path, LAYOUT.words, kernel)
+    assert absorb(again, range(50_000)) == 49_900
+    again.close()
+
+
+@pytest.mark.parametrize(("number", "told"), [(errno.EFAULT, errno.ENOSPC), (errno.EIO, errno.EIO)])
+def test_pages_that_cannot_be_had_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: int
+) -> None:
+    """Where space cannot be taken before: an error when the file is made, not the end of the process."""
+
+    class Full(mmap.mmap):
+        def madvise(self, *_: int) -> None:
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(mapped.mmap, "mmap", Full)
+    with pytest.raises(OSError) as error:  # noqa: PT011 - its number is looked at
+        MappedFile(tmp_path / "file", 1 << 16)
+    assert error.value.errno == told
+
+
+def test_an_older_system_maps_files_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the advice, pages come one at a time."""
+    monkeypatch.setattr(mapped, "POPULATE_WRITE", 99)
+    file = MappedFile(tmp_path / "file", 1 << 16)
+    assert bytes(file.view(0, 8)) == bytes(8)
+    file.close()
+
+
+def test_two_processes_never_have_one_set(kernel: Loaded, tmp_path: Path) -> None:
+    """The second is told so, and the first is not disturbed."""
+    first = Visited(tmp_path, LAYOUT.words, kernel)
+    with pytest.raises(Busy):
+        Visited(tmp_path, LAYOUT.words, kernel)
+    first.close()
+    Visited(tmp_path, LAYOUT.words, kernel).close()
