@@ -127,9 +127,15 @@ def test_a_slice_says_what_was_written(storage: Storage) -> None:
     assert states == packed(range(3))
 
 
-@pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b[SIZE:], lambda b: b"", lambda b: b + b"x"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: b[:-1], lambda b: b[SIZE:], lambda b: b"", lambda b: b + b"x",
+        lambda b: bytes(len(b)), lambda b: bytes(len(b) - 8) + b[-8:], lambda b: b[:-20] + bytes(12) + b[-8:],
+    ],
+)  # fmt: skip
 def test_a_broken_slice_is_noticed(change: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    """Cut off at either end, empty or with something after it: it is no slice."""
+    """Cut off at either end, empty, zeroes or with something after it: it is no slice."""
     slices = Slices(LocalStorage(tmp_path), "run", SIZE)
     slices.write(Slice(0, 0, 3, 0), [packed(range(3))])
     path = tmp_path / slices.path(0, 0)

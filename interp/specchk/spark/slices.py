@@ -239,7 +239,12 @@ def block_bytes(state_bytes: int) -> int:
 def ended(about: dict[str, Any]) -> bytes:
     """The end of a file of states: what is said of them."""
     text = json.dumps(about).encode()
-    return text + _END.pack(crc32c(text), len(text), _MAGIC)
+    return text + _END.pack(_check_of_end(text), len(text), _MAGIC)
+
+
+def _check_of_end(text: bytes) -> int:
+    """The checksum of an end; it begins with the magic, since zeroes alone have that of nothing: zero."""
+    return crc32c(text, crc32c(_MAGIC))
 
 
 def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
@@ -253,7 +258,7 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
             raise Broken(f"{name} is cut off, or damaged at its end")
         file.seek(size - _END.size - length)
         text = file.read(length)
-    if len(text) != length or crc32c(text) != check:
+    if len(text) != length or _check_of_end(text) != check:
         raise Broken(f"{name} is damaged at its end")
     return json.loads(text), size - _END.size - length
 
