@@ -259,6 +259,15 @@ def test_a_place_that_cannot_be_written_is_said_before_the_search(tmp_path: Path
     assert f"{tmp_path / 'file'} cannot be written: " in found.output
 
 
+def test_nothing_is_made_to_resume_from(tmp_path: Path) -> None:
+    """A directory that is not there is refused, and is not there afterwards."""
+    for own in (["--checkpoint"], ["--engine", "spark", "--ledger"]):
+        found = CliRunner().invoke(command, [KIP320, "--resume", *own, str(tmp_path / "wrong")])
+        assert found.exit_code == 2
+        assert "there is no " in found.output
+        assert not (tmp_path / "wrong").exists()
+
+
 def test_what_is_left_of_ranges() -> None:
     """Ranges without others: before, between, behind, and where they overlap."""
     assert without([(0, 10)], [(2, 3), (5, 7)]) == [(0, 2), (3, 5), (7, 10)]

@@ -79,6 +79,7 @@ def test_a_refusal_names_the_holder_and_needs_no_spark(
     """Who has the ledger and what for; no session is made for that, also not to resume."""
     monkeypatch.setattr("specchk.spark.search.session", None)
     checked = program("kafka/kip320.spec", "small")
+    (tmp_path / "ledger.json").touch()
     for resume in (False, True):
         with storage.storage_at(str(tmp_path)).claim("a search of ours"), pytest.raises(Unusable) as refused:
             run(checked, replace(AT_ONCE, ledger=str(tmp_path), resume=resume))
@@ -136,6 +137,21 @@ def test_another_search_never_goes_on_with_a_half(first: str, tmp_path: Path) ->
         else:
             assert "which differs in: " in found
     assert went_on == (set(ALIKE) - {first} if first in ALIKE else set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how", [{"shuffle": True}, {"handover": 1 << 40}, {"strict": True}, {"scratch": "here"}]
+)
+def test_how_it_is_done_does_not_keep_a_search_from_going_on(
+    how: dict[str, Any], half: Path, tmp_path: Path
+) -> None:
+    """What moves the states, where tables are, and when Spark took over decide nothing."""
+    shutil.copytree(half, tmp_path / "place")
+    given = {key: str(tmp_path / "here") if key == "scratch" else value for key, value in how.items()}
+    checked, wanted = program("kafka/kip320.spec", "small"), replace(AT_ONCE, symmetry=False, **given)
+    found = run(checked, replace(wanted, ledger=str(tmp_path / "place"), resume=True))
+    assert said(found) == said(natively(checked, wanted))
 
 
 def test_what_a_search_left_that_died_while_handing_over_is_nobody_s(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.frames import DEADLOCK, Thread, old_records, records_of
-from specchk.native.identity import identity_of
+from specchk.native.identity import Unusable, identity_of
 from specchk.native.layout import Unsupported, layout_of
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
@@ -80,6 +80,8 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
     """
     layout_of(program)
     place = options.checkpoint
+    if place is not None and options.resume and not place.is_dir():  # a claim would make it
+        raise Unusable(f"there is no checkpoint in {place}")
     with nullcontext() if place is None else claimed(place, purpose_of(program)):
         search = Search(program, options, on_progress)
         try:

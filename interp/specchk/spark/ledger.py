@@ -46,6 +46,16 @@ class Handed:
     seconds: float
 
 
+def see_that_there_is_one(storage: Storage) -> None:
+    """`Unusable` where there is no ledger; asked before a claim, which would make its directory."""
+    try:
+        is_there = storage.exists(_NAME)
+    except OSError as error:
+        raise Unusable(f"{storage.name_of(_NAME)} cannot be read ({error})") from error
+    if not is_there:
+        raise Unusable("there is no search in the ledger")
+
+
 def make_ready(storage: Storage) -> None:
     """See that there is room for a new search: `Unusable` where there is one."""
     try:

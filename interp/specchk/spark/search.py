@@ -46,6 +46,7 @@ from specchk.spark.ledger import (
     look_through,
     make_ready,
     read_handed,
+    see_that_there_is_one,
     write_handed,
 )
 from specchk.spark.parcel import Parcel, host_of
@@ -98,7 +99,10 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
                 raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
             with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
                 return Search(program, options, on_progress, context, folder).run()
-    claim = storage_at(options.ledger).claim(purpose_of(program))  # before a session, which costs seconds
+    storage = storage_at(options.ledger)
+    if options.resume:
+        see_that_there_is_one(storage)
+    claim = storage.claim(purpose_of(program))  # before a session, which costs seconds
     with claim, session(options.master, dict(options.settings)) as context:
         return Search(program, options, on_progress, context, options.ledger).run()
 
