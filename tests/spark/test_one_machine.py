@@ -153,6 +153,19 @@ def test_a_task_does_not_wait_for_a_dead_spark(
     maker.close()
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_a_file_that_others_lack_is_not_waited_for(host: Host, folder: Path, last: bool) -> None:
+    """Its sender has gone on to the next level, or has ended: one that comes later knows."""
+    maker = Maker(host, 1, folder)
+    mark = maker._ended(0) if last else maker._place(0, 5).with_suffix(".draft")
+    mark.parent.mkdir(exist_ok=True)
+    mark.touch()
+    with pytest.raises(Broken, match="00000/00004 is lost"):
+        maker._awaited(4, 0)
+    with pytest.raises(Broken, match="00001/00004 is lost"):  # its own, which it has sent before it waits
+        maker._awaited(4, 1)
+
+
 @pytest.mark.parametrize("keep", [-1, 40, 0])
 def test_a_file_that_is_cut_off_is_noticed(host: Host, folder: Path, tmp_path: Path, keep: int) -> None:
     """At its end, in the middle, or empty."""

@@ -6,6 +6,7 @@ each, one barrier stage makes all levels instead, with the tables in the tasks' 
 
     SOURCE/LEVEL    the successors of a partition's slice, and who gets which (`Sent`)
     wanted          is there as long as the driver wants more levels
+    SOURCE.ended    a partition's task has found nothing new
     refusal         why a task can make no more, whoever tries: a slice is damaged, or the ledger is full
 
 The files are in a folder that the driver made for this job.  One is whole or not there, and a task waits
@@ -103,6 +104,7 @@ class Maker:
                     self._absorb(level + 1, came)
                 level += 1
                 if came.is_nothing:
+                    self._ended(self.partition).touch()
                     return level
         except Stopped:
             return level
@@ -148,17 +150,29 @@ class Maker:
             worker.release()
 
     def _awaited(self, level: int, source: int) -> BinaryIO:
-        """The file that a task sends, as soon as it is there."""
+        """The file that a task sends, as soon as it is there; `Broken` where it was, and is lost."""
         path, pause = self._place(source, level), FIRST_PAUSE
         while True:
+            is_past = self._is_past(level, source)  # asked first: what it sent before it went on is there
             try:
                 return path.open("rb", buffering=0)
             except FileNotFoundError:
+                if is_past:
+                    raise Broken(f"{path} is lost") from None
                 if os.getppid() != self._parent:  # Spark is gone, and so are those that would send
                     raise Broken(f"nothing comes from partition {source}: Spark's process ended") from None
             self.look()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, 1.5 * pause)
+
+    def _is_past(self, level: int, source: int) -> bool:
+        """Whether a task has sent the successors of a level for certain."""
+        later = self._place(source, level + 1)
+        marks = (later, later.with_suffix(".draft"), self._ended(source))
+        return source == self.partition or any(mark.exists() for mark in marks)
+
+    def _ended(self, source: int) -> Path:
+        return self._folder / f"{source:05d}.ended"
 
     def _absorb(self, level: int, came: Came) -> None:
         """Make the slice of a level, unless it was made before; in files where memory is too small."""
