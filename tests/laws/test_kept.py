@@ -10,8 +10,9 @@ import pytest
 from laws.sources import PACKAGES, modules
 from specchk.conform import cache, mutate, since, since_run
 from specchk.lang import kept, tables
-from specchk.native import compiler
+from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
+from specchk.spark import ledger, search
 from specchk.spark.probe import write_archive
 
 TOP = PACKAGES["specchk"]
@@ -42,7 +43,11 @@ ABOUT_SEARCH = {
     "exchange",
     "mapped",
     "memory",
+    "claims",
+    "identity",
 }
+# What goes on with a search on disk, with the rooms whose sources are in the identity of that search.
+RESUMED = {engine.__name__: compiler.ROOMS, search.__name__: ledger.ROOMS}
 
 
 def behind(name: str) -> set[str]:
@@ -57,10 +62,10 @@ def behind(name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("keeper", KEEPERS)
+@pytest.mark.parametrize("keeper", [*KEEPERS, *RESUMED])
 def test_a_name_has_every_module_that_decides(keeper: str) -> None:
     """A module that changes what is computed, and not its name, would leave an old answer in force."""
-    rooms = KEEPERS[keeper]
+    rooms = {**KEEPERS, **RESUMED}[keeper]
     files = {module.name: module.path for module in modules()}
     deciding = {files[name] for name in behind(COMPUTE.get(keeper, keeper)) if name != "specchk"}
     assert len(deciding) >= 3

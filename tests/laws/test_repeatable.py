@@ -130,6 +130,9 @@ def _own_way(path: Path) -> Iterator[str]:
 # What waits a while, or has a limit in seconds, with the reason why no verdict depends on how long it is.
 WHILES = {
     "cluster.py: time.sleep(0.02)": "between two looks at what must come; the end is a hang",
+    "test_checkpoints.py: time.sleep(0.01)": "between two looks at a search that runs, or the test fails",
+    "test_claims.py: time.sleep(0.01)": "between two looks at a process that was ended",
+    "test_claims.py: patience_s=0.1": "who waits for a mark that nobody removes waits for nothing",
     "test_faults.py: time.sleep(random.random() * 0.005)": "killed at any moment, it holds",
     "test_limits.py: max_seconds=1e-09": "over when it begins",
     "test_walks.py: max_seconds=0.05": "10 ** 9 steps take longer anywhere",

@@ -118,6 +118,7 @@ NOT_THE_CODE = {
     "starts",
     "inits",
     "horizons",
+    "points",  # statements have their own
 }  # nothing is compiled of
 LATER_OR_WHERE = {
     "budget",

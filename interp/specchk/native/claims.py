@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Protocol
 
 from specchk.ir.program import Program
+from specchk.lang import kept
 from specchk.native.identity import Unusable
 
 _NAME = "claim"
@@ -218,9 +219,7 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> None:
         """See `Place`."""
-        draft = self.root / f".{name}"
-        draft.write_bytes(data)
-        draft.replace(self.root / name)
+        kept.replace(self.root / name, data)
 
     def read(self, name: str) -> bytes:
         """See `Place`."""

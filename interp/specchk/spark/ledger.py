@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from specchk.lang.sealed import Damaged, sealed, unsealed
+from specchk.native import compiler
 from specchk.native.compiler import Loaded
 from specchk.native.engine import Search as NativeSearch
 from specchk.native.exchange import Buckets, exchange_worker
@@ -26,6 +27,7 @@ from specchk.native.store import Found, Run
 from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of, tally_of
 from specchk.spark.storage import Storage
 
+ROOMS = (*compiler.ROOMS, "spark")  # whose sources decide what is found
 _NAME = "ledger.json"
 _SEAL = "ledger"
 _AGAIN = "begin the search anew, in another place"

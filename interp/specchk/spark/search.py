@@ -33,13 +33,14 @@ from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.native import engine as native
 from specchk.native.claims import purpose_of
-from specchk.native.compiler import ROOMS, exchange_code
+from specchk.native.compiler import exchange_code
 from specchk.native.explain import Explainer
 from specchk.native.frames import old_records, records_of
 from specchk.native.identity import Identity, Unusable, identity_of
 from specchk.native.layout import layout_of
 from specchk.native.store import Found
 from specchk.spark.ledger import (
+    ROOMS,
     Handed,
     hand_over,
     handed_of,
@@ -145,7 +146,7 @@ class Search:
     def run(self) -> Outcome:
         """Explore, and say what was found."""
         identity = identity_of(
-            self.program, self._renamings, (*ROOMS, "spark"),
+            self.program, self._renamings, ROOMS,
             keep_going=self.options.keep_going, compact=False,
         )  # fmt: skip
         if self.options.resume:
