@@ -27,6 +27,7 @@ from typing import Any, BinaryIO
 from crc32c import crc32c
 
 from specchk.core.forecast import free_bytes
+from specchk.lang import kept
 from specchk.native.exchange import exchange_worker
 from specchk.native.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
@@ -242,9 +243,7 @@ def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
 
 def refuse(folder: Path, error: Spoiled | Unwritable) -> None:
     """Leave word for the driver, and have all other tasks stop; where that fails, so does the task."""
-    draft = folder / f"refusal-{os.getpid()}"
-    draft.write_text(f"{type(error).__name__} {error}", encoding="utf-8")
-    draft.rename(folder / "refusal")
+    kept.replace(folder / "refusal", f"{type(error).__name__} {error}".encode())
     wanted_file(folder).unlink(missing_ok=True)
 
 
