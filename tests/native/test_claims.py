@@ -105,6 +105,21 @@ def test_a_killed_process_leaves_no_claim(tmp_path: Path) -> None:
         claimed(tmp_path, "another").__enter__()
 
 
+def test_a_search_that_ends_meanwhile_is_no_reason_to_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had the lock, and has neither lock nor name when that is read: the claim is free."""
+    file = os.open(tmp_path / "claim", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+    def ends(_: int) -> None:
+        os.close(file)
+
+    monkeypatch.setattr(claims, "_present", ends)
+    with claimed(tmp_path, "a search"):
+        assert list(tmp_path.iterdir())
+
+
 def test_a_child_does_not_keep_its_parent_s_claim(tmp_path: Path) -> None:
     """Java, which outlives a killed driver for a while, has not inherited the lock."""
     with claimed(tmp_path, "a search"):

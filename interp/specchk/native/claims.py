@@ -156,26 +156,26 @@ def _has_locks(directory: Path) -> bool:
 
 def _locked(file: int, directory: Path) -> bool:
     """Lock a file; whether there are locks.  `Unusable` where another process has it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise held_by(str(directory), _present(file)) from None
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return False
-        raise Unusable(f"{directory} cannot be claimed: {error.strerror}") from error
-    return True
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            holder = _present(file)  # None: one that begins or ends just now
+            if holder is not None or time.monotonic() > end:
+                raise held_by(str(directory), holder) from None
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return False
+            raise Unusable(f"{directory} cannot be claimed: {error.strerror}") from error
+        time.sleep(_PAUSE_S)
 
 
 def _present(file: int) -> Holder | None:
-    """Who has the lock; a name that an earlier one left, which was killed, is about to be replaced."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        holder = _holder(os.pread(file, 1 << 16, 0))
-        if holder is not None and not holder.is_gone:
-            return holder
-        time.sleep(_PAUSE_S)
-    return None
+    """Who has the lock, by its name; one that an earlier process left, which was killed, does not count."""
+    holder = _holder(os.pread(file, 1 << 16, 0))
+    return None if holder is None or holder.is_gone else holder
 
 
 def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
