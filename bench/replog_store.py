@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from replog.store.config import LogConfig
+from replog.store.findings import OpenPoint
 from replog.store.fs import OsFs
 from replog.store.partition import PartitionLog
 from replog.store.records import Record, encode_batch
-from replog.store.recovery import OpenPoint
 
 RECORD_BYTES = 1024
 BATCH_RECORDS = 100

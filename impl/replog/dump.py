@@ -1,48 +1,55 @@
 """`replog dump DIR`: what is in a log directory, as text, checking everything and changing nothing.
 
     orders-0
+      log-manifest               log start 0, synced to 150, cut 0 times
       leader-epoch-checkpoint    0 from 0, 4 from 120
       00000000000000000000.log   12 batches, offsets 0..149, epochs 0..4, 8123 bytes, CRCs right
       00000000000000000000.index 3 entries, right
 
-A damaged file is a line that begins with `!` and says where; there is a count of them at the end, and the
-exit code is 1. The lock is neither taken nor asked for: a dump of a directory in use may show a batch half
-written.
+What is damaged, or does not fit the rest, is a line that begins with `!` and says where; there is a count of
+them at the end, and the exit code is 1. The lock is neither taken nor asked for: a dump of a directory in use
+may show a batch half written.
 
-Not here: repairing, which is what opening the directory does (`replog.store.recovery`).
+Not here: mending, which is what opening the directory (`replog.store.recovery`) or `replog repair` does, and
+what a file's content looks like (`dump_text.py`).
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import click
 
-from replog.store.batch import BatchHeader, check_crc
+from replog.dump_text import SegmentText, batch_text, record_text
+from replog.store.batch import check_crc
 from replog.store.checkpoint import (
     CLEAN_SHUTDOWN_FILE,
     EPOCH_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     METADATA_FILE,
-    RECOVERY_POINT_FILE,
+    TopicPartition,
+    parse_partition_name,
     read_clean_shutdown,
     read_epochs,
     read_metadata,
-    read_offsets,
 )
-from replog.store.directory import parse_partition_name
-from replog.store.errors import CorruptBatchError, InvalidRecordError, StoreError
-from replog.store.fs import OsFile, OsFs, read_file
-from replog.store.index import OffsetIndex, TimeIndex
-from replog.store.records import Record, decode_batch
-from replog.store.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, scan_batches
+from replog.store.config import DEFAULT_CONFIG
+from replog.store.errors import CorruptBatchError, CorruptFileError, InvalidRecordError, StoreError
+from replog.store.findings import Kind
+from replog.store.fs import Fs, OsFile, OsFs, file_size, read_file
+from replog.store.index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from replog.store.manifest import MANIFEST_FILE, Manifest
+from replog.store.quarantine import is_quarantined
+from replog.store.records import decode_batch
+from replog.store.registry import REGISTRY_FILE
+from replog.store.root import OFFSET_FILES, OWN_FILES, Root
+from replog.store.segment import parse_base, scan_batches, segment_name
+from replog.store.survey import Survey, survey_partition
 
-OFFSET_FILES = (HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE, LOG_START_FILE)
 NAME_WIDTH = 32
-VALUE_WIDTH = 60
 
 
 class ReadOnlyFs(OsFs):
@@ -59,22 +66,36 @@ class Dump:
 
     shows_batches: bool
     shows_records: bool
-    fs: ReadOnlyFs = field(default_factory=ReadOnlyFs)
+    fs: Fs = field(default_factory=ReadOnlyFs)
     problems: int = 0
+    was_clean: bool = False
+    offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
 
-    def lines(self, path: Path) -> Iterator[str]:
+    def lines(self, path: str) -> Iterator[str]:
         """Yield the text of a partition's directory, or of a log directory and all partitions in it."""
-        if _is_partition(path):
-            yield from self._partition(path)
+        parent, _, name = path.rpartition("/")
+        key = parse_partition_name(name)
+        if key is not None and set(OWN_FILES).isdisjoint(self.fs.listdir(path)):
+            root = Root(self.fs, parent or "/")
+            yield from (line for line in self._read_root(root) if line.startswith("!"))
+            if not any(
+                name == MANIFEST_FILE or parse_base(name) is not None for name in self.fs.listdir(path)
+            ):
+                yield self._problem(name, "no log: neither a manifest nor a segment is in it")
+            yield from self._partition(root, key)
             return
-        yield str(path)
-        yield from self._read(CLEAN_SHUTDOWN_FILE, lambda: self._marker(path))
-        for name in OFFSET_FILES:
-            yield from self._read(name, partial(self._offsets, path, name))
-        for child in sorted(path.iterdir()):
-            if child.is_dir() and parse_partition_name(child.name) is not None:
-                yield ""
-                yield from self._partition(child)
+        root = Root(self.fs, path)
+        yield path
+        if set(OWN_FILES).isdisjoint(self.fs.listdir(path)) and not root.partitions():
+            yield self._problem("", "no log directory: no file of a broker and no partition is in it")
+            return
+        yield from self._read_root(root)
+        for key in root.partitions():
+            yield ""
+            yield from self._partition(root, key)
+        for key in root.missing_partitions():
+            yield ""
+            yield self._problem(f"{key[0]}-{key[1]}", f"its folder is missing ({REGISTRY_FILE} lists it)")
 
     def _problem(self, name: str, text: object) -> str:
         self.problems += 1
@@ -84,42 +105,82 @@ class Dump:
         try:
             yield f"  {name:{NAME_WIDTH}} {read()}"
         except (StoreError, OSError) as error:
-            yield self._problem(name, error)
+            yield self._problem(name, str(error).removeprefix(f"{name}: "))
 
-    def _marker(self, path: Path) -> str:
-        epoch = read_clean_shutdown(self.fs, str(path))
+    def _read_root(self, root: Root) -> list[str]:
+        """Return the lines of the directory's own files; their numbers are kept for the partitions."""
+        lines = [*self._read(REGISTRY_FILE, lambda: _registry_text(root))]
+        lines += self._read(CLEAN_SHUTDOWN_FILE, lambda: self._marker_text(root))
+        for name in OFFSET_FILES:
+            lines += self._read(name, partial(self._offsets_text, root, name))
+        names = self.fs.listdir(root.path)
+        return lines + [self._kept_text(root.path, name) for name in names if is_quarantined(name)]
+
+    def _marker_text(self, root: Root) -> str:
+        epoch = root.read(CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None)
+        self.was_clean = epoch is not None
         return "none: running, or stopped uncleanly" if epoch is None else f"broker epoch {epoch}"
 
-    def _offsets(self, path: Path, name: str) -> str:
-        offsets = read_offsets(self.fs, str(path), name)
-        return ", ".join(f"{topic}-{n} {offset}" for (topic, n), offset in sorted(offsets.items())) or "none"
+    def _offsets_text(self, root: Root, name: str) -> str:
+        self.offsets[name] = root.read_offsets(name)
+        rows = (f"{topic}-{n} {offset}" for (topic, n), offset in sorted(self.offsets[name].items()))
+        return ", ".join(rows) or "none"
 
-    def _epochs(self, path: Path) -> str:
-        entries = read_epochs(self.fs, str(path))
+    def _kept_text(self, folder: str, name: str) -> str:
+        size = file_size(self.fs, f"{folder}/{name}")
+        return f"  {name:{NAME_WIDTH}} {size} bytes, kept by a start or a repair"
+
+    def _partition(self, root: Root, key: TopicPartition) -> Iterator[str]:
+        """Yield all of a partition's files, then what does not fit between them."""
+        path = root.partition_path(key)
+        point = root.point_of(key, self.was_clean, root.is_bare())
+        yield f"{key[0]}-{key[1]}"
+        try:
+            survey = survey_partition(self.fs, path, DEFAULT_CONFIG.index_interval_bytes, point)
+        except (StoreError, OSError) as error:
+            yield self._problem(f"{key[0]}-{key[1]}", error)
+            return
+        try:
+            yield from self._files(path, survey)
+            yield from self._offsets_problems(key, survey)
+        finally:
+            survey.close()
+
+    def _files(self, path: str, survey: Survey) -> Iterator[str]:
+        names = self.fs.listdir(path)
+        if METADATA_FILE in names:
+            yield from self._read(METADATA_FILE, lambda: f"topic id {read_metadata(self.fs, path)}")
+        if survey.manifest is not None or survey.is_adopted:
+            yield f"  {MANIFEST_FILE:{NAME_WIDTH}} {_manifest_text(survey.manifest)}"
+        reported = {finding.file for finding in survey.findings}
+        if EPOCH_FILE not in reported:
+            yield from self._read(EPOCH_FILE, lambda: self._epochs_text(path))
+        for base in sorted(base for name in names if (base := parse_base(name)) is not None):
+            found = SegmentText(base)
+            damage = yield from self._segment(f"{path}/{segment_name(base)}", found)
+            if damage and segment_name(base) not in reported:
+                yield self._problem(segment_name(base), damage)
+            yield from self._indexes(path, found, reported)
+        yield from (self._kept_text(path, name) for name in names if is_quarantined(name))
+        yield from (self._problem(finding.file, finding.text) for finding in survey.findings)
+
+    def _epochs_text(self, path: str) -> str:
+        entries = read_epochs(self.fs, path)
         return ", ".join(f"{epoch} from {start}" for epoch, start in entries or ()) or "none"
 
-    def _partition(self, path: Path) -> Iterator[str]:
-        yield path.name
-        if (path / METADATA_FILE).exists():
-            yield from self._read(METADATA_FILE, lambda: f"topic id {read_metadata(self.fs, str(path))}")
-        yield from self._read(EPOCH_FILE, lambda: self._epochs(path))
-        expected: int | None = None
-        for segment in sorted(path.glob(f"*{LOG_SUFFIX}")):
-            if len(segment.stem) != 20 or not segment.stem.isdecimal():
-                yield self._problem(segment.name, "not the name of a segment")
-                continue
-            base = int(segment.stem)
-            if expected is not None and base != expected:
-                yield self._problem(segment.name, f"begins at {base}, but the one before ended at {expected}")
-            found = _Segment(base, base)
-            yield from self._segment(segment, found)
-            yield from self._indexes(segment, found)
-            expected = found.end
+    def _offsets_problems(self, key: TopicPartition, survey: Survey) -> Iterator[str]:
+        """Yield what the directory's checkpoints say about offsets that the log does not have."""
+        if survey.of_kind(Kind.DAMAGE):
+            return
+        for name, what in ((HIGH_WATERMARK_FILE, "high watermark"), (LOG_START_FILE, "log start")):
+            offset = self.offsets.get(name, {}).get(key, 0)
+            if offset > survey.end:
+                yield self._problem(name, f"{what} {offset}, but {survey.name} ends at {survey.end}")
 
-    def _segment(self, path: Path, found: "_Segment") -> Iterator[str]:
-        """Scan one segment, showing as much as was asked for, then its summary or its damage."""
-        size = path.stat().st_size
-        file = self.fs.open(str(path))
+    def _segment(self, path: str, found: SegmentText) -> Generator[str, None, str]:
+        """Scan one segment, showing as much as was asked for, then its summary; return its damage."""
+        size = file_size(self.fs, path)
+        file = self.fs.open(path)
         damage = ""
         try:
             for position, header in scan_batches(file, size, 0, check_crc):
@@ -127,100 +188,49 @@ class Dump:
                     raise CorruptBatchError(f"a batch of offset {header.base_offset} after {found.end}")
                 found.add(position, header)
                 if self.shows_batches:
-                    yield f"    {_batch_text(position, header)}"
+                    yield f"    {batch_text(position, header)}"
                 if self.shows_records:
                     yield from self._records(file.pread(header.size_bytes, position))
         except CorruptBatchError as error:
             damage = f"damaged at byte {found.size} of {size}: {error}"
         finally:
             file.close()
-        yield f"  {path.name:{NAME_WIDTH}} {found.summary()}"
-        if damage:
-            yield self._problem(path.name, damage)
+        yield f"  {segment_name(found.base):{NAME_WIDTH}} {found.summary()}"
+        return damage
 
     def _records(self, batch: bytes) -> Iterator[str]:
         try:
-            yield from (f"      {_record_text(record)}" for record in decode_batch(batch))
+            yield from (f"      {record_text(record)}" for record in decode_batch(batch))
         except (CorruptBatchError, InvalidRecordError) as error:
             yield f"      ({error})"
 
-    def _indexes(self, segment: Path, found: "_Segment") -> Iterator[str]:
+    def _indexes(self, path: str, found: SegmentText, reported: set[str]) -> Iterator[str]:
         """Compare the index files, if any, with the batches scanned."""
         for suffix, check in ((INDEX_SUFFIX, found.check_index), (TIME_INDEX_SUFFIX, found.check_time_index)):
-            path = segment.with_suffix(suffix)
-            if path.exists():
-                data = read_file(self.fs, str(path))
-                entries = check(data)
-                if entries is None:
-                    yield self._problem(path.name, "does not fit the log (a start rebuilds it)")
-                else:
-                    yield f"  {path.name:{NAME_WIDTH}} {entries} entries, right"
+            name = segment_name(found.base, suffix)
+            if name in reported or not self.fs.exists(f"{path}/{name}"):
+                continue
+            entries = check(read_file(self.fs, f"{path}/{name}"))
+            if entries is None:
+                yield self._problem(name, "does not fit the log")
+            else:
+                yield f"  {name:{NAME_WIDTH}} {entries} entries, right"
 
 
-@dataclass(slots=True)
-class _Segment:
-    """What scanning a segment found."""
-
-    base: int
-    end: int
-    size: int = 0
-    batches: int = 0
-    epochs: tuple[int, int] = (-1, -1)
-    last_offsets: dict[int, int] = field(default_factory=dict)
-
-    def add(self, position: int, header: BatchHeader) -> None:
-        self.epochs = (header.leader_epoch if not self.batches else self.epochs[0], header.leader_epoch)
-        self.batches += 1
-        self.end = header.next_offset
-        self.size = position + header.size_bytes
-        self.last_offsets[position] = header.last_offset - self.base
-
-    def summary(self) -> str:
-        if not self.batches:
-            return "empty"
-        first, last = self.epochs
-        epochs = f"epoch {first}" if first == last else f"epochs {first}..{last}"
-        count = f"{self.batches} batch{'es' * (self.batches != 1)}"
-        return f"{count}, offsets {self.base}..{self.end - 1}, {epochs}, {self.size} bytes, CRCs right"
-
-    def check_index(self, data: bytes) -> int | None:
-        index = OffsetIndex.decode(data, self.size + 1)
-        if index is None:
-            return None
-        pairs = zip(index.positions, index.offsets, strict=True)
-        return (
-            len(index.offsets) if all(self.last_offsets.get(at) == offset for at, offset in pairs) else None
-        )
-
-    def check_time_index(self, data: bytes) -> int | None:
-        index = TimeIndex.decode(data)
-        known = set(self.last_offsets.values())
-        return None if index is None or not known.issuperset(index.offsets) else len(index.offsets)
+def _registry_text(root: Root) -> str:
+    if not root.load_registry():
+        if root.is_bare():
+            return "none: no broker has used this directory"
+        raise CorruptFileError("is missing: nothing vouches for the checkpoints")
+    count = len(root.registry.partitions)
+    return f"{count} partition{'s' * (count != 1)}"
 
 
-def _is_partition(path: Path) -> bool:
-    return parse_partition_name(path.name) is not None and not (path / HIGH_WATERMARK_FILE).exists()
-
-
-def _batch_text(position: int, header: BatchHeader) -> str:
-    producer = ""
-    if header.producer_id >= 0:
-        producer = f", producer {header.producer_id}/{header.producer_epoch} from seq {header.base_sequence}"
-    span = f"{header.base_offset}..{header.last_offset}"
-    return f"@{position} offsets {span}, epoch {header.leader_epoch}, {header.size_bytes} bytes{producer}"
-
-
-def _record_text(record: Record) -> str:
-    key = "" if record.key is None else f"{_short(record.key)} = "
-    return f"{record.offset}: {key}{_short(record.value)}"
-
-
-def _short(data: bytes | None) -> str:
-    if data is None:
-        return "null"
-    text = data[:VALUE_WIDTH].decode("utf-8", "backslashreplace")
-    printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return printable + ("..." if len(data) > VALUE_WIDTH else "")
+def _manifest_text(manifest: Manifest | None) -> str:
+    if manifest is None:
+        return "none: a start would take the files as they are"
+    times = "once" if manifest.cuts == 1 else f"{manifest.cuts} times"
+    return f"log start {manifest.log_start}, synced to {manifest.flushed}, cut {times}"
 
 
 @click.command(short_help="Show what is in a log directory.")
@@ -229,12 +239,13 @@ def _short(data: bytes | None) -> str:
 @click.option("--records", is_flag=True, help="Show every batch and its records.")
 @click.pass_context
 def command(context: click.Context, directory: Path, batches: bool, records: bool) -> None:
-    """Show segments, leader epochs and checkpoints of DIRECTORY, checking CRCs; change nothing.
+    """Show segments, leader epochs and checkpoints of DIRECTORY, checking everything; change nothing.
 
-    DIRECTORY is a broker's log directory or a partition in it. Exit code 1 if anything is damaged.
+    DIRECTORY is a broker's log directory or a partition in it. Exit code 1 if anything is damaged, or does
+    not fit the rest.
     """
     dump = Dump(batches or records, records)
-    for line in dump.lines(directory.resolve()):
+    for line in dump.lines(str(directory.resolve())):
         click.echo(line)
     if dump.problems:
         click.echo(f"\n{dump.problems} problem{'s' * (dump.problems != 1)}")

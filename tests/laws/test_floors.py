@@ -19,18 +19,27 @@ ROOMS = {
                         "specchk.core", "specchk.ir", "specchk.lang"},
     "replog.core": set(),
     "replog.store": {"replog.core"},
+    "replog.dump_text": {"replog.store", "replog.core"},
     "replog.sim": {"replog.store", "replog.core"},
     "replog.net": {"replog.sim", "replog.store", "replog.core"},
     "replog.demo": {"replog.sim", "replog.store", "replog.core"},
 }  # fmt: skip
 # The programs: modules at the top of a package, and the room that has one module a command.
-PROGRAMS = {"specchk.cli", "specchk.__main__", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"}
+PROGRAMS = {
+    "specchk.cli",
+    "specchk.__main__",
+    "replog.cli",
+    "replog.dump",
+    "replog.repair",
+    "replog.simulate",
+    "replog.demo",
+}
 
 # A heavy library is imported in its rooms only.
 LIBRARIES = {
     "lark": {"specchk.lang"},
     "bottle": {"specchk.cli"},
-    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.simulate", "replog.demo"},
+    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.repair", "replog.simulate", "replog.demo"},
     "graphviz": {"specchk.report"},
     "llvmlite": {"specchk.native"},
     "z3": {"specchk.symbolic"},

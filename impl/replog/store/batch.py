@@ -34,6 +34,7 @@ STAMP = Struct(">qii")
 STAMP_BYTES = STAMP.size
 CRC_START = 21
 LENGTH_START = 12
+LEAST_LENGTH = HEADER_BYTES - LENGTH_START
 MAGIC = 2
 MAX_OFFSET = (1 << 63) - 1
 
@@ -79,7 +80,7 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
     available = (len(data) if end is None else end) - start
     if available < HEADER_BYTES:
         raise CorruptBatchError(f"{available} bytes are no batch header ({HEADER_BYTES} bytes)")
-    header = BatchHeader._make(HEADER.unpack_from(data, start))
+    header = tuple.__new__(BatchHeader, HEADER.unpack_from(data, start))
     fault = shape_fault(header)
     if fault is not None:
         raise CorruptBatchError(fault)
@@ -90,20 +91,23 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
 
 def shape_fault(header: BatchHeader) -> str | None:
     """Say what makes a header impossible, or None."""
-    if header.magic != MAGIC:
-        return f"batch format {header.magic} is not supported (only {MAGIC})"
-    if header.length < HEADER_BYTES - LENGTH_START:
-        return f"batch length {header.length} is below the header's own"
-    if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
+    base, length, _, magic, _, _, delta = header[:7]
+    least = min(base, delta, header.record_count)
+    if magic == MAGIC and length >= LEAST_LENGTH and least >= 0 and base < MAX_OFFSET - delta:
+        return None
+    if magic != MAGIC:
+        return f"batch format {magic} is not supported (only {MAGIC})"
+    if length < LEAST_LENGTH:
+        return f"batch length {length} is below the header's own"
+    if least < 0:
         return "negative offset, delta or count in the batch header"
-    if header.base_offset > MAX_OFFSET - header.last_offset_delta - 1:
-        return "batch offsets overflow"
-    return None
+    return "batch offsets overflow"
 
 
 def check_crc(data: Buffer, header: BatchHeader, start: int = 0) -> None:
     """Raise `CorruptBatchError` unless the batch at `start` carries the CRC-32C of its own bytes."""
-    actual = crc32c(memoryview(data)[start + CRC_START : start + LENGTH_START + header.length])
+    view = data if type(data) is memoryview else memoryview(data)
+    actual = crc32c(view[start + CRC_START : start + LENGTH_START + header.length])
     if actual != header.crc:
         raise CorruptBatchError(f"CRC {header.crc:#010x} stored, {actual:#010x} computed")
 

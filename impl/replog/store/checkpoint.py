@@ -33,7 +33,15 @@ VERSION = 0
 MAX_NUMBER = (1 << 63) - 1
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
+PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+
 TopicPartition = tuple[str, int]
+
+
+def parse_partition_name(name: str) -> TopicPartition | None:
+    """Split `orders-3` into its topic and partition; None if it is no partition's name."""
+    match = PARTITION_NAME.fullmatch(name)
+    return None if match is None else (match[1], int(match[2]))
 
 
 class EpochEntry(NamedTuple):
@@ -63,10 +71,10 @@ def read_epochs(fs: Fs, directory: str) -> tuple[EpochEntry, ...] | None:
     return entries
 
 
-def write_offsets(fs: Fs, directory: str, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace one of the directory's offset checkpoints, durably and in sorted order."""
+def render_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """Return the content of an offset checkpoint, in sorted order."""
     rows = (f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
-    replace_file(fs, directory, name, _render(rows))
+    return _render(rows)
 
 
 def read_offsets(fs: Fs, directory: str, name: str) -> dict[TopicPartition, int]:
@@ -80,10 +88,9 @@ def read_offsets(fs: Fs, directory: str, name: str) -> dict[TopicPartition, int]
     return offsets
 
 
-def write_clean_shutdown(fs: Fs, directory: str, broker_epoch: int) -> None:
-    """Leave the marker that lets the next start skip recovery."""
-    text = json.dumps({"version": VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-    replace_file(fs, directory, CLEAN_SHUTDOWN_FILE, text.encode())
+def render_clean_shutdown(broker_epoch: int) -> bytes:
+    """Return the content of the marker that lets the next start skip recovery."""
+    return json.dumps({"version": VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
 
 
 def read_clean_shutdown(fs: Fs, directory: str) -> int | None:

@@ -3,20 +3,21 @@
     data/
       .lock                               held while open; another process gets `DirectoryInUseError`
       .kafka_cleanshutdown                only between a clean stop and the next start
-      replication-offset-checkpoint       high watermarks      a lower bound; unreadable: 0
-      recovery-point-offset-checkpoint    synced offsets       a lower bound; unreadable: 0, all is scanned
-      log-start-offset-checkpoint         log starts           unreadable: the first segment's base
+      replication-offset-checkpoint       high watermarks      a lower bound; not believed: 0
+      recovery-point-offset-checkpoint    synced offsets       for Kafka's tools; what is synced is known
+      log-start-offset-checkpoint         log starts           from the manifests
+      directory-manifest                  the partitions, and checksums of the files above (`registry.py`)
       orders-0/  orders-1/ ...            one directory a partition (`partition.py`)
 
 The marker is removed, durably, before anything else happens: from then on the directory counts as dirty.
-The recovery point is written only after what it promises was synced, and lowered before anything below it
-is truncated. A checkpoint of another version stops the opening; an unreadable one is noted, because each
-has a safe default.
+A checkpoint of another version stops the opening; one that is unreadable, or is not what was written last, is
+noted and moved aside, because each has a safe default. A partition whose synced records are damaged stays
+closed (`damaged`), with all its files as they are; the others are opened. While one is closed, the directory
+does not count as stopped cleanly.
 
 Not here: which partitions a broker should have, and when to checkpoint (the caller owns the clock).
 """
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
@@ -27,28 +28,28 @@ from replog.store.checkpoint import (
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     TopicPartition,
+    parse_partition_name,
     read_clean_shutdown,
-    read_offsets,
-    write_clean_shutdown,
-    write_offsets,
+    render_clean_shutdown,
 )
 from replog.store.config import DEFAULT_CONFIG, LogConfig
-from replog.store.errors import CorruptFileError, DirectoryInUseError, ForeignVersionError, StoreError
+from replog.store.errors import (
+    CorruptFileError,
+    DamagedLogError,
+    DirectoryInUseError,
+    ForeignVersionError,
+    StoreError,
+)
+from replog.store.findings import OpenPoint
 from replog.store.fs import Fs, Lock, make_directory
 from replog.store.health import Health
 from replog.store.partition import PartitionLog
-from replog.store.recovery import OpenPoint
+from replog.store.quarantine import clear_temporary, set_aside
+from replog.store.registry import NOTHING, REGISTRY_FILE, Known
+from replog.store.root import LOCK_FILE, OWN_FILES, Root
+from replog.store.segment import REPAIR_HINT
 
 T = TypeVar("T")
-
-LOCK_FILE = ".lock"
-PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
-
-
-def parse_partition_name(name: str) -> TopicPartition | None:
-    """Split `orders-3` into its topic and partition; None if it is no partition's name."""
-    match = PARTITION_NAME.fullmatch(name)
-    return None if match is None else (match[1], int(match[2]))
 
 
 class LogDirectory:
@@ -57,6 +58,7 @@ class LogDirectory:
     def __init__(self, fs: Fs, path: str, config: LogConfig, lock: Lock) -> None:
         self._fs = fs
         self._path = path
+        self._root = Root(fs, path)
         self._config = config
         self._lock = lock
         self.health = Health()
@@ -65,24 +67,20 @@ class LogDirectory:
         self.broker_epoch: int | None = None
         self.was_clean = False
         self.high_watermarks: dict[TopicPartition, int] = {}
-        self._recovery_points: dict[TopicPartition, int] = {}
+        self.damaged: dict[TopicPartition, str] = {}
         self._log_starts: dict[TopicPartition, int] = {}
+        self._may_adopt = False
 
     @classmethod
     def open(cls, fs: Fs, path: str, config: LogConfig = DEFAULT_CONFIG) -> "LogDirectory":
-        """Lock the directory (created if missing), read its checkpoints, open and repair all its partitions.
+        """Lock the directory (created if missing), read its checkpoints, and open all its partitions.
 
-        Raises `DirectoryInUseError`, `ForeignVersionError`, `CorruptFileError` or `StorageOfflineError`;
-        the lock is released then.
+        Damaged partitions are in `damaged`. Raises `DirectoryInUseError`, `ForeignVersionError` or
+        `StorageOfflineError`; the lock is released then.
         """
-        try:
-            make_directory(fs, path)
-            lock = fs.lock(f"{path}/{LOCK_FILE}")
-        except BlockingIOError as error:
-            raise DirectoryInUseError(f"{path} is in use by another process (lock on {LOCK_FILE})") from error
-        except OSError as error:
-            raise Health().fail(f"opening {path}", error) from error
+        lock, is_bare = lock_directory(fs, path)
         directory = cls(fs, path, config, lock)
+        directory._may_adopt = is_bare
         try:
             directory._load()
         except OSError as error:
@@ -94,98 +92,155 @@ class LogDirectory:
         return directory
 
     def _load(self) -> None:
-        self.broker_epoch = self._tolerate(partial(read_clean_shutdown, self._fs, self._path), None)
+        for kept in clear_temporary(self._fs, self._path, OWN_FILES):
+            self.notes.append(f"no text: kept as {kept}")
+        self._load_registry()
+        marker = partial(self._root.read, CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None)
+        self.broker_epoch = self._load_file(CLEAN_SHUTDOWN_FILE, marker, None)
         self.was_clean = self.broker_epoch is not None
-        self.high_watermarks = self._read_offsets(HIGH_WATERMARK_FILE)
-        self._recovery_points = self._read_offsets(RECOVERY_POINT_FILE)
-        self._log_starts = self._read_offsets(LOG_START_FILE)
+        self.high_watermarks = self._load_offsets(HIGH_WATERMARK_FILE)
+        self._load_offsets(RECOVERY_POINT_FILE)
+        self._log_starts = self._load_offsets(LOG_START_FILE)
+        self._root.forget(CLEAN_SHUTDOWN_FILE)
         if self._fs.exists(f"{self._path}/{CLEAN_SHUTDOWN_FILE}"):
             self._fs.unlink(f"{self._path}/{CLEAN_SHUTDOWN_FILE}")
-            self._fs.fsync_dir(self._path)
-        for name in self._fs.listdir(self._path):
-            key = parse_partition_name(name)
-            if key is not None and self._fs.is_dir(f"{self._path}/{name}"):
-                self._open_log(key)
+        self._fs.fsync_dir(self._path)
+        for key in self._root.partitions():
+            self._open_or_close(key)
+        for key in self._root.missing_partitions():
+            point = self._root.registry.partitions[key].recovery_point
+            self._close(key, f"its folder is missing, and records up to {point} were synced ({REPAIR_HINT})")
+        self._root.write({})
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        return self._tolerate(partial(read_offsets, self._fs, self._path, name), {})
+    def _load_registry(self) -> None:
+        try:
+            is_there = self._root.load_registry()
+        except ForeignVersionError:
+            raise
+        except CorruptFileError as error:
+            self._put_aside(REGISTRY_FILE, str(error))
+            return
+        if not (is_there or self._may_adopt):
+            self.notes.append(f"{REGISTRY_FILE} is missing: made anew from the partitions")
 
-    def _tolerate(self, read: Callable[[], T], default: T) -> T:
-        """Read a checkpoint, or note why it cannot be read and take the default."""
+    def _load_file(self, name: str, read: Callable[[], T], default: T) -> T:
+        """Read a file; or note why it is not believed, move it aside, and take the default."""
         try:
             return read()
         except ForeignVersionError:
             raise
         except CorruptFileError as error:
-            self.notes.append(f"{error}: ignored")
+            self._put_aside(name, str(error))
             return default
 
+    def _load_offsets(self, name: str) -> dict[TopicPartition, int]:
+        return self._load_file(name, partial(self._root.read_offsets, name), {})
+
+    def _put_aside(self, name: str, text: str) -> None:
+        kept = set_aside(self._fs, self._path, name)
+        self.notes.append(f"{text}: ignored, and kept as {kept}")
+
+    def _open_or_close(self, key: TopicPartition) -> None:
+        try:
+            self._open_log(key)
+        except ForeignVersionError:
+            raise
+        except CorruptFileError as error:
+            self._close(key, str(error))
+
+    def _close(self, key: TopicPartition, text: str) -> None:
+        """Note that a partition is damaged: it can be neither used nor created."""
+        self.damaged[key] = text
+        self.notes.append(f"{key[0]}-{key[1]} stays closed: {text}")
+        self._root.registry.partitions.setdefault(key, NOTHING)
+
     def _open_log(self, key: TopicPartition) -> PartitionLog:
-        point = OpenPoint(self._recovery_points.get(key, 0), self._log_starts.get(key, 0), self.was_clean)
-        log = PartitionLog.open(self._fs, self.partition_path(key), self._config, point, self.health)
+        known = self._root.registry.partitions.get(key)
+        cuts, recovery_point = known or NOTHING
+        is_known = known is not None
+        point = OpenPoint(recovery_point, 0, self.was_clean, cuts, is_known, self._may_adopt and not is_known)
+        path = self._root.partition_path(key)
+        log = PartitionLog.open(self._fs, path, self._config, point, self.health)
         log.on_lowering(partial(self._lower_checkpoints, key))
         self.notes += [f"{key[0]}-{key[1]}: {note}" for note in log.recovery.notes]
+        self._root.registry.partitions[key] = Known(log.cuts, log.flushed)
         self.logs[key] = log
         return log
 
     def partition_path(self, key: TopicPartition) -> str:
         """Return the path of a partition's directory."""
-        return f"{self._path}/{key[0]}-{key[1]}"
+        return self._root.partition_path(key)
 
     def log(self, topic: str, partition: int) -> PartitionLog:
-        """Return a partition's log; one that does not exist is created, empty."""
+        """Return a partition's log; one that does not exist is created, empty.
+
+        Raises `DamagedLogError` for one that stays closed.
+        """
         key = topic, partition
         if key in self.logs:
             return self.logs[key]
+        if key in self.damaged:
+            raise DamagedLogError(f"{topic}-{partition} stays closed: {self.damaged[key]}")
         if parse_partition_name(f"{topic}-{partition}") != key:
             raise CorruptFileError(f"{topic!r} partition {partition} cannot be a directory's name")
-        return self._open_log(key)
+        log = self._open_log(key)
+        self._write({})
+        return log
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the three checkpoints: these high watermarks, and what is synced and kept of every log.
 
-        Partitions that are not mentioned keep the high watermark they had.
+        Partitions that are not mentioned, and closed ones, keep what they had.
         """
         self.health.check()
         self.high_watermarks.update(high_watermarks)
-        self._log_starts = {
+        closed = {key: start for key, start in self._log_starts.items() if key in self.damaged}
+        starts = {
             key: log.log_start for key, log in self.logs.items() if log.log_start > log.segment_bases[0]
         }
-        self._recovery_points = {key: log.flushed for key, log in self.logs.items()}
-        self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
-        self._write(LOG_START_FILE, self._log_starts)
-        self._write(RECOVERY_POINT_FILE, self._recovery_points)
+        self._log_starts = closed | starts
+        self._root.registry.partitions |= {k: Known(log.cuts, log.flushed) for k, log in self.logs.items()}
+        self._write(
+            {
+                HIGH_WATERMARK_FILE: self.high_watermarks,
+                LOG_START_FILE: self._log_starts,
+                RECOVERY_POINT_FILE: self._root.recovery_points(),
+            }
+        )
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write these high watermarks only (every few seconds, where the others take a minute)."""
         self.health.check()
         self.high_watermarks.update(high_watermarks)
-        self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
+        self._write({HIGH_WATERMARK_FILE: self.high_watermarks})
 
-    def _lower_checkpoints(self, key: TopicPartition, offset: int) -> None:
+    def _lower_checkpoints(self, key: TopicPartition, offset: int, cuts: int) -> None:
         """Let no checkpoint say more than `offset` about a log that is about to be cut there."""
-        if self._recovery_points.get(key, 0) > offset:
-            self._recovery_points[key] = offset
-            self._write(RECOVERY_POINT_FILE, self._recovery_points)
+        known = self._root.registry.partitions
+        known[key] = Known(cuts, min(known.get(key, NOTHING).recovery_point, offset))
+        lowered = {RECOVERY_POINT_FILE: self._root.recovery_points()}
         if self._log_starts.get(key, 0) > offset:
             self._log_starts[key] = offset
-            self._write(LOG_START_FILE, self._log_starts)
+            lowered[LOG_START_FILE] = self._log_starts
+        self._write(lowered)
 
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        with self.health.during(f"writing {name}"):
-            write_offsets(self._fs, self._path, name, offsets)
+    def _write(self, checkpoints: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+        with self.health.during(f"writing {' and '.join(checkpoints) or REGISTRY_FILE}"):
+            self._root.write_offsets(checkpoints)
 
     def shut_down(self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int = -1) -> None:
         """Stop cleanly: sync everything, write the checkpoints, then the marker, and release the lock.
 
-        Raises `StorageOfflineError` without leaving a marker if anything failed, now or before.
+        Raises `StorageOfflineError` without leaving a marker if anything failed, now or before. A directory
+        with a closed partition gets no marker.
         """
         try:
             for log in self.logs.values():
                 log.seal()
             self.checkpoint(high_watermarks)
-            with self.health.during(f"writing {CLEAN_SHUTDOWN_FILE}"):
-                write_clean_shutdown(self._fs, self._path, broker_epoch)
+            if not self.damaged:
+                with self.health.during(f"writing {CLEAN_SHUTDOWN_FILE}"):
+                    self._root.write({CLEAN_SHUTDOWN_FILE: render_clean_shutdown(broker_epoch)})
         finally:
             self.abandon()
 
@@ -194,3 +249,18 @@ class LogDirectory:
         for log in self.logs.values():
             log.close()
         self._lock.close()
+
+
+def lock_directory(fs: Fs, path: str) -> tuple[Lock, bool]:
+    """Lock a directory, created if missing; tell also whether it was bare (`Root.is_bare`).
+
+    Raises `DirectoryInUseError` or `StorageOfflineError`.
+    """
+    try:
+        make_directory(fs, path)
+        is_bare = Root(fs, path).is_bare()
+        return fs.lock(f"{path}/{LOCK_FILE}"), is_bare
+    except BlockingIOError as error:
+        raise DirectoryInUseError(f"{path} is in use by another process (lock on {LOCK_FILE})") from error
+    except OSError as error:
+        raise Health().fail(f"opening {path}", error) from error

@@ -54,6 +54,10 @@ class ForeignVersionError(CorruptFileError):
     """A file of a version this code does not know: refused, and never overwritten."""
 
 
+class DamagedLogError(CorruptFileError):
+    """Files of a partition are not what was written and synced: it stays closed until it is repaired."""
+
+
 class DirectoryInUseError(StoreError):
     """Another process (or another open store of this process) holds the directory's lock."""
 

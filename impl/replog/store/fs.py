@@ -103,6 +103,15 @@ def read_file(fs: Fs, path: str) -> bytes:
         file.close()
 
 
+def file_size(fs: Fs, path: str) -> int:
+    """Return a file's length in bytes; raises `OSError`."""
+    file = fs.open(path)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
 def make_directory(fs: Fs, path: str) -> None:
     """Create a directory and its missing parents, each durable in its parent; an existing one is fine."""
     if fs.is_dir(path):

@@ -5,8 +5,8 @@
     offset  i32
 
 An index is a hint, derivable from its log: it lives in memory while its segment is written, reaches the
-disk when the segment is sealed, and is rebuilt whenever the file is missing or does not fit the log.
-Entries strictly increase.
+disk when the segment is sealed, and is rebuilt whenever the file is missing or does not have the checksum
+that the manifest has for it. Entries strictly increase.
 
 Not here: when an entry is due and how one is verified against the log (`segment.py`).
 """
@@ -15,6 +15,8 @@ from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from struct import Struct
 
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 
@@ -75,8 +77,8 @@ class TimeIndex:
         self.offsets: list[int] = []
 
     def add(self, timestamp: int, relative_offset: int) -> None:
-        """Append an entry unless the timestamp is no larger than the last one."""
-        if not self.timestamps or timestamp > self.timestamps[-1]:
+        """Append an entry unless the timestamp is no larger than the last one, or none (-1)."""
+        if timestamp > (self.timestamps[-1] if self.timestamps else -1):
             self.timestamps.append(timestamp)
             self.offsets.append(relative_offset)
 
@@ -106,6 +108,13 @@ class TimeIndex:
             index.timestamps.append(timestamp)
             index.offsets.append(offset)
         return index if _increasing(index.timestamps) and _increasing(index.offsets) else None
+
+
+def could_be_index(data: bytes, suffix: str) -> bool:
+    """Tell whether a file of this suffix has the form of one, of whatever log."""
+    if suffix == INDEX_SUFFIX:
+        return OffsetIndex.decode(data, 1 << 63) is not None
+    return TimeIndex.decode(data) is not None
 
 
 def _increasing(numbers: list[int]) -> bool:

@@ -4,9 +4,10 @@
         |---- durable ---|-- page cache --|            a power loss keeps a prefix that ends in the second
         part
 
-Invariants: segments are contiguous and the last one is written to; `log_start <= log_end`, `flushed <=
-log_end`; batches are stored byte for byte; an epoch is in the epoch file before its first record is in the
-log, and out of it only after its records are. `truncate_to` is durable when it returns, so nothing
+Invariants: segments are contiguous and the last one is written to; `log_start <= flushed <= log_end`; batches
+are stored byte for byte; an epoch is in its files before its first record is in the log, and out of them only
+after its records are. The manifest (`manifest.py`) lists what is synced, nothing more: it is written after a
+sync, and before synced bytes are cut or dropped. `truncate_to` is durable when it returns, so nothing
 truncated comes back, and the directory's recovery point is lowered first, so nothing written later is taken
 for synced.
 
@@ -17,18 +18,36 @@ Not here: the high watermark (the protocol's), the checkpoints of the directory 
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
-from replog.store.batch import BatchHeader, Buffer, check_crc, check_produced, iterate_headers, stamped_parts
+from replog.store.batch import (
+    MAX_OFFSET,
+    BatchHeader,
+    Buffer,
+    check_crc,
+    check_produced,
+    iterate_headers,
+    stamped_parts,
+)
 from replog.store.checkpoint import EpochEntry
 from replog.store.config import DEFAULT_CONFIG, LogConfig
-from replog.store.errors import BatchTooLargeError, InvalidRecordError, OffsetOutOfRangeError
+from replog.store.epochs import EpochFile, between
+from replog.store.errors import (
+    BatchTooLargeError,
+    CorruptBatchError,
+    DamagedLogError,
+    InvalidRecordError,
+    OffsetOutOfRangeError,
+)
+from replog.store.findings import NOTHING_KNOWN, OpenPoint
 from replog.store.fs import Fs
 from replog.store.health import Health
-from replog.store.recovery import NOTHING_KNOWN, OpenPoint, Recovery, open_partition
+from replog.store.manifest import Manifest, Mark, Removal, empty_mark
+from replog.store.recovery import Recovery, manifest_of, open_partition
 from replog.store.segment import Segment
 
 
-def ignore_lowering(_offset: int) -> None:
+def ignore_lowering(_offset: int, _cuts: int) -> None:
     """Stand in for the directory when a log is used alone: no checkpoint promises anything."""
 
 
@@ -37,7 +56,7 @@ class PartitionLog:
 
     __slots__ = (
         "_config", "_directory", "_epochs", "_flushed_at_ms", "_fs", "_health", "_lower_checkpoints",
-        "_names_synced", "_segments", "flushed", "log_end", "log_start", "recovery",
+        "_manifest", "_manifest_file", "_names_synced", "_segments", "flushed", "log_end", "recovery",
     )  # fmt: skip
 
     def __init__(self, fs: Fs, directory: str, config: LogConfig, point: OpenPoint, health: Health) -> None:
@@ -46,13 +65,14 @@ class PartitionLog:
         self._directory = directory
         self._config = config
         self._health = health
-        self._lower_checkpoints: Callable[[int], None] = ignore_lowering
+        self._lower_checkpoints: Callable[[int, int], None] = ignore_lowering
         self._segments = opened.segments
-        self._epochs = opened.epochs
+        self._manifest = opened.manifest
+        self._manifest_file = opened.file
+        self._epochs = EpochFile(fs, directory, opened.manifest.epochs, self._save_manifest)
         self._names_synced = True
         self._flushed_at_ms = 0
         self.recovery: Recovery = opened.recovery
-        self.log_start = opened.log_start
         self.log_end = opened.segments[-1].next_offset
         self.flushed = self.log_end
 
@@ -76,9 +96,22 @@ class PartitionLog:
         except OSError as error:
             raise health.fail(f"opening {directory}", error) from error
 
-    def on_lowering(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(offset)` before the log is cut at `offset`, so that no checkpoint speaks of more."""
+    def on_lowering(self, callback: Callable[[int, int], None]) -> None:
+        """Call `callback(offset, cuts)` before synced records are cut at `offset`, for the `cuts`-th time.
+
+        So that no checkpoint speaks of more.
+        """
         self._lower_checkpoints = callback
+
+    @property
+    def log_start(self) -> int:
+        """The offset of the first record that can be read."""
+        return self._manifest.log_start
+
+    @property
+    def cuts(self) -> int:
+        """How often synced records were cut."""
+        return self._manifest.cuts
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
@@ -143,11 +176,12 @@ class PartitionLog:
             raise BatchTooLargeError(f"a batch of {size} bytes is larger than {limit}")
 
     def _last_record_epoch(self) -> int:
-        return next((s.last_epoch for s in reversed(self._segments) if s.size), -1)
+        return next((e.epoch for e in reversed(self._epochs.entries) if e.start_offset < self.log_end), -1)
 
     def _write(self, writes: Iterable[tuple[BatchHeader, tuple[Buffer, ...]]]) -> None:
         """Append checked batches, rolling as needed, then apply `flush_messages`."""
         try:
+            self._segments[-1].verify()
             for header, parts in writes:
                 if header.leader_epoch != self._epochs.latest:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
@@ -156,6 +190,8 @@ class PartitionLog:
                     segment = self._roll()
                 segment.append(header, *parts)
                 self.log_end = header.next_offset
+        except CorruptBatchError as error:
+            raise DamagedLogError(str(error)) from error
         except OSError as error:
             raise self._health.fail(f"appending to {self._directory}", error) from error
         limit = self._config.flush_messages
@@ -164,12 +200,15 @@ class PartitionLog:
 
     def _roll(self) -> Segment:
         """Seal the last segment and begin another at the log end."""
-        if self._config.flush_on_roll:
-            self.flush()
-        self._segments[-1].seal()
+        last = self._segments[-1]
+        last.seal()
+        if last.mark is not None and last.mark.size == last.size:
+            last.synced_mark()
         segment = Segment.create(self._fs, self._directory, self.log_end, self._config.index_interval_bytes)
         self._segments.append(segment)
         self._names_synced = False
+        if self._config.flush_on_roll:
+            self.flush()
         return segment
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
@@ -223,13 +262,20 @@ class PartitionLog:
     def flush(self) -> None:
         """Make everything up to the log end durable; `flushed` moves only after every sync succeeded."""
         with self._health.during(f"syncing {self._directory}"):
-            for segment in self._segments:
-                if segment.next_offset > self.flushed:
-                    segment.flush()
+            grown = [s for s in self._segments if s.next_offset > self.flushed or s.mark is None]
+            for segment in grown:
+                segment.flush()
             if not self._names_synced:
                 self._fs.fsync_dir(self._directory)
                 self._names_synced = True
+            for segment in grown:
+                segment.synced_mark()
+            self._save_manifest(self._epochs.entries)
         self.flushed = self.log_end
+
+    def _save_manifest(self, epochs: Iterable[EpochEntry]) -> None:
+        """Make durable what is synced now, and these epochs."""
+        self._manifest_file.save(manifest_of(self._manifest, self._segments, epochs))
 
     def flush_if_due(self, now_ms: int) -> None:
         """Flush if `flush_ms` passed since the last call that flushed."""
@@ -250,51 +296,73 @@ class PartitionLog:
         with self._health.during(f"truncating {self._directory}"):
             if offset < self.log_end:
                 self._cut(offset)
+                offset = self.log_end
             self._epochs.truncate_from_end(offset)
         return self.log_end
 
     def _cut(self, offset: int) -> None:
-        """Lower the checkpoints, then delete segments from the top, then cut the one holding `offset`."""
+        """Lower what is known, then delete segments from the top, then cut the one holding `offset`."""
         holder = self._segment_of(offset)
         position, end = holder.boundary(offset)
-        self._lower_checkpoints(end)
+        contents = holder.contents_before(position)
+        if end < self.flushed:
+            holder.mark = Mark(holder.base_offset, position, end, contents.chain)
+            marks = (*(s.mark for s in self._segments if s.mark and s.base_offset <= holder.base_offset),)
+            self._note_cut(replace(self._manifest, log_start=min(self.log_start, end), marks=marks))
         while self._segments[-1] is not holder:
             self._segments[-1].delete()
             self._segments.pop()
-        holder.truncate(position)
+        holder.truncate(contents)
         self._fs.fsync_dir(self._directory)
         self.log_end = end
-        self.log_start = min(self.log_start, end)
         self.flushed = min(self.flushed, end)
+
+    def _note_cut(self, left: Manifest) -> None:
+        """Let neither the manifest nor a checkpoint speak of synced records that are about to be cut."""
+        manifest = replace(left, cuts=left.cuts + 1, epochs=self._epochs.entries)
+        self._manifest_file.save(manifest)
+        self._manifest = replace(manifest, removals=())
+        self._lower_checkpoints(self._manifest.flushed, self._manifest.cuts)
 
     def reset(self, offset: int) -> None:
         """Durably drop everything and begin an empty log at `offset` (the leader starts later)."""
         with self._health.during(f"resetting {self._directory}"):
-            self._lower_checkpoints(offset)
+            mark = empty_mark(offset)
+            removals = _removals(self._segments)
+            self._note_cut(replace(self._manifest, log_start=offset, marks=(mark,), removals=removals))
             while self._segments:
                 self._segments[-1].delete()
                 self._segments.pop()
             segment = Segment.create(self._fs, self._directory, offset, self._config.index_interval_bytes)
+            segment.mark = mark
             self._segments.append(segment)
             self._fs.fsync_dir(self._directory)
             self._epochs.replace(())
-        self.log_start = self.log_end = self.flushed = offset
+            self._save_manifest(())
+        self.log_end = self.flushed = offset
 
     def advance_log_start(self, offset: int) -> int:
-        """Raise the log start; delete the segments that end there or before, and return how many."""
+        """Raise the log start, durably; delete the segments that end there or before, and return how many."""
         self._health.check()
         if offset > self.log_end:
             raise OffsetOutOfRangeError(f"log start {offset} is beyond the log end {self.log_end}")
         if offset <= self.log_start:
             return 0
-        dead = sum(1 for segment in self._segments[:-1] if segment.next_offset <= offset)
+        if offset > self.flushed:
+            self.flush()
+        dead = [segment for segment in self._segments[:-1] if segment.next_offset <= offset]
         with self._health.during(f"deleting from {self._directory}"):
-            self._epochs.truncate_from_start(offset)
-            for segment in self._segments[:dead]:
+            self._manifest = replace(self._manifest, log_start=offset)
+            kept = self._segments[len(dead) :]
+            kept[0].mark = kept[0].mark or empty_mark(kept[0].base_offset)
+            epochs = between(self._epochs.entries, offset, MAX_OFFSET)
+            left = manifest_of(self._manifest, kept, epochs)
+            self._manifest_file.save(replace(left, removals=_removals(dead)))
+            self._epochs.write(epochs)
+            for segment in dead:
                 segment.delete()
-        del self._segments[:dead]
-        self.log_start = offset
-        return dead
+        self._segments = kept
+        return len(dead)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> int:
         """Delete old segments by size and age, never past the high watermark; return how many."""
@@ -315,11 +383,17 @@ class PartitionLog:
         with self._health.during(f"sealing {self._directory}"):
             self._segments[-1].seal()
             self._fs.fsync_dir(self._directory)
+            self._segments[-1].synced_mark()
+            self._save_manifest(self._epochs.entries)
 
     def close(self) -> None:
         """Release the file handles without flushing; closing twice is harmless."""
         for segment in self._segments:
             segment.close()
+
+
+def _removals(segments: Iterable[Segment]) -> tuple[Removal, ...]:
+    return tuple(Removal(s.base_offset, s.size, s.contents.chain) for s in segments)
 
 
 def _base_offset(segment: Segment) -> int:

@@ -4,29 +4,33 @@
     00000000000000000120.index      every `index_interval_bytes`, where a batch lies
     00000000000000000120.timeindex
 
-Invariants: `size` bytes of the file are whole batches, contiguous from `base_offset` to `next_offset`; the
-indexes speak of nothing beyond them. A method that raises `OSError` leaves the object unusable: its owner
-goes offline.
+Invariants: `contents` are whole batches, contiguous from `base_offset` to `next_offset`; the indexes speak
+of nothing beyond them. A segment that a start took over without reading it is read, and compared with its
+mark, before the first use of any of its bytes; one that differs is never used. A method that raises `OSError`
+leaves the object unusable: its owner goes offline.
 
-Not here: which segment to use, durability order between files (`partition.py`), checking CRCs
-(`recovery.py`).
+Not here: which segment to use, durability order between files (`partition.py`), what a start does with each
+(`survey.py`).
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from struct import Struct
 
-from replog.store.batch import HEADER_BYTES, LENGTH_START, BatchHeader, Buffer, peek_header
+from crc32c import crc32c
+
+from replog.store.batch import HEADER_BYTES, LENGTH_START, BatchHeader, Buffer, check_crc, peek_header
+from replog.store.contents import Contents, has_chain
 from replog.store.errors import CorruptBatchError
 from replog.store.fs import File, Fs, read_file
-from replog.store.index import OffsetIndex, TimeIndex
+from replog.store.index import INDEX_SUFFIX, TIME_INDEX_SUFFIX, OffsetIndex, TimeIndex
+from replog.store.manifest import Mark, Removal, Sums
 
 LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
+INDEX_SUFFIXES = INDEX_SUFFIX, TIME_INDEX_SUFFIX
+REPAIR_HINT = "stop the broker, and see `replog repair`"
 MAX_RELATIVE = (1 << 31) - 1
 SCAN_BYTES = 1 << 20
-NO_TIMESTAMP = -1
 
 EXTENT = Struct(">qi11xi")  # base offset, length, last offset delta: all that walking needs
 EXTENT_BYTES = EXTENT.size
@@ -34,9 +38,25 @@ EXTENT_BYTES = EXTENT.size
 Check = Callable[[Buffer, BatchHeader, int], None]
 
 
-def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """Return the path of one of a segment's files."""
-    return f"{directory}/{base_offset:020d}{suffix}"
+def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
+    """Return the name of one of a segment's files."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def parse_base(name: str, suffix: str = LOG_SUFFIX) -> int | None:
+    """Return the base offset in a segment file's name, None if it does not have the form of one."""
+    stem = name.removesuffix(suffix)
+    is_number = len(stem) == 20 and stem.isascii() and stem.isdecimal()
+    return int(stem) if is_number and int(stem) < 1 << 63 else None
+
+
+def is_dropped(fs: Fs, directory: str, removal: Removal) -> bool:
+    """Tell whether a file of this size is the one that was dropped."""
+    file = fs.open(f"{directory}/{segment_name(removal.base_offset)}")
+    try:
+        return has_chain(file, removal.size, removal.chain)
+    finally:
+        file.close()
 
 
 def unchecked(data: Buffer, header: BatchHeader, start: int) -> None:
@@ -49,7 +69,7 @@ def scan_batches(file: File, size: int, position: int, check: Check) -> Iterator
     Reads in large pieces. Raises `CorruptBatchError` at the first bytes that are no batch within `size`.
     """
     while position < size:
-        piece = file.pread(SCAN_BYTES, position)
+        piece = memoryview(file.pread(SCAN_BYTES, position))
         piece_end = min(len(piece), size - position)
         start = 0
         while piece_end - start >= HEADER_BYTES:
@@ -62,15 +82,16 @@ def scan_batches(file: File, size: int, position: int, check: Check) -> Iterator
             position += end - start
             start = end
         if start == 0:
-            header, piece = _read_large(file, size, position)
-            check(piece, header, 0)
+            header, batch = _read_large(file, size, position)
+            check(batch, header, 0)
             yield position, header
             position += header.size_bytes
 
 
 def _read_large(file: File, size: int, position: int) -> tuple[BatchHeader, bytes]:
     """Read one batch that does not fit a piece (or the torn tail, which raises)."""
-    header = peek_header(file.pread(HEADER_BYTES, position), 0, size - position)
+    start = file.pread(HEADER_BYTES, position)
+    header = peek_header(start, 0, size - position if len(start) == HEADER_BYTES else len(start))
     piece = file.pread(header.size_bytes, position)
     if len(piece) < header.size_bytes:
         raise CorruptBatchError("the file ends inside a batch")
@@ -78,11 +99,11 @@ def _read_large(file: File, size: int, position: int) -> tuple[BatchHeader, byte
 
 
 class Segment:
-    """An open segment. `max_timestamp` is -1 while it is empty."""
+    """An open segment, empty until it is filled by appending, by a scan, or by `take_over`."""
 
     __slots__ = (
-        "_directory", "_file", "_fs", "_index_interval", "_since_index", "_tail",
-        "base_offset", "index", "last_epoch", "max_timestamp", "next_offset", "size", "time_index",
+        "_directory", "_fault", "_file", "_fs", "_index_interval", "_is_checked", "_sums", "_tail",
+        "base_offset", "contents", "mark",
     )  # fmt: skip
 
     def __init__(self, fs: Fs, directory: str, base_offset: int, file: File, index_interval: int) -> None:
@@ -90,30 +111,24 @@ class Segment:
         self._directory = directory
         self._file = file
         self._index_interval = index_interval
+        self._is_checked = True
+        self._fault = ""
+        self._sums: Sums | None = None
+        self._tail = (base_offset, 0)
         self.base_offset = base_offset
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the content (not the file's): the state of an empty segment."""
-        self.size = 0
-        self.next_offset = self.base_offset
-        self.max_timestamp = NO_TIMESTAMP
-        self.last_epoch = -1
-        self.index = OffsetIndex()
-        self.time_index = TimeIndex()
-        self._since_index = 0
-        self._tail = (self.base_offset, 0)
+        self.contents = Contents(base_offset, index_interval)
+        self.mark: Mark | None = None
 
     @classmethod
     def create(cls, fs: Fs, directory: str, base_offset: int, index_interval: int) -> "Segment":
         """Create an empty segment, replacing whatever has its name."""
-        file = fs.create(segment_path(directory, base_offset, LOG_SUFFIX))
+        file = fs.create(f"{directory}/{segment_name(base_offset)}")
         return cls(fs, directory, base_offset, file, index_interval)
 
     @classmethod
     def open(cls, fs: Fs, directory: str, base_offset: int, index_interval: int) -> "Segment":
-        """Open an existing file; the caller loads its content (`load`, or a scan into `note`)."""
-        file = fs.open(segment_path(directory, base_offset, LOG_SUFFIX))
+        """Open an existing file; the caller fills in its contents."""
+        file = fs.open(f"{directory}/{segment_name(base_offset)}")
         return cls(fs, directory, base_offset, file, index_interval)
 
     @property
@@ -121,82 +136,96 @@ class Segment:
         """The log file, for scans."""
         return self._file
 
+    @property
+    def name(self) -> str:
+        """The log file's name."""
+        return segment_name(self.base_offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file that are whole batches."""
+        return self.contents.size
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch."""
+        return self.contents.next_offset
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp, -1 without a batch."""
+        return self.contents.max_timestamp
+
     def fits(self, header: BatchHeader, segment_bytes: int) -> bool:
         """Tell whether the batch may go here: size, and offsets that an index entry can hold."""
-        if not self.size:
+        size = self.contents.size
+        if not size:
             return True
-        if self.size + header.size_bytes > segment_bytes:
+        if size + header.size_bytes > segment_bytes:
             return False
         return header.last_offset - self.base_offset <= MAX_RELATIVE
 
     def append(self, header: BatchHeader, *parts: Buffer) -> None:
-        """Write one stamped batch, whole or in parts, at the end."""
+        """Write one stamped batch, whole or in parts, at the end of a segment that was verified."""
         self._file.append(*parts)
-        self.note(self.size, header)
+        self.contents.note(self.contents.size, header)
+        self._sums = None
 
-    def note(self, position: int, header: BatchHeader) -> None:
-        """Account for the batch at `position`, the end so far: written just now, or met by a scan."""
-        relative = header.last_offset - self.base_offset
-        if header.max_timestamp > self.max_timestamp:
-            self.max_timestamp = header.max_timestamp
-        if self._since_index > self._index_interval:
-            self.index.add(relative, position)
-            self.time_index.add(self.max_timestamp, relative)
-            self._since_index = 0
-        self._since_index += header.size_bytes
-        self.size = position + header.size_bytes
-        self.next_offset = header.next_offset
-        self.last_epoch = header.leader_epoch
-
-    def end_at(self, offset: int) -> None:
-        """Declare where a damaged segment ends; reading what is missing raises `CorruptBatchError`."""
-        self.size = self._file.size()
-        self.next_offset = offset
-
-    def load(self) -> bool:
-        """Take over a sealed segment without reading all of it; False if its files do not fit together.
-
-        The last index entry is checked against the log, and the batches behind it are walked to the end.
-        """
-        indexes = self._load_indexes()
+    def take_over(self, mark: Mark) -> bool:
+        """Become what a manifest says, unread until the first use; False unless the index files fit it."""
+        indexes = None if mark.sums is None else self._load_indexes(mark.sums)
         if indexes is None:
             return False
-        self.index, self.time_index = indexes
-        if self.time_index.timestamps:
-            self.max_timestamp = self.time_index.timestamps[-1]
-        try:
-            return self._walk_tail()
-        except CorruptBatchError:
-            return False
+        self.contents.take_over(mark, *indexes)
+        self.mark, self._sums, self._is_checked = mark, mark.sums, False
+        return True
 
-    def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex] | None:
+    def _load_indexes(self, sums: Sums) -> tuple[OffsetIndex, TimeIndex] | None:
         try:
-            index_bytes = read_file(self._fs, self._path(INDEX_SUFFIX))
-            time_bytes = read_file(self._fs, self._path(TIME_INDEX_SUFFIX))
+            data = [read_file(self._fs, self._path(suffix)) for suffix in INDEX_SUFFIXES]
         except FileNotFoundError:
             return None
-        index = OffsetIndex.decode(index_bytes, self._file.size())
-        time_index = TimeIndex.decode(time_bytes)
+        if tuple(map(crc32c, data)) != sums:
+            return None
+        index, time_index = OffsetIndex.decode(data[0], self._file.size()), TimeIndex.decode(data[1])
         return None if index is None or time_index is None else (index, time_index)
 
-    def _walk_tail(self) -> bool:
-        """Walk from the last index entry's batch to the end of the file, setting size and next offset."""
-        positions = self.index.positions
-        start = positions[-1] if positions else 0
-        for position, header in scan_batches(self._file, self._file.size(), start, unchecked):
-            if position == start and positions:
-                follows = header.last_offset - self.base_offset == self.index.offsets[-1]
-            else:
-                follows = header.base_offset == self.next_offset
-            if not follows:
-                return False
-            self.size, self.next_offset = position + header.size_bytes, header.next_offset
-            self.last_epoch = header.leader_epoch
-            self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
-            self._since_index += header.size_bytes
-        return (
-            not self.time_index.offsets or self.time_index.offsets[-1] < self.next_offset - self.base_offset
-        )
+    def verify(self) -> None:
+        """Read all of a segment that was taken over, once, before anything of it is used.
+
+        Raises `CorruptBatchError`, now and at every later use, unless it is what was written.
+        """
+        if self._is_checked:
+            return
+        if not self._fault:
+            self._fault = self._compare()
+        if self._fault:
+            raise CorruptBatchError(f"{self._directory}/{self.name}: {self._fault} ({REPAIR_HINT})")
+        self._is_checked = True
+
+    def _compare(self) -> str:
+        """Scan the batches; say how they differ from what the contents promise, or nothing."""
+        found = Contents(self.base_offset, self._index_interval)
+        try:
+            self.scan(found, self.contents.size, check_crc)
+        except CorruptBatchError as error:
+            return f"damaged at byte {found.size}: {error}"
+        if (found.next_offset, found.chain) != (self.contents.next_offset, self.contents.chain):
+            return "its batches are not those that were written, though their CRCs are right"
+        return ""
+
+    def scan(self, into: Contents, size: int, check: Check) -> None:
+        """Note the batches from the end of `into` to byte `size`; `CorruptBatchError` where one ends it."""
+        for position, header in scan_batches(self._file, size, into.size, check):
+            if header.base_offset != into.next_offset:
+                raise CorruptBatchError(f"a batch of offset {header.base_offset} follows {into.next_offset}")
+            into.note(position, header)
+
+    def synced_mark(self) -> Mark:
+        """Return the mark of all there is, for the caller who has synced it; it becomes `mark`."""
+        contents = self.contents
+        self.mark = Mark(self.base_offset, contents.size, contents.next_offset, contents.chain, self._sums)
+        return self.mark
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Return whole batches from the one holding `offset` up to `max_bytes`, but at least one.
@@ -209,16 +238,18 @@ class Segment:
         end, next_offset = _whole_batches(data, end_offset)
         if end == 0:
             _, size, last_offset = self._extent(position)
-            if last_offset >= end_offset:
-                return b""
             data = self._file.pread(size, position)
+            if last_offset >= end_offset:
+                check_crc(data, peek_header(data))
+                return b""
             end, next_offset = size, last_offset + 1
         self._tail = (next_offset, position + end)
         return data if end == len(data) else data[:end]
 
     def locate(self, offset: int) -> int:
         """Return the position of the batch that holds `offset`, which must lie in the segment."""
-        position = self.index.lookup(offset - self.base_offset)
+        self.verify()
+        position = self.contents.index.lookup(offset - self.base_offset)
         if self._tail[0] <= offset:
             position = max(position, self._tail[1])
         while True:
@@ -243,7 +274,8 @@ class Segment:
             raise CorruptBatchError(f"segment {self.base_offset} is shorter than it was")
         base, length, delta = EXTENT.unpack(data)
         is_possible = length >= HEADER_BYTES - LENGTH_START and delta >= 0
-        if not is_possible or position + LENGTH_START + length > self.size:
+        is_inside = position + LENGTH_START + length <= self.size and base + delta < self.next_offset
+        if not is_possible or not is_inside:
             raise CorruptBatchError(f"no batch at position {position} of segment {self.base_offset}")
         return base, LENGTH_START + length, base + delta
 
@@ -256,41 +288,56 @@ class Segment:
         """Return the first batch whose largest timestamp reaches `timestamp`, or None."""
         if self.max_timestamp < timestamp or not self.size:
             return None
-        start = self.base_offset + self.time_index.lookup(timestamp)
+        start = self.base_offset + self.contents.time_index.lookup(timestamp)
         if start >= self.next_offset:
             return None
         return next((header for header in self.headers(start) if header.max_timestamp >= timestamp), None)
 
-    def truncate(self, position: int) -> None:
-        """Cut the file at `position`, a batch boundary, durably, and account for what is left."""
-        self._file.truncate(position)
-        self._file.fsync()
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self._unlink(suffix)
-        self.rescan(position)
+    def contents_before(self, position: int) -> Contents:
+        """Return what is left if the file is cut at `position`, a batch boundary; nothing changes."""
+        self.verify()
+        contents = Contents(self.base_offset, self._index_interval)
+        self.scan(contents, position, unchecked)
+        return contents
 
-    def rescan(self, size: int) -> None:
-        """Rebuild offsets, timestamps and indexes from the headers of the first `size` bytes."""
-        self.reset()
-        for position, header in scan_batches(self._file, size, 0, unchecked):
-            if header.base_offset != self.next_offset:
-                raise CorruptBatchError(f"offset {header.base_offset} follows {self.next_offset}")
-            self.note(position, header)
+    def truncate(self, contents: Contents) -> None:
+        """Cut the file to these contents, durably; its index files go."""
+        self._file.truncate(contents.size)
+        self._file.fsync()
+        for suffix in INDEX_SUFFIXES:
+            self._unlink(suffix)
+        self._sums = None
+        self.contents = contents
+        self._tail = (self.base_offset, 0)
 
     def seal(self) -> None:
-        """Write the index files: the segment has had its last batch, for now."""
-        if self.size:
-            self.time_index.add(self.max_timestamp, self.next_offset - 1 - self.base_offset)
-        for suffix, data in (
-            (INDEX_SUFFIX, self.index.encode()),
-            (TIME_INDEX_SUFFIX, self.time_index.encode()),
-        ):
+        """Write the index files, unless they are right: the segment has had its last batch, for now."""
+        if self._sums is not None:
+            return
+        contents = self.contents
+        if contents.size:
+            contents.time_index.add(contents.max_timestamp, contents.next_offset - 1 - self.base_offset)
+        data = contents.index.encode(), contents.time_index.encode()
+        for suffix, content in zip(INDEX_SUFFIXES, data, strict=True):
             file = self._fs.create(self._path(suffix))
             try:
-                file.append(data)
+                file.append(content)
                 file.fsync()
             finally:
                 file.close()
+        self._sums = crc32c(data[0]), crc32c(data[1])
+
+    def rewrite(self) -> None:
+        """Write what is behind the mark once more, as it is.
+
+        For bytes that a process wrote which is gone: if a sync of its failed, they are in the page cache, are
+        not on the disk, and no sync brings them there.
+        """
+        position = 0 if self.mark is None else self.mark.size
+        while position < self.size:
+            piece = self._file.pread(min(SCAN_BYTES, self.size - position), position)
+            self._file.pwrite(piece, position)
+            position += len(piece)
 
     def flush(self) -> None:
         """Make the log file's content durable (its name is the owner's business)."""
@@ -303,11 +350,11 @@ class Segment:
     def delete(self) -> None:
         """Close and remove the segment's files, the indexes first."""
         self._file.close()
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+        for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):
             self._unlink(suffix)
 
     def _path(self, suffix: str) -> str:
-        return segment_path(self._directory, self.base_offset, suffix)
+        return f"{self._directory}/{segment_name(self.base_offset, suffix)}"
 
     def _unlink(self, suffix: str) -> None:
         with suppress(FileNotFoundError):
@@ -320,7 +367,7 @@ def _whole_batches(data: bytes, end_offset: int) -> tuple[int, int]:
     while end + EXTENT_BYTES <= len(data):
         base, length, delta = EXTENT.unpack_from(data, end)
         after = end + LENGTH_START + length
-        if after > len(data) or base + delta >= end_offset or length < 0:
+        if after > len(data) or base + delta >= end_offset or length < 0 or (end and base != next_offset):
             break
         end, next_offset = after, base + delta + 1
     return end, next_offset

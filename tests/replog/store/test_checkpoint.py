@@ -17,10 +17,10 @@ from replog.store.checkpoint import (
     read_epochs,
     read_metadata,
     read_offsets,
-    write_clean_shutdown,
+    render_clean_shutdown,
+    render_offsets,
     write_epochs,
     write_metadata,
-    write_offsets,
 )
 from replog.store.errors import CorruptFileError, ForeignVersionError
 from replog.store.fs import make_directory, read_file, replace_file
@@ -41,16 +41,16 @@ def disk(name: str | None = None, content: bytes = b"") -> SimFs:
 def test_offsets_survive_the_round_trip(offsets: dict[tuple[str, int], int]) -> None:
     """What was written is read back."""
     fs = disk()
-    write_offsets(fs, "d", NAME, offsets)
+    replace_file(fs, "d", NAME, render_offsets(offsets))
     assert read_offsets(fs, "d", NAME) == offsets
 
 
 def test_the_text_is_kafkas() -> None:
     """Version, count, entries, each line ended; the marker is JSON; the metadata two lines."""
     fs = disk()
-    write_offsets(fs, "d", NAME, {("orders", 3): 41, ("a", 0): 7})
+    replace_file(fs, "d", NAME, render_offsets({("orders", 3): 41, ("a", 0): 7}))
     write_epochs(fs, "d", [EpochEntry(0, 0), EpochEntry(4, 120)])
-    write_clean_shutdown(fs, "d", 7)
+    replace_file(fs, "d", CLEAN_SHUTDOWN_FILE, render_clean_shutdown(7))
     write_metadata(fs, "d", "AAAAAAAAAAAAAAAAAAAAAA")
     assert read_file(fs, f"d/{NAME}") == b"0\n2\na 0 7\norders 3 41\n"
     assert read_file(fs, f"d/{EPOCH_FILE}") == b"0\n2\n0 0\n4 120\n"
@@ -134,7 +134,7 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new(moment: int, seed:
     fs = disk(NAME, b"0\n1\na 0 1\n")
     fs.faults.crash_in = moment
     try:
-        write_offsets(fs, "d", NAME, {("a", 0): 2})
+        replace_file(fs, "d", NAME, render_offsets({("a", 0): 2}))
         returned = True
     except CrashedError:
         returned = False

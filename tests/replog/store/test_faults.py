@@ -11,10 +11,16 @@ from random import Random
 import pytest
 
 from replog.sim.disk import SimFs
+from replog.store.checkpoint import EPOCH_FILE, parse_partition_name
 from replog.store.config import LogConfig
-from replog.store.directory import LogDirectory, parse_partition_name
-from replog.store.errors import CorruptFileError, DirectoryInUseError, StorageOfflineError
-from replog.store.fs import OsFs
+from replog.store.directory import LogDirectory
+from replog.store.errors import (
+    CorruptFileError,
+    DirectoryInUseError,
+    ForeignVersionError,
+    StorageOfflineError,
+)
+from replog.store.fs import OsFs, replace_file
 from replog.store.partition import PartitionLog
 from replog.store.records import Record, decode_batch, encode_batch
 
@@ -90,6 +96,23 @@ def test_an_fsync_error_is_never_forgotten(after: int) -> None:
     assert acknowledged <= again.log_end <= acknowledged + 1
 
 
+@pytest.mark.parametrize("occasion", range(8))
+def test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed(occasion: int) -> None:
+    """The process dies, a start reads the bytes and syncs them, the power fails: all are there."""
+    fs, directory, log = opened()
+    log.append_as_leader(BATCH, 0)
+    directory.checkpoint({})
+    fs.faults.fail_fsync_in = occasion
+    append_until_failure(log)
+    fs.process_crash()
+    again = LogDirectory.open(fs, "data", CONFIG)
+    end = again.logs[KEY].flushed
+    again.checkpoint({})
+    fs.power_loss(lambda _: 0)
+    directory = LogDirectory.open(fs, "data", CONFIG)
+    assert (directory.damaged, directory.logs[KEY].log_end) == ({}, end)
+
+
 def test_a_torn_write_is_cut_on_the_next_opening() -> None:
     """A write that failed half way leaves no half batch."""
     fs, directory, log = opened(LogConfig())
@@ -116,11 +139,11 @@ def test_a_failed_opening_releases_the_lock() -> None:
     """After an error at opening the directory can be repaired and opened."""
     fs, directory, _ = opened()
     directory.abandon()
-    fs.create("data/t-0/strange.log")
+    replace_file(fs, "data/t-0", EPOCH_FILE, b"1\n0\n")
     for _ in range(2):
-        with pytest.raises(CorruptFileError):
+        with pytest.raises(ForeignVersionError):
             LogDirectory.open(fs, "data")
-    fs.unlink("data/t-0/strange.log")
+    fs.unlink(f"data/t-0/{EPOCH_FILE}")
     assert LogDirectory.open(fs, "data").logs[KEY].log_end == 0
 
 
@@ -192,7 +215,7 @@ WRITER = """
 import sys
 from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
-from replog.store.fs import OsFs
+from replog.store.fs import OsFs, replace_file
 from replog.store.records import Record, encode_batch
 config = LogConfig(segment_bytes=20_000, flush_messages=int(sys.argv[2]))
 directory = LogDirectory.open(OsFs(), sys.argv[1], config)

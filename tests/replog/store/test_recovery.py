@@ -2,57 +2,20 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_support import EPOCHS, KEY, LAZY, edit, names, reopened, stopped
 
 from replog.core.epochs import EpochCache
 from replog.sim.disk import SimFs
 from replog.store.checkpoint import RECOVERY_POINT_FILE, read_offsets
-from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
-from replog.store.errors import CorruptBatchError, CorruptFileError, ForeignVersionError, StoreError
+from replog.store.errors import DamagedLogError, ForeignVersionError, StoreError
 from replog.store.fs import read_file, replace_file
 from replog.store.records import Record, encode_batch
-
-KEY = ("t", 0)
-CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=200)
-EPOCHS = ((0, 0), (1, 20), (2, 40))
-
-
-def stopped(clean: bool = False, saved: bool = True) -> SimFs:
-    """Make a directory with 30 batches of two records, epoch i // 10, stopped cleanly or not."""
-    fs = SimFs()
-    directory = LogDirectory.open(fs, "data", CONFIG)
-    log = directory.log(*KEY)
-    for i in range(30):
-        log.append_as_leader(encode_batch([Record(b"%d" % i), Record(b"x" * 20)]), i // 10)
-    if saved:
-        directory.checkpoint({KEY: 50})
-    if clean:
-        directory.shut_down({KEY: 50}, 4)
-    else:
-        directory.abandon()
-        fs.process_crash()
-    return fs
-
-
-def reopened(fs: SimFs) -> LogDirectory:
-    return LogDirectory.open(fs, "data", CONFIG)
-
-
-def names(fs: SimFs, suffix: str) -> list[str]:
-    return [f"data/t-0/{name}" for name in fs.listdir("data/t-0") if name.endswith(suffix)]
-
-
-def edit(fs: SimFs, path: str, change: Callable[[bytearray], object]) -> None:
-    content = bytearray(read_file(fs, path))
-    change(content)
-    directory, _, name = path.rpartition("/")
-    replace_file(fs, directory, name, bytes(content))
 
 
 def batch_count(directory: LogDirectory) -> int:
@@ -79,12 +42,13 @@ def test_the_marker_is_removed_durably_before_anything_is_written() -> None:
         assert not reopened(fs).was_clean
 
 
-def test_an_unclean_stop_scans_from_the_recovery_point_only() -> None:
-    """Synced segments are not read again; the rest is, whole."""
+def test_an_unclean_stop_scans_the_last_segment_and_what_was_not_synced() -> None:
+    """Synced segments are not read before they are used, whether or not a checkpoint speaks of them."""
     saved = reopened(stopped()).logs[KEY].recovery
     unsaved = reopened(stopped(saved=False)).logs[KEY].recovery
-    assert 0 < saved.scanned_bytes < 1000 < unsaved.scanned_bytes
-    assert saved.cut_bytes == unsaved.cut_bytes == 0
+    lazy = reopened(stopped(config=LAZY)).logs[KEY].recovery
+    assert 0 < saved.scanned_bytes == unsaved.scanned_bytes < 1000 < lazy.scanned_bytes
+    assert saved.cut_bytes == unsaved.cut_bytes == lazy.cut_bytes == 0
 
 
 @given(st.integers(1, 400))
@@ -109,22 +73,25 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch(lost: int) -> None:
     assert (again.log_end, again.recovery.cut_bytes) == (end + 1, 0)
 
 
-def test_a_bad_crc_cuts_there_and_drops_later_segments() -> None:
-    """Without a recovery point everything is scanned: the log ends before the damaged batch."""
-    fs = stopped(saved=False)
+def test_a_bad_crc_cuts_there_and_puts_later_segments_aside() -> None:
+    """Where nothing was synced the log ends before the damaged batch, and every byte behind it is kept."""
+    fs = stopped(config=LAZY)
     second = names(fs, ".log")[1]
     edit(fs, second, lambda content: content.__setitem__(40, content[40] ^ 1))
+    content = [read_file(fs, path) for path in names(fs, ".log")[1:]]
     directory = reopened(fs)
     log = directory.logs[KEY]
     assert log.log_end == int(second.split("/")[-1][:20])
     assert log.recovery.dropped_segments > 0
     assert any("CRC" in note for note in directory.notes)
+    kept = [read_file(fs, f"data/t-0/{name}") for name in fs.listdir("data/t-0") if ".quarantine" in name]
+    assert sorted(kept) == sorted(content)
     assert log.append_as_leader(encode_batch([Record(b"v")]), 2).base_offset == log.log_end - 1
 
 
 def test_a_bad_crc_in_the_tail_is_cut_away() -> None:
     """One flipped bit of the last record after the recovery point; what is before it is kept."""
-    fs = stopped()
+    fs = stopped(config=LAZY)
     edit(fs, names(fs, ".log")[-1], lambda content: content.__setitem__(-1, content[-1] ^ 1))
     log = reopened(fs).logs[KEY]
     assert (log.log_end, log.recovery.dropped_segments) == (58, 0)
@@ -133,7 +100,7 @@ def test_a_bad_crc_in_the_tail_is_cut_away() -> None:
 
 def test_a_zeroed_tail_is_no_batch() -> None:
     """A length that survived without its data is cut (an all-zero header is no header)."""
-    fs = stopped(saved=False)
+    fs = stopped(config=LAZY)
     edit(fs, names(fs, ".log")[-1], lambda content: content.extend(bytes(300)))
     log = reopened(fs).logs[KEY]
     assert (log.log_end, log.recovery.cut_bytes) == (60, 300)
@@ -141,12 +108,21 @@ def test_a_zeroed_tail_is_no_batch() -> None:
 
 def test_what_follows_a_cut_is_dropped_even_if_it_would_fit() -> None:
     """Garbage behind the last batch of an unsynced segment ends the log there, as in Kafka."""
-    fs = stopped(saved=False)
+    fs = stopped(config=LAZY)
     paths = names(fs, ".log")
     edit(fs, paths[1], lambda content: content.extend(b"garbage"))
     log = reopened(fs).logs[KEY]
     assert log.log_end == int(paths[2].split("/")[-1][:20])
     assert log.recovery.dropped_segments == len(paths) - 2
+
+
+def test_what_hangs_on_to_a_synced_segment_is_cut_off() -> None:
+    """Garbage between two segments that are known to follow each other ends nothing."""
+    fs = stopped()
+    edit(fs, names(fs, ".log")[1], lambda content: content.extend(b"garbage"))
+    directory = reopened(fs)
+    assert (directory.logs[KEY].log_end, directory.logs[KEY].recovery.cut_bytes) == (60, 7)
+    assert [h.base_offset for h in directory.logs[KEY].headers()] == list(range(0, 60, 2))
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -169,13 +145,13 @@ def test_missing_and_stale_indexes_are_rebuilt(suffix: str, clean: bool) -> None
         assert [h.base_offset for h in log.headers()] == list(range(0, 60, 2))
 
 
-def test_a_recovery_point_beyond_the_log_is_noted_and_ignored() -> None:
-    """A checkpoint that promises more than there is does not hide what is there."""
+def test_a_recovery_point_that_nobody_wrote_is_noted_and_ignored() -> None:
+    """A checkpoint of another content than was written promises nothing, and hides nothing."""
     fs = stopped()
     replace_file(fs, "data", "recovery-point-offset-checkpoint", b"0\n1\nt 0 9999\n")
     directory = reopened(fs)
     assert directory.logs[KEY].log_end == directory.logs[KEY].flushed == 60
-    assert any("recovery point 9999 is beyond" in note for note in directory.notes)
+    assert any("recovery-point-offset-checkpoint: is not what was written" in n for n in directory.notes)
 
 
 @given(st.integers(0, 2**32))
@@ -183,8 +159,7 @@ def test_a_recovery_point_beyond_the_log_is_noted_and_ignored() -> None:
 def test_the_recovery_point_promises_no_more_than_was_synced(seed: int) -> None:
     """With syncing left to the system, no checkpoint hides a lost segment from the scan after a crash."""
     fs = SimFs()
-    lazy = replace(CONFIG, flush_on_roll=False)
-    directory = LogDirectory.open(fs, "data", lazy)
+    directory = LogDirectory.open(fs, "data", LAZY)
     log = directory.log(*KEY)
     for i in range(40):
         if i == 9:
@@ -193,26 +168,30 @@ def test_the_recovery_point_promises_no_more_than_was_synced(seed: int) -> None:
     directory.checkpoint({KEY: 5})
     assert read_offsets(fs, "data", RECOVERY_POINT_FILE) == {KEY: 9}
     fs.power_loss(Random(seed).randrange)
-    again = LogDirectory.open(fs, "data", lazy).logs[KEY]
+    again = LogDirectory.open(fs, "data", LAZY).logs[KEY]
     assert 9 <= again.log_end <= 40
     assert [header.base_offset for header in again.headers()] == list(range(again.log_end))
 
 
-def test_a_log_start_beyond_the_log_begins_anew_there() -> None:
-    """Everything below the log start counts as deleted."""
+def test_a_log_start_that_nobody_wrote_deletes_nothing() -> None:
+    """The log start is in the manifest; a checkpoint that says more is ignored, noted and kept."""
     fs = stopped()
     replace_file(fs, "data", "log-start-offset-checkpoint", b"0\n1\nt 0 100\n")
-    log = reopened(fs).logs[KEY]
-    assert (log.log_start, log.log_end, log.epochs) == (100, 100, ())
+    directory = reopened(fs)
+    log = directory.logs[KEY]
+    assert (log.log_start, log.log_end, log.epochs) == (0, 60, EPOCHS)
+    assert any("log-start-offset-checkpoint" in note for note in directory.notes)
+    assert read_file(fs, "data/log-start-offset-checkpoint.quarantine1") == b"0\n1\nt 0 100\n"
 
 
 @pytest.mark.parametrize(
     "content",
     [None, b"", b"0\n1\n0 0\n", b"0\n9\n", b"noise", b"0\n3\n0 0\n1 22\n2 40\n", b"0\n3\n0 0\n1 20\n2 38\n"],
 )
-def test_epochs_that_are_lost_or_wrong_are_rebuilt_from_the_records(content: bytes | None) -> None:
-    """The epochs of the records are the truth; the file is a copy."""
-    fs = stopped(saved=False)
+@pytest.mark.parametrize("clean", [True, False])
+def test_epochs_that_are_lost_or_wrong_are_rebuilt(content: bytes | None, clean: bool) -> None:
+    """The manifest and the records have the epochs; the file is a copy."""
+    fs = stopped(clean, saved=False)
     if content is None:
         fs.unlink("data/t-0/leader-epoch-checkpoint")
     else:
@@ -229,7 +208,7 @@ def test_epochs_beyond_the_log_end_are_cut() -> None:
 
 
 def test_broken_directory_checkpoints_are_noted_and_take_their_safe_default() -> None:
-    """Unreadable high watermarks are 0, an unreadable recovery point scans all, nothing is lost."""
+    """Unreadable high watermarks are 0, an unreadable marker is none, and nothing is lost."""
     fs = stopped()
     for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint", ".kafka_cleanshutdown"):
         replace_file(fs, "data", name, b"0\n7\nbroken")
@@ -237,7 +216,6 @@ def test_broken_directory_checkpoints_are_noted_and_take_their_safe_default() ->
     assert (directory.high_watermarks, directory.was_clean) == ({}, False)
     assert len(directory.notes) == 3
     assert directory.logs[KEY].log_end == 60
-    assert directory.logs[KEY].recovery.scanned_bytes > 1000
 
 
 @pytest.mark.parametrize(
@@ -256,44 +234,45 @@ def test_files_of_another_version_stop_the_opening_and_stay_as_they_are(path: st
     assert reopened(fs).logs[KEY].log_end == 60
 
 
-def test_a_file_that_only_looks_like_a_segment_stops_the_opening() -> None:
+def test_a_file_that_only_looks_like_a_segment_keeps_the_partition_closed() -> None:
     """A name with the suffix of a segment but not its form may be data: it is not ignored."""
     fs = stopped()
     replace_file(fs, "data/t-0", "backup.log", b"")
-    with pytest.raises(CorruptFileError, match=r"backup\.log"):
-        reopened(fs)
+    directory = reopened(fs)
+    assert "backup.log" in directory.damaged[KEY]
+    with pytest.raises(DamagedLogError, match=r"backup\.log"):
+        directory.log(*KEY)
 
 
-def test_leftovers_are_removed_and_strangers_left_alone() -> None:
-    """Temporary and deleted files and lone indexes go; other names are not ours."""
+def test_half_written_checkpoints_go_and_strangers_stay() -> None:
+    """The store removes what it left itself; an index of no segment moves aside; other names are not ours."""
     fs = stopped()
-    for name in ("x.tmp", f"{7:020d}.index", f"{9:020d}.log.deleted", "README"):
+    ours, index = "leader-epoch-checkpoint.tmp", f"{7:020d}.index"
+    others = ("x.tmp", f"{9:020d}.log.deleted", "README")
+    for name in (ours, index, *others):
         replace_file(fs, "data/t-0", name, b"left")
     reopened(fs)
-    left = fs.listdir("data/t-0")
-    assert "README" in left
-    assert not {"x.tmp", f"{7:020d}.index", f"{9:020d}.log.deleted"} & set(left)
+    left = set(fs.listdir("data/t-0"))
+    assert {*others, f"{index}.quarantine1"} <= left
+    assert not {ours, index} & left
 
 
-def test_a_synced_segment_that_is_gone_is_a_hole_and_not_the_end() -> None:
-    """Below the recovery point nothing is cut: reads in the hole are corrupt, the rest is there."""
-    fs = stopped()
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_synced_segment_that_is_gone_keeps_the_partition_closed(number: int, clean: bool) -> None:
+    """Also the first one; the rest of the log is left as it is."""
+    fs = stopped(clean)
     paths = names(fs, ".log")
-    fs.unlink(paths[1])
+    fs.unlink(paths[number])
+    left = {path: read_file(fs, path) for path in names(fs, "")}
     directory = reopened(fs)
-    log = directory.logs[KEY]
-    hole = int(paths[1].split("/")[-1][:20])
-    assert log.log_end == 60
-    assert log.read(hole - 2, 10)
-    with pytest.raises(CorruptBatchError):
-        log.read(hole, 10)
-    assert log.read(int(paths[2].split("/")[-1][:20]), 10)
-    assert any("no records" in note for note in directory.notes)
+    assert "is missing" in directory.damaged[KEY]
+    assert {path: read_file(fs, path) for path in names(fs, "")} == left
 
 
 def test_an_unsynced_segment_after_a_gap_is_dropped() -> None:
     """Above the recovery point a missing segment ends the log."""
-    fs = stopped(saved=False)
+    fs = stopped(config=LAZY)
     paths = names(fs, ".log")
     fs.unlink(paths[2])
     log = reopened(fs).logs[KEY]

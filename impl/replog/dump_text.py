@@ -1,0 +1,80 @@
+"""What `replog dump` shows of a segment, a batch and a record: one line each."""
+
+from dataclasses import dataclass, field
+
+from replog.store.batch import BatchHeader
+from replog.store.index import OffsetIndex, TimeIndex
+from replog.store.records import Record
+
+VALUE_WIDTH = 60
+
+
+@dataclass(slots=True)
+class SegmentText:
+    """What scanning a segment found, a batch at a time."""
+
+    base: int
+    end: int = -1
+    size: int = 0
+    batches: int = 0
+    epochs: tuple[int, int] = (-1, -1)
+    last_offsets: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin at the base offset."""
+        self.end = self.base
+
+    def add(self, position: int, header: BatchHeader) -> None:
+        """Note the next batch."""
+        self.epochs = (header.leader_epoch if not self.batches else self.epochs[0], header.leader_epoch)
+        self.batches += 1
+        self.end = header.next_offset
+        self.size = position + header.size_bytes
+        self.last_offsets[position] = header.last_offset - self.base
+
+    def summary(self) -> str:
+        """Say how much there is."""
+        if not self.batches:
+            return "empty"
+        first, last = self.epochs
+        epochs = f"epoch {first}" if first == last else f"epochs {first}..{last}"
+        count = f"{self.batches} batch{'es' * (self.batches != 1)}"
+        return f"{count}, offsets {self.base}..{self.end - 1}, {epochs}, {self.size} bytes, CRCs right"
+
+    def check_index(self, data: bytes) -> int | None:
+        """Return the number of entries of an offset index, None if one is not that of a batch here."""
+        index = OffsetIndex.decode(data, self.size + 1)
+        if index is None:
+            return None
+        pairs = zip(index.positions, index.offsets, strict=True)
+        is_right = all(self.last_offsets.get(at) == offset for at, offset in pairs)
+        return len(index.offsets) if is_right else None
+
+    def check_time_index(self, data: bytes) -> int | None:
+        """Return the number of entries of a time index, None if one is not that of a batch here."""
+        index = TimeIndex.decode(data)
+        known = set(self.last_offsets.values())
+        return None if index is None or not known.issuperset(index.offsets) else len(index.offsets)
+
+
+def batch_text(position: int, header: BatchHeader) -> str:
+    """Describe a batch by its header."""
+    producer = ""
+    if header.producer_id >= 0:
+        producer = f", producer {header.producer_id}/{header.producer_epoch} from seq {header.base_sequence}"
+    span = f"{header.base_offset}..{header.last_offset}"
+    return f"@{position} offsets {span}, epoch {header.leader_epoch}, {header.size_bytes} bytes{producer}"
+
+
+def record_text(record: Record) -> str:
+    """Show a record's offset, key and value, shortened and printable."""
+    key = "" if record.key is None else f"{_short(record.key)} = "
+    return f"{record.offset}: {key}{_short(record.value)}"
+
+
+def _short(data: bytes | None) -> str:
+    if data is None:
+        return "null"
+    text = data[:VALUE_WIDTH].decode("utf-8", "backslashreplace")
+    printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable + ("..." if len(data) > VALUE_WIDTH else "")

@@ -1,0 +1,56 @@
+"""What is known of a partition before its files are read, and what can be found in them.
+
+found                                             kind       a start
+synced bytes that are gone or are other bytes     DAMAGE     refuses; `replog repair` cuts, and keeps a copy
+bytes behind what was synced that are no batches  TAIL       cuts them off, and keeps a copy
+an index or the epoch checkpoint differs          DERIVED    makes it anew, and keeps the old one
+a segment file that is not listed, and no tail    STRANGER   moves it aside
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPoint:
+    """What the directory knows about a partition before its files are read.
+
+    `recovery_point` was synced when the log had been cut `cuts` times. `is_known`: there must be a manifest.
+    `may_adopt`: files without one may be taken as they are, because nothing says that there ever was one.
+    `reads_all`: compare everything, also what could wait until it is used. `ignores_manifest`: as if there
+    were none.
+    """
+
+    recovery_point: int = 0
+    log_start: int = 0
+    was_clean: bool = False
+    cuts: int = 0
+    is_known: bool = False
+    may_adopt: bool = True
+    reads_all: bool = False
+    ignores_manifest: bool = False
+
+
+NOTHING_KNOWN = OpenPoint()
+
+
+class Kind(Enum):
+    """What a finding means for a start; see the module's text."""
+
+    DAMAGE = "damage"
+    TAIL = "tail"
+    DERIVED = "derived"
+    STRANGER = "stranger"
+
+
+class Finding(NamedTuple):
+    """One difference, in a file of the partition."""
+
+    kind: Kind
+    file: str
+    text: str
+
+    def __str__(self) -> str:
+        """Return the file and what is the matter with it."""
+        return f"{self.file}: {self.text}"
