@@ -1,4 +1,4 @@
-"""The `replog` command: `demo`, `sim` and `dump`, each in a module imported when it is called.
+"""The `replog` command: `demo`, `dump`, `repair` and `sim`, each in a module imported when it is called.
 
     0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
     2 usage                        130 interrupted        141 the reader of a pipe went away
@@ -20,6 +20,7 @@ COMMANDS = MappingProxyType(
     {
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
         "dump": ("replog.dump", "Show what is in a log directory."),
+        "repair": ("replog.repair", "Cut what is damaged in a log directory, and keep a copy."),
         "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
     }
 )

@@ -117,6 +117,103 @@ def test_a_dump_names_every_damage_and_changes_nothing(directory: Path) -> None:
     assert before == {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
+def marked(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("!")]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("log-start-offset-checkpoint", b"0\n0\n", b"0\n1\norders 0 900\n", "not what was written last"),
+        ("replication-offset-checkpoint", b" 55\n", b" 99\n", "not what was written last"),
+        ("orders-0/leader-epoch-checkpoint", b"1 40\n", b"1 50\n", "do not fit the log"),
+        ("orders-0/log-manifest", b"start 0", b"start 8", "does not have its checksum"),
+        ("directory-manifest", b"orders-0", b"orders-7", "does not have its checksum"),
+    ],
+)
+def test_a_dump_reports_what_was_not_written(
+    directory: Path, file: str, old: bytes, new: bytes, message: str
+) -> None:
+    """A number that is possible and wrong, in any of the small files."""
+    content = (directory / file).read_bytes()
+    assert content.count(old) == 1
+    (directory / file).write_bytes(content.replace(old, new))
+    shown = replog("dump", directory)
+    assert shown.returncode == 1
+    assert any(message in line for line in marked(shown.stdout)), shown.stdout
+
+
+def test_a_dump_reports_offsets_that_the_log_does_not_have(tmp_path: Path) -> None:
+    """A high watermark beyond the log end, though somebody wrote it."""
+    opened = LogDirectory.open(OsFs(), str(tmp_path / "data"))
+    opened.log("orders", 0).append_as_leader(encode_batch([Record(b"v")]), 0)
+    opened.shut_down({("orders", 0): 7})
+    shown = replog("dump", tmp_path / "data")
+    assert shown.returncode == 1
+    assert marked(shown.stdout) == [
+        "! replication-offset-checkpoint    high watermark 7, but orders-0 ends at 1"
+    ]
+
+
+@pytest.mark.parametrize("as_partition", [True, False])
+def test_a_dump_reports_a_missing_first_segment(directory: Path, as_partition: bool) -> None:
+    """Also of the partition's folder alone."""
+    (directory / "orders-0" / f"{0:020d}.log").unlink()
+    shown = replog("dump", directory / "orders-0" if as_partition else directory)
+    assert shown.returncode == 1
+    assert any("is missing" in line and "were synced" in line for line in marked(shown.stdout))
+
+
+def test_a_dump_of_one_partition_shows_what_it_counts(directory: Path) -> None:
+    """The directory's checkpoints are compared too: a problem of theirs is a line, not only a count."""
+    checkpoint = directory / "replication-offset-checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes().replace(b" 55\n", b" 99\n"))
+    shown = replog("dump", directory / "orders-0")
+    assert shown.returncode == 1
+    assert "not what was written last" in shown.stdout
+    assert shown.stdout.endswith(f"\n{len(marked(shown.stdout))} problem\n")
+
+
+def test_a_dump_of_a_folder_that_is_no_log_says_so(tmp_path: Path) -> None:
+    """An empty folder, or one of other things, is a problem."""
+    (tmp_path / "notes.txt").write_text("x")
+    for path in (tmp_path, tmp_path / "topic-0"):
+        path.mkdir(exist_ok=True)
+        shown = replog("dump", path)
+        assert (shown.returncode, "no log" in shown.stdout) == (1, True), shown.stdout
+
+
+def test_a_repair_shows_what_would_be_lost_and_does_it_when_told(directory: Path) -> None:
+    """First the plan and exit code 1, then the cut; the dump is right after it, and the copy is there."""
+    log = directory / "orders-0" / f"{0:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[500] ^= 1
+    log.write_bytes(content)
+    files = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    planned = replog("repair", directory)
+    assert planned.returncode == 1
+    assert re.search(r"kept: offsets 0\.\.\d+; cut: \d+\.\.59", planned.stdout), planned.stdout
+    assert "1 of 2 partitions to repair; nothing was changed" in planned.stdout
+    assert f"next: replog repair {directory} --apply" in planned.stdout
+    assert files == {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    done = replog("repair", directory, "--apply")
+    assert done.returncode == 0
+    assert "kept as" in done.stdout
+    copy = next(log.parent.glob("*.at-*.quarantine1"))
+    assert log.read_bytes() + copy.read_bytes() == bytes(content)
+    again = replog("repair", directory)
+    assert (again.returncode, "0 of 2 partitions" in again.stdout) == (0, True)
+    assert replog("dump", directory).returncode == 0
+
+
+def test_a_repair_of_a_directory_in_use_is_refused(directory: Path) -> None:
+    """By a running broker."""
+    opened = LogDirectory.open(OsFs(), str(directory))
+    refused = replog("repair", directory)
+    assert (refused.returncode, "in use by another process" in refused.stderr) == (1, True)
+    opened.abandon()
+
+
 def test_a_closed_pipe_is_silent() -> None:
     """Whoever stops reading is not answered with a traceback."""
     for arguments in (["sim", "--seed", "1"], ["demo"], ["--help"]):

@@ -1,0 +1,87 @@
+"""`replog repair DIR`: what is damaged, what would be lost, and, with `--apply`, the cut.
+
+    orders-0                         damaged
+    ! 00000000000000000000.log: damaged at byte 4096: CRC 0x9ae0daaf stored, 0x77073096 computed
+      kept: offsets 0..119; cut: 120..4999
+
+    1 of 2 partitions to repair; nothing was changed
+
+Exit code 0 if there is nothing to do, or all was done; 1 if something is left to do. What is cut is kept
+beside the log. Not here: what is good (`replog.store.survey`), and the repair itself (`replog.store.repair`).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from replog.store.directory import lock_directory
+from replog.store.fs import OsFs
+from replog.store.repair import Plan, Repairer
+from replog.store.root import LOCK_FILE, Root
+
+NAME_WIDTH = 32
+
+
+def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
+    """Yield what a plan says, or said when it was done."""
+    yield from (f"  ! {problem}" for problem in plan.problems)
+    start, end = plan.kept
+    kept = f"offsets {start}..{end - 1}" if end > start else "nothing"
+    cut = f"{end}..{plan.promised - 1}" if plan.promised > end else "no offset"
+    yield f"    kept: {kept}; cut: {cut}"
+    if plan.adoptable is not None and not is_done:
+        first, last = plan.adoptable
+        yield "    nothing vouches for these records: their CRCs do not say to which log they belong"
+        if plan.kept != plan.adoptable and last > first:
+            yield f"    --adopt would keep {first}..{last - 1}; if there is a leader, it has better ones"
+
+
+@click.command(short_help="Cut what is damaged, and keep a copy.")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--apply", "applies", is_flag=True, help="Do it; without, only show what would be done.")
+@click.option("--adopt", "adopts", is_flag=True, help="Keep records although nothing vouches for them.")
+@click.pass_context
+def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
+    """Show what is damaged in the log directory of a stopped broker, and what a repair would keep and cut.
+
+    A repair keeps each log up to its first damage. What is behind leaves the log, to be fetched from the
+    leader, and is kept in files beside it.
+    """
+    path = str(directory.resolve())
+    if applies or (directory / LOCK_FILE).exists():
+        lock, is_bare = lock_directory(OsFs(), path)
+    else:
+        lock, is_bare = None, Root(OsFs(), path).is_bare()
+    try:
+        left = _repair(Repairer(OsFs(), path, adopts, is_bare), applies)
+    finally:
+        if lock is not None:
+            lock.close()
+    if left:
+        adopted = " --adopt" if adopts else ""
+        click.echo(f"next: replog repair {directory} --apply{adopted}")
+        context.exit(1)
+
+
+def _repair(repairer: Repairer, applies: bool) -> bool:
+    """Print, and do, what there is to do; tell whether something is left."""
+    keys = repairer.partitions()
+    plans = [repairer.plan(key) for key in keys]
+    for key, plan in zip(keys, plans, strict=True):
+        click.echo(f"{f'{key[0]}-{key[1]}':{NAME_WIDTH}} {'whole' if plan is None else 'damaged'}")
+        if plan is None:
+            continue
+        for line in plan_text(plan, applies):
+            click.echo(line)
+        if applies:
+            repairer.apply(key)
+    damaged = sum(plan is not None for plan in plans)
+    of_all = f"{damaged} of {len(plans)} partition{'s' * (len(plans) != 1)}"
+    if applies:
+        for note in repairer.notes:
+            click.echo(f"  {note}")
+        click.echo(f"\n{of_all} repaired")
+    else:
+        click.echo(f"\n{of_all} to repair; nothing was changed")
+    return damaged > 0 and not applies
