@@ -22,7 +22,7 @@ from specchk.conform.suites import Walks
 from specchk.lang.frontend import check
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
-STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition")
+STORE = ("power", "faults", "crashes", "recovery", "checkpoint", "partition", "damage", "manifest", "repair")
 SCENARIOS = ("scenarios", "clients", "world")
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 ROOT = TESTS.parents[1]
