@@ -33,13 +33,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from specchk.core.budget import Budget, Progress
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Inconclusive, Outcome
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
-from specchk.lang import parse
 from specchk.lang.frontend import check
+from specchk.lang.syntax import parse
 from specchk.native import engine
+from specchk.search.budget import Budget, Progress
+from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark import search
 from specchk.spark.session import session
 

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.search import search
-from specchk.core.verdict import Step, Trace, Violated
-from specchk.core.view import Viewer
-from specchk.core.walk import Walker
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.explore.view import Viewer
+from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import picture
 from specchk.report.draw.render import svg_element, write
 from specchk.report.draw.text import text
 from specchk.report.page.html import page
+from specchk.search.reference import search
+from specchk.search.verdict import Step, Trace, Violated
 
 ROOT = Path(__file__).parents[1]
 STEPS = 30

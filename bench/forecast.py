@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
-from specchk.core.budget import Budget
-from specchk.core.extrapolate import SPREAD, TooSmall, estimate
-from specchk.core.instantiate import instantiate
-from specchk.core.smaller import Choice
-from specchk.core.verdict import Holds, HoldsWithin, Inconclusive
-from specchk.lang.diagnostics import SpecError
+from specchk.compile.instantiate import instantiate
+from specchk.forecast.extrapolate import SPREAD, TooSmall, estimate
+from specchk.forecast.smaller import Choice
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
+from specchk.search.budget import Budget
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
 SHARES = (3, 10, 30, 100, 300, 1000)

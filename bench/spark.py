@@ -30,14 +30,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from specchk.core.budget import Budget, Progress
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Outcome
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import engine
 from specchk.native.compiler import exchange_code
-from specchk.native.layout import layout_of
+from specchk.native.machine.layout import layout_of
+from specchk.search.budget import Budget, Progress
+from specchk.search.verdict import Outcome
 from specchk.spark import search
 from specchk.spark.session import session
 

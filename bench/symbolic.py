@@ -11,14 +11,14 @@ import re
 import sys
 from pathlib import Path
 
-from specchk.core import paths
-from specchk.core.instantiate import instantiate
-from specchk.core.moves import Moves
-from specchk.core.verdict import Violated, name_of
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.symbolic.search import Options, Search, search
-from specchk.symbolic.zones import Shapes
+from specchk.meaning import paths
+from specchk.meaning.moves import Moves
+from specchk.search.verdict import Violated, name_of
+from specchk.symbolic.zones.search import Options, Search, search
+from specchk.symbolic.zones.zones import Shapes
 
 SPECS = Path(__file__).resolve().parents[1] / "spec"
 Case = tuple[str, str | None, dict[str, str]]

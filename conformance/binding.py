@@ -32,7 +32,7 @@ from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, new_c
 from replog_disk import reopened
 from replog_rules import BROKER_RULES, CONTROLS, EXHAUSTIVE, GATE, SMOKE, Ruled
 from replog_state import abstract
-from specchk.conform.binding import (
+from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     Impossible,

@@ -20,7 +20,7 @@ from replog.sim.disk import CrashedError
 from replog.sim.storage import StorageError
 from replog.sim.stored import StoreStorage
 from replog_cluster import Cluster, Rules, new_cluster
-from specchk.conform.binding import Answer, BindingError, Mistake, interruption, project
+from specchk.conform.contract.binding import Answer, BindingError, Mistake, interruption, project
 from specchk.ir.program import Program
 
 

@@ -29,7 +29,7 @@ from replog.sim.stored import FileStorage
 from replog.store.fs import OsFs
 from replog_cluster import Cluster, Rules, new_cluster
 from replog_process import DATA, Process, Start
-from specchk.conform.binding import Accepted, Answer, restore, snapshot
+from specchk.conform.contract.binding import Accepted, Answer, restore, snapshot
 from specchk.ir.program import Program
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, TypeVar
 
 from replog.core import follower
 from replog.core.protocol import CURRENT
-from specchk.conform.binding import At, Binding, BindingError, Mistake
-from specchk.conform.known_bad import BadCode, BadSpec
+from specchk.conform.contract.binding import At, Binding, BindingError, Mistake
+from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.ir.program import Program
 
 S = TypeVar("S")

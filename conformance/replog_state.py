@@ -23,7 +23,7 @@ from replog.core.messages import FetchReply
 from replog.core.state import FetchPhase, Leading, ReplicaState
 from replog.core.types import NO_LEADER, Error, PartitionImage, Role
 from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
-from specchk.conform.binding import OutsideSpec
+from specchk.conform.contract.binding import OutsideSpec
 
 Plain = dict[str, object]
 

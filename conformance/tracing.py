@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from specchk.conform.recording import Event, Recording
-from specchk.conform.tracing import Call, Impossible, Seen, Tracing, Ways, event
+from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.tracing import Call, Impossible, Seen, Tracing, Ways, event
 from specchk.ir.program import Program
 
 CONTROLLER = -1

@@ -11,14 +11,14 @@ import pytest
 from replog.sim.profiles import profile
 from replog.sim.record_run import record
 from replog.sim.run import Simulation
-from specchk.conform.binding import At
-from specchk.conform.campaign import Wanted, run_campaign
-from specchk.conform.faults import run_faults
-from specchk.conform.load import load_tracing
-from specchk.conform.members import Bench, Outside, Replay, Reporter
-from specchk.conform.recorded import Recorded
-from specchk.conform.replay import Replayer
-from specchk.conform.suites import Walks
+from specchk.conform.contract.binding import At
+from specchk.conform.contract.load import load_tracing
+from specchk.conform.mutation.members import Bench, Outside, Replay, Reporter
+from specchk.conform.mutation.recorded import Recorded
+from specchk.conform.recordings.campaign import Wanted, run_campaign
+from specchk.conform.replay.faults import run_faults
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import Walks
 from specchk.lang.frontend import check
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"

@@ -5,8 +5,17 @@ from typing import Any
 
 from two_phase import UNDECIDED, Coordinator, Log, Participant
 
-from specchk.conform.binding import Accepted, Answer, At, Binding, Impossible, Refused, action, project
-from specchk.conform.known_bad import BadCode, BadSpec
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    At,
+    Binding,
+    Impossible,
+    Refused,
+    action,
+    project,
+)
+from specchk.conform.contract.known_bad import BadCode, BadSpec
 
 LEADER = "coordinator"
 

@@ -7,15 +7,15 @@ from random import Random
 from typing import Any
 
 from agreement.random_specs import random_spec
-from specchk.core import search as reference
-from specchk.core.budget import Budget
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Inconclusive, Outcome
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
-from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
-from specchk.native.layout import Unsupported
+from specchk.native.machine.layout import Unsupported
+from specchk.search import reference
+from specchk.search.budget import Budget
+from specchk.search.verdict import Inconclusive, Outcome
 
 LIMIT = Budget(max_states=3000)
 

@@ -23,22 +23,22 @@ sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("core", "
 from zoned import differences as zone_differences  # noqa: E402 - pytest runs with importlib mode
 
 from agreement.both import differences, said  # noqa: E402
-from specchk.core import search as reference  # noqa: E402
-from specchk.core.budget import Budget  # noqa: E402
-from specchk.core.instantiate import instantiate  # noqa: E402
-from specchk.core.verdict import Inconclusive, Outcome, Violated, Violation  # noqa: E402
+from specchk.compile.instantiate import instantiate  # noqa: E402
 from specchk.ir.program import Program  # noqa: E402
-from specchk.lang.diagnostics import SpecError  # noqa: E402
 from specchk.lang.frontend import check  # noqa: E402
+from specchk.lang.text.diagnostics import SpecError  # noqa: E402
 from specchk.native import engine as native  # noqa: E402
-from specchk.native.layout import Unsupported  # noqa: E402
-from specchk.symbolic.bmc import bounded  # noqa: E402
-from specchk.symbolic.encode_replay import most_in, raised_to  # noqa: E402
-from specchk.symbolic.encode_scope import Unencodable  # noqa: E402
+from specchk.native.machine.layout import Unsupported  # noqa: E402
+from specchk.search import reference  # noqa: E402
+from specchk.search.budget import Budget  # noqa: E402
+from specchk.search.verdict import Inconclusive, Outcome, Violated, Violation  # noqa: E402
+from specchk.symbolic.induction.bmc import bounded  # noqa: E402
+from specchk.symbolic.induction.encode.scope import Unencodable  # noqa: E402
+from specchk.symbolic.induction.prove import Asked, prove  # noqa: E402
 from specchk.symbolic.legality import check as check_legality  # noqa: E402
-from specchk.symbolic.prove import Asked, prove  # noqa: E402
-from specchk.symbolic.search import Options as ZoneOptions  # noqa: E402
-from specchk.symbolic.search import search as zones  # noqa: E402
+from specchk.symbolic.replay import most_in, raised_to  # noqa: E402
+from specchk.symbolic.zones.search import Options as ZoneOptions  # noqa: E402
+from specchk.symbolic.zones.search import search as zones  # noqa: E402
 
 LIMIT = Budget(max_states=3000)
 ZONES = Budget(max_states=1500)

@@ -24,10 +24,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from specchk.core.verdict import Outcome, Violated
-from specchk.lang.diagnostics import Report
-from specchk.lang.parse import parse_tokens
-from specchk.lang.source import Source
+from specchk.lang.syntax.parse import parse_tokens
+from specchk.lang.text.diagnostics import Report
+from specchk.lang.text.source import Source
+from specchk.search.verdict import Outcome, Violated
 
 BUILTINS = {
     "min", "max", "sum", "card", "subsets", "some", "get", "len", "head", "last", "tail", "append", "prefix",

@@ -7,17 +7,17 @@ from pathlib import Path
 from agreement.both import program_of
 from agreement.every_engine import DEPTH, LIMIT, QUERY_SECONDS, ZONES, OnSpark
 from agreement.metamorphic import Relation, Said, broken
-from specchk.core import search as reference
-from specchk.core.budget import Budget
-from specchk.core.verdict import Outcome
 from specchk.ir.program import Program
-from specchk.lang.diagnostics import SpecError
+from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine as native
-from specchk.native.layout import Unsupported
-from specchk.symbolic.bmc import bounded
-from specchk.symbolic.encode_scope import Unencodable
-from specchk.symbolic.search import Options as ZoneOptions
-from specchk.symbolic.search import search as zones
+from specchk.native.machine.layout import Unsupported
+from specchk.search import reference
+from specchk.search.budget import Budget
+from specchk.search.verdict import Outcome
+from specchk.symbolic.induction.bmc import bounded
+from specchk.symbolic.induction.encode.scope import Unencodable
+from specchk.symbolic.zones.search import Options as ZoneOptions
+from specchk.symbolic.zones.search import search as zones
 
 ENGINES = ("reference", "native", "symbolic", "depth", "spark")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from agreement.both import program_of
-from specchk.core import search as reference
-from specchk.core.verdict import Holds, HoldsWithin, Outcome, Violated
 from specchk.ir.program import Program
 from specchk.native import engine as native
-from specchk.symbolic.bmc import bounded
-from specchk.symbolic.search import Options, search
+from specchk.search import reference
+from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
+from specchk.symbolic.induction.bmc import bounded
+from specchk.symbolic.zones.search import Options, search
 
 HEAD = """spec open_choices
 const MaxOffset : int

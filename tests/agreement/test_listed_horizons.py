@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agreement.both import program_of
-from specchk.core import search as reference
-from specchk.core.verdict import HoldsWithin, Inconclusive, Violated
 from specchk.ir.program import Program
-from specchk.lang.diagnostics import SpecError
+from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine as native
-from specchk.symbolic.encode_scope import Unencodable
-from specchk.symbolic.prove import Asked, prove
-from specchk.symbolic.search import Options, search
+from specchk.search import reference
+from specchk.search.verdict import HoldsWithin, Inconclusive, Violated
+from specchk.symbolic.induction.encode.scope import Unencodable
+from specchk.symbolic.induction.prove import Asked, prove
+from specchk.symbolic.zones.search import Options, search
 
 HEAD = """spec listed
 const MaxOffset : int

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from specchk.core.instantiate import instantiate
-from specchk.core.search import Options, search
-from specchk.core.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.native import engine as native
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"
 FILES = sorted(str(path.relative_to(SPECS)) for path in SPECS.rglob("*.spec") if "large" not in path.stem)

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from agreement.both import differences, of_seed, program_of
-from specchk.core.budget import Budget
-from specchk.core.replay import ReplayFailed
 from specchk.ir.nodes import Op
 from specchk.ir.program import Program
-from specchk.native import codes, expressions, fitting, steps, ways
-from specchk.native.asm import Asm
-from specchk.native.canonical import Renamed
-from specchk.native.codes import Codes
-from specchk.native.domains import Domains
-from specchk.native.search_kernel import Kernel
+from specchk.native.kernel import steps, ways
+from specchk.native.kernel.canonical import Renamed
+from specchk.native.kernel.search_kernel import Kernel
+from specchk.native.machine.asm import Asm
+from specchk.native.values import codes, expressions, fitting
+from specchk.native.values.codes import Codes
+from specchk.native.values.domains import Domains
+from specchk.search.budget import Budget
+from specchk.search.replay import ReplayFailed
 
 SUITE = """
 spec suite

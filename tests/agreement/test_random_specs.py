@@ -12,7 +12,7 @@ from spec_texts import small_specs
 
 from agreement.both import differences, of_seed, program_of, states_found
 from agreement.random_specs import random_spec
-from specchk.core import search as reference
+from specchk.search import reference
 
 RANDOMS = st.randoms(use_true_random=False)
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agreement.both import of_seed
-from specchk.core.initial import initial_states
-from specchk.core.step import Faulty, Stepper
-from specchk.core.tracing import Tracer
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.tracing import Tracer
 
 MOST = 40
 

@@ -10,7 +10,7 @@ PROGRAM = "from specchk.cli.main import main; main()"
 # The same, with a byte on a pipe when a search first asks its meter, which is when it has begun.
 TELLING = """
 import os
-from specchk.core.budget import Meter
+from specchk.search.budget import Meter
 ask = Meter.exceeded
 def first(self, states):
     Meter.exceeded = ask

@@ -6,12 +6,12 @@ import pytest
 
 from laws.sources import ROOT
 from specchk.cli.clear import clearest
-from specchk.core.instantiate import instantiate
-from specchk.core.optimal import switches
-from specchk.core.search import Options, search
-from specchk.core.view import Viewer
-from specchk.core.walk import Walker
+from specchk.compile.instantiate import instantiate
+from specchk.explore.optimal import switches
+from specchk.explore.view import Viewer
+from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
+from specchk.search.reference import Options, search
 
 WAYS = [
     ("two_round_fetch.spec", "two_rounds", 1), ("examples/two_phase_commit.spec", "all_commit", 6),

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from hang import HANG_S
-from specchk.cli.run import command
-from specchk.core.forecast import Forecast
-from specchk.core.instantiate import instantiate
-from specchk.core.search import search
-from specchk.core.verdict import Outcome
+from specchk.cli.commands.run import command
+from specchk.compile.instantiate import instantiate
+from specchk.forecast.intervals import Forecast
 from specchk.lang.frontend import check
 from specchk.native import engine, scout
 from specchk.report.forecast import compared, compared_json, count, duration, forecast_lines, size
+from specchk.search.reference import search
+from specchk.search.verdict import Outcome
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
 SMALL = str(SPEC / "examples" / "die_hard.spec")

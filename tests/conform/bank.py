@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from specchk.conform.binding import Accepted, Answer, Binding, Impossible, Refused, action, project
-from specchk.core.instantiate import Instance, instantiate
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.conform.contract.binding import Accepted, Answer, Binding, Impossible, Refused, action, project
 from specchk.lang.frontend import check
 
 SPEC = """spec bank

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from specchk.conform.recording import Event, Recording, renumbered
-from specchk.conform.tracing import ANY, Call, Impossible, Seen, Tracing, Ways, event
+from specchk.conform.contract.recording import Event, Recording, renumbered
+from specchk.conform.contract.tracing import ANY, Call, Impossible, Seen, Tracing, Ways, event
 
 
 class BankTracing(Tracing):

@@ -7,7 +7,7 @@ from typing import Any
 
 from bank import Bank, BankBinding
 
-from specchk.conform.binding import (
+from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     Impossible,

@@ -14,7 +14,7 @@ LOSSY = """
 from typing import ClassVar
 
 import bank
-from specchk.conform.binding import action
+from specchk.conform.contract.binding import action
 
 
 class LossyBinding(bank.BankBinding):

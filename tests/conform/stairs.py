@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specchk.conform.binding import Accepted, Answer, At, Binding, Refused, action, project
+from specchk.conform.contract.binding import Accepted, Answer, At, Binding, Refused, action, project
 
 # From 0 one may jump to 1 or to 2; the nearest way to the end is by 2, and the implementation goes by 1.
 SPEC = """spec stairs

@@ -7,8 +7,8 @@ from types import MappingProxyType
 import pytest
 from bank import Bank, BankBinding, bank
 
-from specchk.conform.binding import Accepted, Answer, Binding, BindingError, action, project
-from specchk.conform.replay import Replayer
+from specchk.conform.contract.binding import Accepted, Answer, Binding, BindingError, action, project
+from specchk.conform.replay.replay import Replayer
 
 
 def told(binding: type[Binding[Bank]]) -> str:

@@ -18,14 +18,14 @@ from stairs import SPEC, EitherWay, StairsBinding
 
 from binding import ReplogBinding
 from laws.sources import ROOT
-from specchk.cli.conform import command
-from specchk.conform.binding import Answer, At, action
-from specchk.conform.cases import CaseStep
-from specchk.conform.choices import NAME, BadChoices, Choices, Listed, Way, of_model, read, write
-from specchk.conform.chosen import NotExplored, explored
-from specchk.conform.lock import of_spec
-from specchk.conform.suites import Coverage, Result
-from specchk.conform.tiers import Budget, Part, parts_of, run_part, run_parts
+from specchk.cli.commands.conform import command
+from specchk.conform.contract.binding import Answer, At, action
+from specchk.conform.gate.choices import NAME, BadChoices, Choices, Listed, Way, of_model, read, write
+from specchk.conform.gate.chosen import NotExplored, explored
+from specchk.conform.gate.lock import of_spec
+from specchk.conform.gate.tiers import Budget, Part, parts_of, run_part, run_parts
+from specchk.conform.replay.cases import CaseStep
+from specchk.conform.replay.suites import Coverage, Result
 from specchk.lang.frontend import check
 
 CHECKED = check("stairs.spec", SPEC)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from laws.sources import ROOT
-from specchk.cli.conform import command
+from specchk.cli.commands.conform import command
 
 BINDING = str(ROOT / "conformance" / "binding.py")
 

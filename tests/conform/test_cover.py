@@ -10,19 +10,19 @@ from bank import bank
 
 from agreement.both import of_seed
 from laws.sources import ROOT
-from specchk.conform.cases import Case, Suite, as_json, from_json
-from specchk.conform.classes import Classifier
-from specchk.conform.cover import NoSuchSuite, build_suite
-from specchk.conform.tiers import sample
-from specchk.core.graph import state_graph
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import instantiate
-from specchk.core.step import Faulty
-from specchk.core.tracing import Tracer
-from specchk.core.values import State
-from specchk.core.verdict import Step
+from specchk.compile.instantiate import instantiate
+from specchk.conform.gate.tiers import sample
+from specchk.conform.replay.cases import Case, Suite, as_json, from_json
+from specchk.conform.replay.classes import Classifier
+from specchk.conform.replay.cover import NoSuchSuite, build_suite
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Faulty
+from specchk.meaning.tracing import Tracer
+from specchk.meaning.values import State
+from specchk.search.graph import state_graph
+from specchk.search.verdict import Step
 
 SMALL = (("MaxOffset", "1"), ("MaxCrashes", "0"))
 

@@ -15,22 +15,22 @@ import pytest
 from bank import SPEC, BankBinding
 from broken import BROKEN
 
-from specchk.conform.binding import At, BindingError
-from specchk.conform.campaign import Campaign, Wanted, run_campaign
-from specchk.conform.controls import try_controls
-from specchk.conform.crews import Work
-from specchk.conform.kit import Kit, enter, kit_of, shipped
-from specchk.conform.known_bad import BadCode, BadSpec
-from specchk.conform.load import load_binding, load_tracing
-from specchk.conform.members import Bench
-from specchk.conform.mutants import Mutant
-from specchk.conform.mutate import Campaign as Mutants
-from specchk.conform.mutate import Settings
-from specchk.conform.mutate_by import ByCrew, kit_for
-from specchk.conform.patches import Patch
-from specchk.conform.shares import lots_of, run_parts_by, shares_of
-from specchk.conform.suites import Result, Walks
-from specchk.conform.tiers import Budget, parts_of, run_parts
+from specchk.conform.contract.binding import At, BindingError
+from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk.conform.contract.load import load_binding, load_tracing
+from specchk.conform.gate.controls import try_controls
+from specchk.conform.gate.shares import lots_of, run_parts_by, shares_of
+from specchk.conform.gate.tiers import Budget, parts_of, run_parts
+from specchk.conform.mutation.members import Bench
+from specchk.conform.mutation.mutants import Mutant
+from specchk.conform.mutation.mutate import Campaign as Mutants
+from specchk.conform.mutation.mutate import Settings
+from specchk.conform.mutation.mutate_by import ByCrew, kit_for
+from specchk.conform.mutation.patches import Patch
+from specchk.conform.recordings.campaign import Campaign, Wanted, run_campaign
+from specchk.conform.replay.suites import Result, Walks
+from specchk.conform.work.crews import Work
+from specchk.conform.work.kit import Kit, enter, kit_of, shipped
 from specchk.lang.frontend import CheckedSpec, check
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +128,7 @@ def recordings(folder: Path) -> list[Path]:
 
 
 TRACING = """
-from specchk.conform.tracing import Call, Seen, Tracing, event
+from specchk.conform.contract.tracing import Call, Seen, Tracing, event
 
 
 class BankTracing(Tracing):
@@ -266,9 +266,9 @@ class Purse:
         self.note = "slept"
 """
 MEMBERS = """
-from specchk.conform.binding import At
-from specchk.conform.members import Replay
-from specchk.conform.suites import Walks
+from specchk.conform.contract.binding import At
+from specchk.conform.mutation.members import Replay
+from specchk.conform.replay.suites import Walks
 
 MEMBERS = (Replay("walks", At(suite="walks"), walks=Walks(0, 10, 6)),)
 """

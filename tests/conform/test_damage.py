@@ -25,17 +25,24 @@ from two_phase_copy import Copy
 
 from agreement.both import program_of
 from laws.sources import ROOT
-from specchk.conform import choices, lock, since
-from specchk.conform.cache import cached_suite
-from specchk.conform.frozen import frozen
-from specchk.conform.members import Kill
-from specchk.conform.mutants import Mutant
-from specchk.conform.outcomes import Ground, Outcome, read_ground, read_outcome, write_ground, write_outcome
-from specchk.lang import kept
-from specchk.lang.layout import Layout
-from specchk.lang.tables import load_parser
+from specchk import kept
+from specchk.conform.gate import choices, lock, since
+from specchk.conform.gate.cache import cached_suite
+from specchk.conform.mutation.members import Kill
+from specchk.conform.mutation.mutants import Mutant
+from specchk.conform.mutation.outcomes import (
+    Ground,
+    Outcome,
+    read_ground,
+    read_outcome,
+    write_ground,
+    write_outcome,
+)
+from specchk.conform.replay.frozen import frozen
+from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.tables import load_parser
 from specchk.native.compiler import load_kernel
-from specchk.native.layout import layout_of
+from specchk.native.machine.layout import layout_of
 
 PROGRAM = bank().program
 MUTANT = Mutant("m", "none", "A flaw.", ())
@@ -255,7 +262,7 @@ def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, mo
 
 def test_scores_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
     """A file of scores is somebody's redirected output; its sums are those of its rows."""
-    from specchk.conform.scores_file import NoScores, read_scores
+    from specchk.conform.mutation.scores_file import NoScores, read_scores
 
     rows = [{"id": "a", "flaw": "f", "verdict": "killed", "kills": [1, 2]},
             {"id": "b", "flaw": "f", "verdict": "survived", "kills": []}]  # fmt: skip

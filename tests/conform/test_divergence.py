@@ -12,21 +12,21 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.cli.conform import command
-from specchk.cli.draw import command as draw
-from specchk.conform import divergence
-from specchk.conform.binding import Answer, action
-from specchk.conform.divergence import WORDS, as_itf, as_json, differences, drawn, read, wanted
-from specchk.conform.replay import Divergence, Replayer
-from specchk.conform.suites import run_product
-from specchk.core.values import State
-from specchk.core.verdict import Trace
-from specchk.core.view import Viewer
+from specchk.cli.commands.conform import command
+from specchk.cli.commands.draw import command as draw
+from specchk.conform.contract.binding import Answer, action
+from specchk.conform.replay import divergence
+from specchk.conform.replay.divergence import WORDS, as_itf, as_json, differences, drawn, read, wanted
+from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.suites import run_product
+from specchk.explore.view import Viewer
+from specchk.meaning.values import State
 from specchk.report.diff import changes
 from specchk.report.draw import lanes
 from specchk.report.draw.contrast import contrasted
 from specchk.report.draw.picture import picture
 from specchk.report.draw.text import text
+from specchk.search.verdict import Trace
 
 BANK = bank()
 

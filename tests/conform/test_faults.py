@@ -14,11 +14,11 @@ from on_processes import ProcessBinding
 from replog.core.effects import Effect, StoreHighWatermark, Truncate
 from replog.sim import stored
 from replog.store.directory import LogDirectory
-from specchk.conform.binding import BindingError
-from specchk.conform.faults import run_faults
-from specchk.conform.replay import Replayer
-from specchk.conform.suites import Walks, run_product, run_walks
-from specchk.core.instantiate import instantiate
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import BindingError
+from specchk.conform.replay.faults import run_faults
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import Walks, run_product, run_walks
 from specchk.lang.frontend import check
 
 SPEC = check(str(ROOT / "spec" / "replication.spec"))

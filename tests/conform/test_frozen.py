@@ -20,19 +20,19 @@ from hypothesis import strategies as st
 import binding as replog_binding
 from laws.sources import ROOT
 from replog.core import follower
-from specchk.cli.conform import command
-from specchk.conform.binding import Binding
-from specchk.conform.frozen import CannotFreeze, exact, frozen
-from specchk.conform.frozen_run import Bag, Items, Some, same
-from specchk.conform.replay import Diverged, Divergence, Replayer
-from specchk.conform.shrink import shrunk
-from specchk.conform.suites import Walks, run_product, run_walks
-from specchk.conform.values import Some as PlainSome
-from specchk.conform.values import plain
-from specchk.core.instantiate import instantiate
-from specchk.core.values import universe
+from specchk.cli.commands.conform import command
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import Binding
+from specchk.conform.contract.values import Some as PlainSome
+from specchk.conform.contract.values import plain
+from specchk.conform.replay.frozen import CannotFreeze, exact, frozen
+from specchk.conform.replay.frozen_run import Bag, Items, Some, same
+from specchk.conform.replay.replay import Diverged, Divergence, Replayer
+from specchk.conform.replay.shrink import shrunk
+from specchk.conform.replay.suites import Walks, run_product, run_walks
 from specchk.ir import types
 from specchk.lang.frontend import check
+from specchk.meaning.values import universe
 
 HERE = Path(__file__).parent
 BANK = bank()

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from two_phase_copy import Copy
 
-from specchk.conform import lock
+from specchk.conform.gate import lock
 
 BUGS = {
     "votes_before_the_disk_has_it": (

@@ -10,7 +10,7 @@ from bank import SPEC
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.lock import BadLock, Kills, Lock, Numbers, lowered, of_spec, raised, read, write
+from specchk.conform.gate.lock import BadLock, Kills, Lock, Numbers, lowered, of_spec, raised, read, write
 from specchk.lang.frontend import check
 
 NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)

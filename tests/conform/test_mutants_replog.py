@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from laws.sources import ROOT
-from specchk.conform.mutants import load
+from specchk.conform.mutation.mutants import load
 
 BINDING = str(ROOT / "conformance" / "binding.py")
 FOLDER = ROOT / "conformance" / "mutants"

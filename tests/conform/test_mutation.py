@@ -18,15 +18,24 @@ from hypothesis import strategies as st
 from till_folder import TILL, build, mutate
 
 from laws.sources import ROOT
-from specchk.conform.binding import At
-from specchk.conform.members import Bench, Kill, members_of
-from specchk.conform.mutants import Mutant, MutantError, chosen, diff, load
-from specchk.conform.operators import argued, generated, sampled
-from specchk.conform.outcomes import Outcome
-from specchk.conform.patches import Patch, StalePatch, as_json, forget, from_json, install, patched, uninstall
-from specchk.conform.pool import run_all
-from specchk.conform.reach import reaches, recording, touched
-from specchk.conform.scores import WANTED_CURATED, Score, Wanted, headline
+from specchk.conform.contract.binding import At
+from specchk.conform.mutation.members import Bench, Kill, members_of
+from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
+from specchk.conform.mutation.operators import argued, generated, sampled
+from specchk.conform.mutation.outcomes import Outcome
+from specchk.conform.mutation.patches import (
+    Patch,
+    StalePatch,
+    as_json,
+    forget,
+    from_json,
+    install,
+    patched,
+    uninstall,
+)
+from specchk.conform.mutation.reach import reaches, recording, touched
+from specchk.conform.mutation.scores import WANTED_CURATED, Score, Wanted, headline
+from specchk.conform.work.pool import run_all
 from specchk.lang.frontend import check
 
 MUTANTS = ROOT / "conformance" / "mutants"
@@ -232,9 +241,9 @@ def test_an_argument_for_another_code_is_refused(tmp_path):
 # -- a campaign
 
 MEMBERS = """
-from specchk.conform.binding import At
-from specchk.conform.members import Replay
-from specchk.conform.suites import Walks
+from specchk.conform.contract.binding import At
+from specchk.conform.mutation.members import Replay
+from specchk.conform.replay.suites import Walks
 WALKS = Replay("walks small", At(suite="walks"), walks=Walks(0, 15, 20))
 MEMBERS = (WALKS, Replay("product small", At(suite="product")))
 """

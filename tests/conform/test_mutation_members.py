@@ -14,12 +14,12 @@ from bank_tracing import moved, recorded
 from till_folder import build, mutate
 
 from laws.sources import ROOT
-from specchk.conform.members import Bench, Kill, Reporter, watched
-from specchk.conform.mutants import Mutant
-from specchk.conform.mutate import Campaign, Settings
-from specchk.conform.outcomes import Ground
-from specchk.conform.patches import Patch
-from specchk.conform.recorded import Recorded
+from specchk.conform.mutation.members import Bench, Kill, Reporter, watched
+from specchk.conform.mutation.mutants import Mutant
+from specchk.conform.mutation.mutate import Campaign, Settings
+from specchk.conform.mutation.outcomes import Ground
+from specchk.conform.mutation.patches import Patch
+from specchk.conform.mutation.recorded import Recorded
 from specchk.lang.frontend import check
 
 # -- members that are wrong themselves
@@ -27,7 +27,7 @@ from specchk.lang.frontend import check
 MEMBERS = """
 import os
 from threading import Event
-from specchk.conform.members import Outside
+from specchk.conform.mutation.members import Outside
 
 def dies(reporter):
     reporter.tell("first", "")

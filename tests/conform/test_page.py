@@ -10,11 +10,11 @@ from broken import BROKEN, LosesMoney
 from click.testing import CliRunner
 
 from report.page.test_html import Balanced
-from specchk.cli.conform import command
-from specchk.conform.page import page
-from specchk.conform.replay import Replayer
-from specchk.conform.report import About
-from specchk.conform.suites import run_product
+from specchk.cli.commands.conform import command
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import run_product
+from specchk.conform.report.page import page
+from specchk.conform.report.suite import About
 
 BANK = bank()
 

@@ -9,15 +9,15 @@ import pytest
 from bank import Bank, BankBinding, bank
 from broken import BROKEN, LosesMoney, SharesOnRestore
 
-from specchk.conform.binding import (
+from specchk.conform.contract.binding import (
     Answer,
     action,
     project,
 )
-from specchk.conform.replay import Replayer
-from specchk.conform.report import About, as_json, render
-from specchk.conform.suites import Result, Walks, run_product, run_walks
-from specchk.core.graph import state_graph
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import Result, Walks, run_product, run_walks
+from specchk.conform.report.suite import About, as_json, render
+from specchk.search.graph import state_graph
 
 
 def product(binding: type[BankBinding]) -> Result:

@@ -13,12 +13,12 @@ from replog.core import follower, isr, leader
 from replog.core.controller import Controller
 from replog.core.epochs import EpochCache
 from replog.core.types import Error
-from specchk.conform.binding import BindingError
-from specchk.conform.replay import Replayer
-from specchk.conform.suites import Walks, run_product, run_walks
-from specchk.core.instantiate import instantiate
-from specchk.core.search import search
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import BindingError
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import Walks, run_product, run_walks
 from specchk.lang.frontend import check
+from specchk.search.reference import search
 
 SPEC = check(str(ROOT / "spec" / "replication.spec"))
 

@@ -11,16 +11,16 @@ import pytest
 from bank import Bank, BankBinding, bank
 from broken import BROKEN, ForgetsOnDisk, LosesMoney
 
-from specchk.conform import cache
-from specchk.conform.binding import Answer, At, BindingError, action, reopen
-from specchk.conform.cache import cached_suite, suite_key
-from specchk.conform.cases import CaseStep, Suite
-from specchk.conform.cover import build_suite
-from specchk.conform.forks import each
-from specchk.conform.replay import Replayer
-from specchk.conform.runner import Runner, StaleCase, merged, run_case, run_slice, run_suite, slices
-from specchk.conform.tiers import BUDGETS, Budget, parts_of, run_parts
-from specchk.core.instantiate import instantiate
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import Answer, At, BindingError, action, reopen
+from specchk.conform.gate import cache
+from specchk.conform.gate.cache import cached_suite, suite_key
+from specchk.conform.gate.tiers import BUDGETS, Budget, parts_of, run_parts
+from specchk.conform.replay.cases import CaseStep, Suite
+from specchk.conform.replay.cover import build_suite
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.runner import Runner, StaleCase, merged, run_case, run_slice, run_suite, slices
+from specchk.conform.work.forks import each
 from specchk.lang.frontend import check
 
 PROGRAM = bank().program
@@ -193,7 +193,7 @@ def test_what_a_task_raises_is_raised_here():
 
 def test_a_process_that_dies_is_no_success():
     """Its task is lost, not done; asked in an interpreter of its own, where no test has left a thread."""
-    program = "import os; from specchk.conform.forks import each; each([lambda: os._exit(3)] * 2, 2)"
+    program = "import os; from specchk.conform.work.forks import each; each([lambda: os._exit(3)] * 2, 2)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "Lost: a process ended with 3 before it was done" in ended.stderr

@@ -9,13 +9,13 @@ from bank import Bank, BankBinding, bank
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.binding import Accepted, Answer, Binding, Refused, action, project, restore
-from specchk.conform.replay import Diverged, Divergence, Replayer
-from specchk.conform.shrink import shrunk
-from specchk.conform.suites import Walks, run_product, run_walks
-from specchk.core.instantiate import instantiate
-from specchk.core.step import Stepper
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
+from specchk.conform.replay.replay import Diverged, Divergence, Replayer
+from specchk.conform.replay.shrink import shrunk
+from specchk.conform.replay.suites import Walks, run_product, run_walks
 from specchk.lang.frontend import check
+from specchk.meaning.step import Stepper
 
 PROGRAM = bank().program
 LIFT = """spec lift

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from two_phase_copy import Copy
 
-from specchk.conform.calls import REST, texts
-from specchk.conform.since import Map, plan, unclear_files
-from specchk.lang import kept
+from specchk import kept
+from specchk.conform.gate.calls import REST, texts
+from specchk.conform.gate.since import Map, plan, unclear_files
 
 CODE = """
 import functools

@@ -9,16 +9,17 @@ import pytest
 from bank import Bank
 
 from laws.sources import ROOT
-from specchk.conform.known_bad import BadCode, NoSuchText, planted
-from specchk.conform.load import load_binding
-from specchk.conform.sources import files_of, fingerprint, shown
+from specchk.conform.contract.known_bad import BadCode, NoSuchText, planted
+from specchk.conform.contract.load import load_binding
+from specchk.conform.work.sources import files_of, fingerprint, shown
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A binding that imports a package, whose parts import each other."""
     files = {
-        "gate_binding.py": "import json\nfrom shop import till\nfrom specchk.conform.binding import Binding\n"
+        "gate_binding.py": "import json\nfrom shop import till\n"
+        "from specchk.conform.contract.binding import Binding\n"
         "class Shop(Binding):\n    pass\n",
         "shop/__init__.py": "",
         "shop/till.py": "from . import coins\nfrom .deep.drawer import Drawer\n",

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from specchk.cli.conform import load_binding
-from specchk.conform.binding import Binding
-from specchk.conform.replay import Replayer
-from specchk.conform.suites import Result, run_product
-from specchk.core.instantiate import instantiate
+from specchk.cli.commands.conform import load_binding
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import Binding
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import Result, run_product
 from specchk.lang.frontend import check
 
 FOLDER = Path(__file__).parents[2] / "docs" / "two_phase"

@@ -11,11 +11,11 @@ from bank_tracing import BankTracing, moved, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.corrupt import KINDS, spoil
-from specchk.conform.explanation import render, told
-from specchk.conform.recording import BadRecording, Recording, parse
-from specchk.conform.tracing import Tracing
-from specchk.conform.validate import Explained, Validator
+from specchk.conform.contract.recording import BadRecording, Recording, parse
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.explanation import render, told
+from specchk.conform.recordings.validate import Explained, Validator
 
 VALIDATOR = Validator(bank())
 STEPS = st.lists(st.tuples(st.sampled_from(["a1", "a2"]), st.booleans(), st.booleans()), max_size=12)

@@ -16,10 +16,10 @@ from replog.core import election, epochs, follower, isr, leader, logview
 from replog.core.protocol import MaximalIsr, Protocol
 from replog.core.types import Error
 from replog.sim.record_run import RULES, record
-from specchk.cli.validate import command
-from specchk.conform.recording import parse
-from specchk.conform.validate import Explained, Validator
-from specchk.core.instantiate import instantiate
+from specchk.cli.commands.validate import command
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.recording import parse
+from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import check
 from tracing import ReplogTracing
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.values import NotAValue, Some, plain, raw
-from specchk.core.values import universe
+from specchk.conform.contract.values import NotAValue, Some, plain, raw
 from specchk.ir.types import (
     BOOL,
     Bag,
@@ -23,6 +22,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
 )
+from specchk.meaning.values import universe
 
 SIDE = Enum("Side", ("heads", "tails"))
 BROKER = Sort("Broker", ("b1", "b2"))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from laws.sources import ROOT
-from specchk.conform.members import Kill, Reporter
-from specchk.conform.patches import Counted, Patch, StalePatch, forget, install, uninstall
-from specchk.conform.work import ENDLESS, TICK, Meter, TooMuch, counted
+from specchk.conform.mutation.members import Kill, Reporter
+from specchk.conform.mutation.patches import Counted, Patch, StalePatch, forget, install, uninstall
+from specchk.conform.work.effort import ENDLESS, TICK, Meter, TooMuch, counted
 
 CORE = sorted((ROOT / "impl" / "replog" / "core").glob("*.py"))
 

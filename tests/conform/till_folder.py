@@ -11,7 +11,7 @@ from bank import SPEC
 BINDING = """
 from till.drawer import Till
 
-from specchk.conform.binding import Accepted, At, Binding, Impossible, Refused, action, project
+from specchk.conform.contract.binding import Accepted, At, Binding, Impossible, Refused, action, project
 
 
 class TillBinding(Binding):

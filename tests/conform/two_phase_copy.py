@@ -14,7 +14,7 @@ import click
 from click.testing import CliRunner
 
 from hang import HANG_S
-from specchk.cli.conform import command
+from specchk.cli.commands.conform import command
 
 FOLDER = Path(__file__).parents[2] / "docs" / "two_phase"
 

@@ -14,11 +14,11 @@ from typing import Any
 from hypothesis import strategies as st
 from naive_values import Dict, counted
 
-from specchk.core.evaluate import Evaluator
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.values import Values
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.types import Bag, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.values import Values
 
 SPEC = """\
 spec grown

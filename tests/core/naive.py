@@ -15,10 +15,10 @@ from typing import Any
 
 from naive_values import Cut, Dict, Nothing, ascending, builtin, counted, subsets
 
-from specchk.lang import decls, tree
-from specchk.lang import types as lang
+from specchk.lang.check import types as lang
+from specchk.lang.check.models import FixedModel
 from specchk.lang.frontend import CheckedSpec
-from specchk.lang.models import FixedModel
+from specchk.lang.syntax import decls, tree
 
 
 class Naive:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from naive import Naive
 from naive_values import Cut, Dict, Nothing
 
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.search import Options, search
-from specchk.core.verdict import Outcome, Statistics, Violated, Violation
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Outcome, Statistics, Violated, Violation
 
 HEADER = """\
 spec small

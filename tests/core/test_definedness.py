@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from grown import grown
 
-from specchk.core.evaluate import Evaluator
-from specchk.core.undefined import Undefined
-from specchk.core.values import show
 from specchk.lang.frontend import check_expression
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import show
 
 
 def answer(text: str) -> str:

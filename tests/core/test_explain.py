@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from spec_texts import first, outcome_of
 
-from specchk.core.verdict import Blame
+from specchk.meaning.explain import Blame
 
 SPEC = """\
 spec blamed

@@ -8,11 +8,11 @@ import pytest
 from grown import plain_state
 from spec_texts import first
 
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.search import Options, search
-from specchk.core.verdict import Holds
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
+from specchk.meaning.initial import initial_states
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Holds
 
 LIB = """\
 spec lib

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from specchk.core.extrapolate import TOTALS, Smaller, TooSmall, estimate
-from specchk.core.forecast import Forecast, free_bytes, table_bytes
-from specchk.core.regression import predicted
-from specchk.core.smaller import Choice
+from specchk.forecast.extrapolate import TOTALS, Smaller, TooSmall, estimate
+from specchk.forecast.intervals import Forecast, free_bytes, table_bytes
+from specchk.forecast.regression import predicted
+from specchk.forecast.smaller import Choice
 
 
 def curve(total: float, depth: int) -> tuple[int, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from spec_texts import instance_of
 
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.values import show
-from specchk.lang.diagnostics import SpecError
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.values import show
 
 SPEC = """\
 spec sized

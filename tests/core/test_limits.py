@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from spec_texts import first, outcome_of
 
-from specchk.core.budget import Budget
-from specchk.core.search import Options
-from specchk.core.verdict import Holds, Inconclusive, Outcome, Violated
+from specchk.search.budget import Budget
+from specchk.search.reference import Options
+from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 
 PLAIN = Options(symmetry=False)
 COUNTER = """\

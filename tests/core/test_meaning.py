@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from naive import Naive
 from naive_values import Nothing
 
-from specchk.core.evaluate import Evaluator
-from specchk.core.instantiate import evaluate_constant
-from specchk.core.undefined import Undefined
+from specchk.compile.constants import evaluate_constant
+from specchk.compile.simplify import simplify
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property
-from specchk.ir.simplify import simplify
 from specchk.ir.verify import verify
-from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import check_expression
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import Undefined
 
 UNDEFINED = "undefined"
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specchk.core.operators import RULES
-from specchk.core.undefined import Undefined
 from specchk.ir.nodes import Apply, Const, Op
 from specchk.ir.types import Bag, Int, Option, Seq, Set, Type
 from specchk.ir.typing import LITERALS, result_type, rules
-from specchk.lang.source import Source, Span
+from specchk.lang.text.source import Source, Span
+from specchk.meaning.operators import RULES
+from specchk.meaning.undefined import Undefined
 
 SPAN = Span(Source("here", "here"), 0, 4)
 SMALL = Int(-20, 20)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.optimal import distinct_values, optimal, switches
-from specchk.core.search import Options, search
-from specchk.core.step import Stepper
-from specchk.core.values import show
-from specchk.core.verdict import Step, Trace, Violated, Violation
-from specchk.core.view import Viewer
-from specchk.core.walk import Walker
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.explore.optimal import distinct_values, optimal, switches
+from specchk.explore.view import Viewer
+from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import show
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Step, Trace, Violated, Violation
 
 ROOT = Path(__file__).parents[2]
 SPEC = """\

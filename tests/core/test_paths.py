@@ -9,7 +9,7 @@ import z3
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from specchk.core.paths import FREE, START, Matrix, Path, outcomes, outside
+from specchk.meaning.paths import FREE, START, Matrix, Path, outcomes, outside
 
 SIZE = 4
 CONSTRAINTS = st.lists(

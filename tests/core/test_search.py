@@ -11,12 +11,12 @@ from naive import Naive
 from naive_values import Dict, Nothing
 from spec_texts import bfs, first, inside, instance_of, outcome_of, small_specs, timeless
 
-from specchk.core.instantiate import Instance
-from specchk.core.search import Options, search
-from specchk.core.symmetry import Symmetry
-from specchk.core.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Trace, Violated
-from specchk.lang.diagnostics import SpecError
+from specchk.compile.instantiate import Instance
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
+from specchk.search.reference import Options, search
+from specchk.search.symmetry import Symmetry
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Trace, Violated
 
 PLAIN = Options(symmetry=False)
 ALL = Options(symmetry=False, keep_going=True)
@@ -160,7 +160,7 @@ def orbits(instance: Instance, representatives: int) -> int:
 
 def states_of(instance: Instance) -> set[tuple[object, ...]]:
     """The reachable states inside the constraints, by a plain search that remembers them."""
-    from specchk.core.search import _Search
+    from specchk.search.reference import _Search
 
     run_ = _Search(instance.program, ALL, None)
     run_.run()

@@ -12,11 +12,11 @@ from naive import Naive
 from naive_values import Nothing
 from spec_texts import HEADER, MODEL, instance_of, small_specs
 
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import Instance
-from specchk.core.step import Faulty, Stepper
-from specchk.lang.diagnostics import SpecError
+from specchk.compile.instantiate import Instance
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Faulty, Stepper
 
 NESTED = """\
 any n in 1..2:

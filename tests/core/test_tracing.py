@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import instantiate
-from specchk.core.step import Stepper
-from specchk.core.tracing import _SIGNS, _TRUTHS, Looked, Tracer
+from specchk.compile.instantiate import instantiate
 from specchk.ir.nodes import Apply
 from specchk.ir.program import Program
 from specchk.ir.walk import expressions
 from specchk.lang.frontend import check
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Stepper
+from specchk.meaning.tracing import _SIGNS, _TRUTHS, Looked, Tracer
 
 SPEC = """spec marks
 var a : 0..3 = 1

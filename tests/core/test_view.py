@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import instantiate
-from specchk.core.step import Stepper
-from specchk.core.verdict import Step
-from specchk.core.view import Viewer
-from specchk.lang.diagnostics import SpecError
+from specchk.compile.instantiate import instantiate
+from specchk.explore.view import Viewer
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Stepper
+from specchk.search.verdict import Step
 
 SPEC = """spec post
 type Letters = seq[0..1] upto 2

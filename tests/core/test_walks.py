@@ -7,16 +7,16 @@ from itertools import pairwise
 import pytest
 from spec_texts import first, instance_of, outcome_of, timeless
 
-from specchk.core.budget import Budget
-from specchk.core.expect import unmet
-from specchk.core.instantiate import instantiate
-from specchk.core.scenario import ScenarioFailure, run_scenario
-from specchk.core.search import Options, search
-from specchk.core.simulate import Walks, simulate
-from specchk.core.step import Stepper
-from specchk.core.verdict import Inconclusive, Violated
-from specchk.core.walkers import BLOCK, blocks, simulate_on
+from specchk.compile.instantiate import instantiate
+from specchk.explore.scenario import ScenarioFailure, run_scenario
+from specchk.explore.simulate import Walks, simulate
+from specchk.explore.walkers import BLOCK, blocks, simulate_on
 from specchk.lang.frontend import check
+from specchk.meaning.step import Stepper
+from specchk.search.budget import Budget
+from specchk.search.expect import unmet
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Inconclusive, Violated
 
 WALK = """\
 spec walk

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from docs.blocks import DOCUMENTS, ROOT, Workplace, agrees, blocks, normal, play, rewritten, with_output
-from specchk.lang.diagnostics import Report, render
-from specchk.lang.parse import parse
-from specchk.lang.source import Source
+from specchk.lang.syntax.parse import parse
+from specchk.lang.text.diagnostics import Report, render
+from specchk.lang.text.source import Source
 
 # What a document may show without its being run here: .ci/run does, in a clone of its own.
 ONLY_IN_CI = {

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from docs.blocks import ROOT, blocks
-from specchk.cli.conform import command
+from specchk.cli.commands.conform import command
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([\w$(){}./-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

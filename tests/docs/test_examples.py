@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from docs.blocks import ROOT, blocks
-from specchk.cli.repl import Session
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Trace
-from specchk.lang.builtins import BUILTINS
+from specchk.cli.commands.repl import Session
+from specchk.compile.instantiate import instantiate
+from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.frontend import check
+from specchk.search.verdict import Trace
 
 LANGUAGE = ROOT / "docs" / "language.md"
 _ROW = re.compile(r"^\| `(?P<expression>.+?)` \| `+(?P<value>.+?)`+ \|$")

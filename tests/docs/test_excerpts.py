@@ -34,7 +34,9 @@ def test_there_are_excerpts():
     assert len(EXCERPTS) >= 4
 
 
-MODULES = re.compile(r"`((?:cli|lang|ir|core|native|symbolic|report|conform|store|sim)/\w+)\*?`")
+MODULES = re.compile(
+    r"`((?:cli|lang|ir|core|meaning|compile|search|explore|native|spark|symbolic|report|conform|store|sim)/[\w/]+)\*?`"
+)
 
 
 def test_the_modules_that_a_walk_names_are_there():

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from docs.blocks import ROOT, blocks
-from specchk.cli.conform import command
+from specchk.cli.commands.conform import command
 
 TEXT = (ROOT / "docs" / "ci-gate.md").read_text(encoding="utf-8")
 LINES = next(block.lines for block in blocks(TEXT) if block.language == "yaml")

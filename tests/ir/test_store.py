@@ -9,16 +9,16 @@ from grown import expressions, grown, is_value, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specchk.core.evaluate import Evaluator
-from specchk.core.instantiate import instantiate
-from specchk.core.undefined import BeyondHorizon, Undefined
+from specchk.compile.instantiate import instantiate
+from specchk.compile.store import stored
 from specchk.ir.nodes import Expr, Narrow
-from specchk.ir.store import stored
 from specchk.ir.types import Type, fits
 from specchk.ir.verify import verify
 from specchk.ir.walk import inside
-from specchk.lang.diagnostics import SpecError
 from specchk.lang.frontend import CheckedSpec, check, check_expression
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import BeyondHorizon, Undefined
 
 SPECS = sorted((Path(__file__).parents[2] / "spec").rglob("*.spec"))
 KINDS = {

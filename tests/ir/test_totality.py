@@ -7,9 +7,6 @@ from typing import Any, get_args
 
 import pytest
 
-from specchk.core.evaluate import Evaluator
-from specchk.core.undefined import Undefined
-from specchk.core.values import universe
 from specchk.ir.nodes import (
     And,
     Apply,
@@ -47,8 +44,11 @@ from specchk.ir.types import (
     cardinality,
 )
 from specchk.ir.typing import LITERALS, result_type
-from specchk.lang.source import Source, Span
-from specchk.native.totality import Facts
+from specchk.lang.text.source import Source, Span
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import universe
+from specchk.native.values.totality import Facts
 
 SPAN = Span(Source("here", "here"), 0, 4)
 TWO = Const(Int(2, 2), SPAN, 2)

@@ -9,8 +9,7 @@ from grown import is_value
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specchk.core.values import Values
-from specchk.ir.ground import holds
+from specchk.compile.ground import holds
 from specchk.ir.nodes import Apply, Const, Op
 from specchk.ir.types import (
     BOOL,
@@ -31,7 +30,8 @@ from specchk.ir.types import (
     same_shape,
 )  # fmt: skip
 from specchk.ir.typing import result_type
-from specchk.lang.source import Source, Span
+from specchk.lang.text.source import Source, Span
+from specchk.meaning.values import Values
 
 SPAN = Span(Source("here", ""), 0, 0)
 

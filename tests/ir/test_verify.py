@@ -34,7 +34,7 @@ from specchk.ir.nodes import (
 from specchk.ir.program import Program, Property, Start
 from specchk.ir.types import BOOL, Int, Map, Record, Seq, Set, Sort, Type
 from specchk.ir.verify import IllegalProgram, verify
-from specchk.lang.source import Source, Span
+from specchk.lang.text.source import Source, Span
 
 SPAN = Span(Source("here", "here"), 0, 4)
 YES = Const(BOOL, SPAN, True)

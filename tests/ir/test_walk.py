@@ -11,8 +11,7 @@ from typing import Any, get_args
 import pytest
 from grown import grown
 
-from specchk.core.instantiate import instantiate
-from specchk.core.tracing import _SIGNS, _TRUTHS
+from specchk.compile.instantiate import instantiate
 from specchk.ir import typing
 from specchk.ir.footprint import _branch_points, assignments, chosen_from, live_points, of_action
 from specchk.ir.nodes import Assign, Choice, Cover, Either, Expr, Op, Stmt, Var, When
@@ -20,6 +19,7 @@ from specchk.ir.program import Program
 from specchk.ir.verify import bound, parts, properties
 from specchk.ir.walk import expressions
 from specchk.lang.frontend import check
+from specchk.meaning.tracing import _SIGNS, _TRUTHS
 
 ROOT = Path(__file__).parents[2]
 FILES = ("spec/replication.spec", "spec/placement.spec", "spec/delivery.spec", "spec/kafka/kip320.spec")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from specchk.core.instantiate import instantiate
-from specchk.lang.diagnostics import Diagnostic, SpecError
+from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 HERE = Path(__file__).parent
 SPECS = sorted((HERE.parents[1] / "spec").rglob("*.spec"))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from specchk.core.instantiate import instantiate
+from specchk.compile.instantiate import instantiate
 from specchk.lang.codes import CODES, Page, explain
 from specchk.lang.codes.document import document
-from specchk.lang.diagnostics import Diagnostic, SpecError, render
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.symbolic import legality
 
 Diagnose = Callable[[str], tuple[Diagnostic, ...]]

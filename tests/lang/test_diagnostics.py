@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.lang.diagnostics import Diagnostic, Report, SpecError, excerpt, nearest, render
-from specchk.lang.source import Source, Span
+from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError, excerpt, nearest, render
+from specchk.lang.text.source import Source, Span
 
 LINE = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1, max_size=200)
 

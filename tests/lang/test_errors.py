@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specchk.lang.diagnostics import Diagnostic, render
+from specchk.lang.text.diagnostics import Diagnostic, render
 
 ERRORS = Path(__file__).with_name("errors")
 FILES = sorted(ERRORS.glob("*.spec"))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from specchk.lang.decls import Module
-from specchk.lang.diagnostics import Report, SpecError
-from specchk.lang.format import format_source
-from specchk.lang.parse import parse
-from specchk.lang.source import Source
+from specchk.lang.format.formatter import format_source
+from specchk.lang.syntax.decls import Module
+from specchk.lang.syntax.parse import parse
+from specchk.lang.text.diagnostics import Report, SpecError
+from specchk.lang.text.source import Source
 
 SPECS = sorted((Path(__file__).parents[2] / "spec").rglob("*.spec"))
 EVERYTHING = Path(__file__).with_name("everything.spec")

@@ -1,14 +1,14 @@
-"""Where logical lines and blocks begin and end (lang/layout.py)."""
+"""Where logical lines and blocks begin and end (lang/syntax/layout.py)."""
 
 from __future__ import annotations
 
 import pytest
 
-from specchk.lang import decls
-from specchk.lang.decls import Module
-from specchk.lang.diagnostics import Diagnostic, Report
-from specchk.lang.parse import parse
-from specchk.lang.source import Source
+from specchk.lang.syntax import decls
+from specchk.lang.syntax.decls import Module
+from specchk.lang.syntax.parse import parse
+from specchk.lang.text.diagnostics import Diagnostic, Report
+from specchk.lang.text.source import Source
 
 
 def module(text: str) -> Module:

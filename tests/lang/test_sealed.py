@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from specchk.lang import kept
-from specchk.lang.layout import Layout
-from specchk.lang.sealed import Damaged, sealed, unsealed
-from specchk.lang.tables import load_parser
+from specchk import kept
+from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.tables import load_parser
+from specchk.sealed import Damaged, sealed, unsealed
 
 CONTENT = b"first line\nsecond line\n\x00\xff"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from specchk.lang.diagnostics import Diagnostic, SpecError
+from specchk.lang.check.types import show
 from specchk.lang.frontend import check, check_expression, choose_model
-from specchk.lang.types import show
+from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 Findings = Callable[[str], tuple[Diagnostic, ...]]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from lark import Lark
 
-from specchk.lang.kept import cache_directory
-from specchk.lang.layout import Layout
-from specchk.lang.tables import load_parser
+from specchk.kept import cache_directory
+from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.tables import load_parser
 
 GRAMMAR = """
 decl: "a" NAME _NEWLINE

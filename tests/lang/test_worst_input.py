@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specchk.lang.diagnostics import MAX_FOUND, Diagnostic, SpecError, render
-from specchk.lang.format import format_source
-from specchk.lang.source import MAX_LINE
+from specchk.lang.format.formatter import format_source
+from specchk.lang.text.diagnostics import MAX_FOUND, Diagnostic, SpecError, render
+from specchk.lang.text.source import MAX_LINE
 
 Diagnose = Callable[..., tuple[Diagnostic, ...]]
 

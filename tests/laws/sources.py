@@ -25,7 +25,7 @@ class Import:
 class Module:
     """One file of a package."""
 
-    name: str  # specchk.core.search
+    name: str  # specchk.search.reference
     path: Path
     text: str
     tree: ast.Module
@@ -33,8 +33,14 @@ class Module:
 
     @property
     def room(self) -> str:
-        """`specchk.core` for `specchk.core.search`; a module at the top is a room of its own."""
+        """`specchk.core` for `specchk.search.reference`; a module at the top is a room of its own."""
         return ".".join(self.name.split(".")[:2])
+
+    @property
+    def folder(self) -> str:
+        """`specchk.lang.syntax` for `specchk.lang.syntax.tree`; for a module at the top its own name."""
+        parent = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+        return self.name if parent in PACKAGES else parent
 
     @property
     def shown(self) -> str:

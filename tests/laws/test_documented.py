@@ -13,10 +13,10 @@ from laws.sources import ROOT
 from replog.cli import COMMANDS as REPLOG
 from specchk.cli.exits import Exit
 from specchk.cli.main import COMMANDS as SPECCHK
-from specchk.core.instantiate import instantiate
-from specchk.core.search import search
+from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 from specchk.report.json import run_json
+from specchk.search.reference import search
 
 DOCS = ROOT / "docs"
 PROGRAMS = [("specchk", name, SPECCHK[name][0]) for name in SPECCHK]

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from laws.sources import ROOT, modules
-from specchk.core.operators import RULES
 from specchk.ir import typing
 from specchk.ir.nodes import Op
+from specchk.meaning.operators import RULES
 
 LOOSE_ENDS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 TEXTS = ("*.py", "*.spec", "*.md", "*.lark", "*.toml")
@@ -22,7 +22,7 @@ CATCHES = {
     "replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for",
     "specchk.spark.jobs": "an executor hands what a piece of work raises to the driver, which raises it",
     "specchk.spark.stages": "a job's thread hands what it raises to the driver's, which raises it",
-    "specchk.symbolic.workers": "a forked process hands what it raises to its parent, which raises it",
+    "specchk.symbolic.zones.workers": "a forked process hands what it raises to its parent, which raises it",
 }
 
 

@@ -15,15 +15,15 @@ import pytest
 from click.testing import CliRunner
 
 from native.variants import ALIKE, HALF, VARIANTS, pairs
-from specchk.cli.run import command
-from specchk.core.budget import Budget
-from specchk.core.verdict import Inconclusive, Outcome
+from specchk.cli.commands.run import command
 from specchk.ir.program import Program
 from specchk.native import checkpoint
 from specchk.native.checkpoint import Checkpoints, without
 from specchk.native.compiler import kernel_key
 from specchk.native.engine import Options, Search, run
 from specchk.native.identity import Unusable, identity_of
+from specchk.search.budget import Budget
+from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.search import Options as SparkOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def test_a_version_of_the_code_is_a_part_of_it(
     halves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint of other sources is refused, whatever number their version has."""
-    monkeypatch.setattr("specchk.lang.kept.sources", lambda *_: "others")
+    monkeypatch.setattr("specchk.kept.sources", lambda *_: "others")
     with pytest.raises(Unusable, match="differs in: version of specchk;"):
         run(
             VARIANTS["as it is"].program(tmp_path),

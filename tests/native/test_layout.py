@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agreement.both import of_seed, program_of
-from specchk.core.values import universe
 from specchk.ir.nodes import Op
 from specchk.ir.types import (
     BOOL,
@@ -28,8 +27,17 @@ from specchk.ir.types import (
     Union,
     cardinality,
 )
-from specchk.native.layout import MAX_UNIVERSE, Unsupported, decode, encode, layout_of, render_layout, width
-from specchk.native.operators import RULES
+from specchk.meaning.values import universe
+from specchk.native.machine.layout import (
+    MAX_UNIVERSE,
+    Unsupported,
+    decode,
+    encode,
+    layout_of,
+    render_layout,
+    width,
+)
+from specchk.native.values.operators import RULES
 
 NODE = Sort("Node", ("n1", "n2", "n3"))
 LEAVES = st.sampled_from([BOOL, Int(0, 2), Int(-1, 1), Int(5, 5), Enum("E", ("a", "b", "c")), NODE])

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from specchk.core.budget import Budget, Progress
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Holds, Inconclusive, Outcome, Violated
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import checkpoint
 from specchk.native.engine import Options, run
 from specchk.native.identity import Unusable
+from specchk.search.budget import Budget, Progress
+from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 
 KAFKA = Path(__file__).resolve().parents[2] / "spec" / "kafka"
 PLAIN = Options(symmetry=False, workers=2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
 
-from specchk.core.instantiate import instantiate
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.core.instantiate import instantiate
-from specchk.core.values import State, universe
+from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
+from specchk.meaning.values import State, universe
 from specchk.report.diff import changes
 
 SPEC = """spec letters

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from specchk.core.instantiate import instantiate
-from specchk.core.scenario import run_scenario
-from specchk.core.search import Options, search
-from specchk.core.simulate import Walks, simulate
-from specchk.core.verdict import Outcome
+from specchk.compile.instantiate import instantiate
+from specchk.explore.scenario import run_scenario
+from specchk.explore.simulate import Walks, simulate
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.report.diff import changes
 from specchk.report.text import render, scenario_lines
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Outcome
 
 SPEC = """\
 spec broker

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.core.values import Values, show
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.meaning.values import Values, show
 from specchk.report.itf import value_itf
 from specchk.report.json import value_json
 

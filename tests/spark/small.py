@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Outcome
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import engine as native
+from specchk.search.verdict import Outcome
 from specchk.spark.search import Options
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark.small import SPEC
-from specchk.cli.run import command
+from specchk.cli.commands.run import command
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 

@@ -21,7 +21,7 @@ from pyspark import SparkContext
 from replog.sim.record_run import record
 from spark.cluster import Cluster, standalone
 from spark.small import SPEC
-from specchk.cli import conform, mutate
+from specchk.cli.commands import conform, mutate
 from specchk.spark.jobs import Came, Remote, came, reason_of, started, team, values_of
 from specchk.spark.session import NO_JAVA, Unavailable, has_java
 
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from helper import START, step
-from specchk.conform.binding import Accepted, At, Binding, Refused, action, project
+from specchk.conform.contract.binding import Accepted, At, Binding, Refused, action, project
 
 
 class Counter:

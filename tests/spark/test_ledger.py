@@ -18,10 +18,10 @@ from pyspark import SparkContext
 
 from native.variants import ALIKE, HALF, VARIANTS, pairs
 from spark.small import SPEC, natively, program, said
-from specchk.core.budget import Budget
-from specchk.core.verdict import Inconclusive, Outcome
 from specchk.ir.program import Program
 from specchk.native.identity import Unusable
+from specchk.search.budget import Budget
+from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark import storage
 from specchk.spark.search import Options, run
 

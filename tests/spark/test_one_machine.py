@@ -19,11 +19,11 @@ import pytest
 from hang import HANG_S
 from spark.cluster import wait_for
 from spark.small import SPEC, natively, program, said
-from specchk.core.budget import Progress
 from specchk.native import engine as native
 from specchk.native.compiler import exchange_code
-from specchk.native.layout import layout_of
+from specchk.native.machine.layout import layout_of
 from specchk.native.visited import InMemory, Visited
+from specchk.search.budget import Progress
 from specchk.spark import one_machine, stages
 from specchk.spark.ledger import hand_over
 from specchk.spark.one_machine import Came, MakeLevels, Maker, refusal_in, sent_of, wanted_file

@@ -15,12 +15,12 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from spark.small import program
-from specchk.core.verdict import Inconclusive
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import Buckets, address_of, exchange_worker
 from specchk.native.identity import Unusable
-from specchk.native.layout import Layout, layout_of
+from specchk.native.machine.layout import Layout, layout_of
 from specchk.native.store import Found
+from specchk.search.verdict import Inconclusive
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.reasons import given_up, root_cause

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark import SparkContext
 
 from spark.small import natively, said
-from specchk.native.layout import Unsupported
+from specchk.native.machine.layout import Unsupported
 from specchk.spark.search import Options, run
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("core", "agreement")]

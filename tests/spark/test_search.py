@@ -12,11 +12,11 @@ from _pytest.mark.structures import ParameterSet
 from pyspark import SparkContext
 
 from spark.small import natively, of_text, program, said
-from specchk.core.budget import Budget, Progress
-from specchk.core.verdict import Inconclusive, Outcome, Violated
 from specchk.ir.program import Program
 from specchk.native.identity import Unusable
-from specchk.native.layout import layout_of
+from specchk.native.machine.layout import layout_of
+from specchk.search.budget import Budget, Progress
+from specchk.search.verdict import Inconclusive, Outcome, Violated
 from specchk.spark import search
 from specchk.spark.search import Options, run
 from specchk.spark.slices import Slices

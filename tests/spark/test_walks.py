@@ -7,9 +7,9 @@ from dataclasses import replace
 from pyspark import SparkContext
 
 from spark.small import program
-from specchk.core.simulate import Walks
-from specchk.core.verdict import Outcome, Violated
-from specchk.core.walkers import simulate_on
+from specchk.explore.simulate import Walks
+from specchk.explore.walkers import simulate_on
+from specchk.search.verdict import Outcome, Violated
 from specchk.spark.walks import simulate
 
 

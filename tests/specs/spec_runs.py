@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from specchk.core.expect import unmet, wants_counts
-from specchk.core.instantiate import instantiate
-from specchk.core.scenario import run_scenario
-from specchk.core.search import Options, search
-from specchk.core.verdict import Outcome, Violated
+from specchk.compile.instantiate import instantiate
+from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.search.expect import unmet, wants_counts
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"
 

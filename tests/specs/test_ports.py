@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from specchk.lang.decls import Expect
+from specchk.lang.syntax.decls import Expect
 from specs.spec_runs import (
     explored,
     failure_of_scenario,

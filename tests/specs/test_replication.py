@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from specchk.core.expect import unmet
-from specchk.core.instantiate import instantiate
-from specchk.core.scenario import run_scenario
-from specchk.core.search import Options, search
-from specchk.core.verdict import Holds, HoldsWithin, Outcome, Violated
+from specchk.compile.instantiate import instantiate
+from specchk.explore.scenario import run_scenario
 from specchk.ir.types import Int, Map, Option, Record, Set, Type, Union
 from specchk.lang.frontend import CheckedSpec, check, choose_model
+from specchk.search.expect import unmet
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"
 BUDGETS = {"MaxOffset", "MaxEpoch", "MaxCrashes", "MaxPowerLosses", "MaxFences", "MaxShrinks"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from specchk.core.instantiate import instantiate
-from specchk.core.search import Options, search
+from specchk.compile.instantiate import instantiate
+from specchk.search.reference import Options, search
 from specs.spec_runs import (
     SPECS,
     failure_of_scenario,

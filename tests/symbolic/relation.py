@@ -12,19 +12,19 @@ from typing import Any
 
 import z3
 
-from specchk.core.initial import initial_states
-from specchk.core.properties import Properties
-from specchk.core.step import Faulty, Stepper
-from specchk.core.undefined import Undefined
 from specchk.ir.program import Program, Property
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
-from specchk.symbolic.encode_bools import conj
-from specchk.symbolic.encode_exprs import encode
-from specchk.symbolic.encode_merge import equal
-from specchk.symbolic.encode_scope import of_state
-from specchk.symbolic.encode_states import Fresh, Reading
-from specchk.symbolic.encode_steps import Instance, Outcome, all_instances
-from specchk.symbolic.encode_trees import lift, plain
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.undefined import Undefined
+from specchk.symbolic.induction.encode.bools import conj
+from specchk.symbolic.induction.encode.exprs import encode
+from specchk.symbolic.induction.encode.merge import equal
+from specchk.symbolic.induction.encode.scope import of_state
+from specchk.symbolic.induction.encode.states import Fresh, Reading
+from specchk.symbolic.induction.encode.steps import Instance, Outcome, all_instances
+from specchk.symbolic.induction.encode.trees import lift, plain
 
 TAG = "chosen."
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agreement.both import of_seed, program_of
-from specchk.core.budget import Budget
-from specchk.core.instantiate import instantiate
-from specchk.core.search import Options, search
-from specchk.core.verdict import Inconclusive, Violated
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.symbolic.bmc import bounded
-from specchk.symbolic.encode_scope import Unencodable
+from specchk.search.budget import Budget
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Inconclusive, Violated
+from specchk.symbolic.induction.bmc import bounded
+from specchk.symbolic.induction.encode.scope import Unencodable
 
 SPEC = Path(__file__).parents[2] / "spec"
 LAG = """spec lag

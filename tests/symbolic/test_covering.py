@@ -9,10 +9,10 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specchk.core.paths import FREE
-from specchk.symbolic import covering
-from specchk.symbolic.covering import Covered
-from specchk.symbolic.zones import Reach, Zone, closed, zone_at
+from specchk.meaning.paths import FREE
+from specchk.symbolic.zones import covering
+from specchk.symbolic.zones.covering import Covered
+from specchk.symbolic.zones.zones import Reach, Zone, closed, zone_at
 
 PLACES = 4
 BOUNDS = st.lists(

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from z3 import And, Bools, Not, Or
 
 from agreement.both import of_seed, program_of
-from specchk.core.instantiate import instantiate
+from specchk.compile.instantiate import instantiate
 from specchk.ir.nodes import Op
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.symbolic import encode_ops, encode_steps
-from specchk.symbolic.encode_bools import conjuncts
-from specchk.symbolic.encode_merge import has, merge
-from specchk.symbolic.encode_numbers import at_most, counted, greatest, least, less
-from specchk.symbolic.encode_scope import Unencodable
-from specchk.symbolic.encode_states import Fresh
-from specchk.symbolic.encode_trees import plain
+from specchk.symbolic.induction.encode import ops, steps
+from specchk.symbolic.induction.encode.bools import conjuncts
+from specchk.symbolic.induction.encode.merge import has, merge
+from specchk.symbolic.induction.encode.numbers import at_most, counted, greatest, least, less
+from specchk.symbolic.induction.encode.scope import Unencodable
+from specchk.symbolic.induction.encode.states import Fresh
+from specchk.symbolic.induction.encode.trees import plain
 from symbolic.relation import Relation, some_states
 
 SPEC = Path(__file__).parents[2] / "spec"
@@ -131,7 +131,7 @@ def test_offsets_are_chosen_from_open_ranges(tmp_path: Path) -> None:
 
 def _wrong(op: Op, rule: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(encode_ops, "RULES", MappingProxyType({**encode_ops.RULES, op: rule}))
+        patch.setattr(ops, "RULES", MappingProxyType({**ops.RULES, op: rule}))
 
     return plant
 
@@ -150,16 +150,12 @@ PLANTED = {
     "addition forgets": _wrong(Op.ADD, _pure(lambda a, b: a)),
     "union is the first": _wrong(Op.UNION, _pure(lambda a, b: a)),
     "difference is the first": _wrong(Op.DIFFERENCE, _pure(lambda a, b: a)),
-    "membership is reversed": _wrong(
-        Op.IN_SET, lambda e, args, s: encode_ops.negation(has(args[1], args[0]))
-    ),
+    "membership is reversed": _wrong(Op.IN_SET, lambda e, args, s: ops.negation(has(args[1], args[0]))),
     "the first value of a map": _wrong(Op.MAP_GET, _pure(lambda m, key: m[0])),
     "get of none is fine": _wrong(Op.GET, _pure(lambda option: option.item)),
     "get or forgets the default": _wrong(Op.GET_OR, _pure(lambda option, default: option.item or default)),
-    "a when that always runs": lambda patch: patch.setattr(encode_steps, "merge", lambda c, a, b: a),
-    "a frame that forgets": lambda patch: patch.setattr(
-        encode_steps._Frame, "when", lambda self, *guards: self
-    ),
+    "a when that always runs": lambda patch: patch.setattr(steps, "merge", lambda c, a, b: a),
+    "a frame that forgets": lambda patch: patch.setattr(steps._Frame, "when", lambda self, *guards: self),
 }
 
 
@@ -181,7 +177,7 @@ def _differs(found: Program, states: int) -> bool:
 
 def test_every_operator_has_a_rule() -> None:
     """The table of rules is total."""
-    assert set(encode_ops.RULES) == set(Op)
+    assert set(ops.RULES) == set(Op)
 
 
 @given(st.lists(st.booleans(), max_size=5))

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from agreement.both import of_seed, program_of
-from specchk.core.budget import Budget
-from specchk.core.instantiate import instantiate
-from specchk.core.proof import Proof
-from specchk.core.search import Options, search
-from specchk.core.step import Stepper
-from specchk.core.verdict import Holds, Inconclusive, Violated
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
+from specchk.meaning.step import Stepper
 from specchk.report.proof import proof_json, render_proof
-from specchk.symbolic.encode_replay import most_in, raised_to
-from specchk.symbolic.encode_scope import Unencodable
-from specchk.symbolic.prove import EACH, Asked, prove, representatives
+from specchk.search.budget import Budget
+from specchk.search.proof import Proof
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Holds, Inconclusive, Violated
+from specchk.symbolic.induction.encode.scope import Unencodable
+from specchk.symbolic.induction.prove import EACH, Asked, prove, representatives
+from specchk.symbolic.replay import most_in, raised_to
 
 SPEC = Path(__file__).parents[2] / "spec"
 COUNTER = """spec counter

@@ -12,15 +12,15 @@ from offset_specs import offset_spec
 from zoned import contradictions, differences, program_of, said
 
 from laws.sources import ROOT
-from specchk.core import paths
-from specchk.core.budget import Budget
-from specchk.core.instantiate import instantiate
-from specchk.core.verdict import Holds, Inconclusive, Violated
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.symbolic import controls, covering, trees, zones
-from specchk.symbolic.search import Options, Search, search
-from specchk.symbolic.zones import Reach
+from specchk.meaning import paths
+from specchk.search.budget import Budget
+from specchk.search.verdict import Holds, Inconclusive, Violated
+from specchk.symbolic.zones import controls, covering, trees, zones
+from specchk.symbolic.zones.search import Options, Search, search
+from specchk.symbolic.zones.zones import Reach
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 SPEC = ROOT / "spec" / "replication.spec"

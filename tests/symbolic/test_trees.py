@@ -11,16 +11,16 @@ from offset_specs import offset_spec
 from zoned import program_of
 
 from laws.sources import ROOT
-from specchk.core.budget import Budget
-from specchk.core.instantiate import instantiate
-from specchk.core.moves import Moves
-from specchk.core.paths import Path, Term
-from specchk.core.undefined import Undefined
+from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
-from specchk.symbolic import trees
-from specchk.symbolic.expand import Expander
-from specchk.symbolic.search import FIRST_REACH, Options, Search
-from specchk.symbolic.zones import Shapes
+from specchk.meaning.moves import Moves
+from specchk.meaning.paths import Path, Term
+from specchk.meaning.undefined import Undefined
+from specchk.search.budget import Budget
+from specchk.symbolic.zones import trees
+from specchk.symbolic.zones.expand import Expander
+from specchk.symbolic.zones.search import FIRST_REACH, Options, Search
+from specchk.symbolic.zones.zones import Shapes
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 

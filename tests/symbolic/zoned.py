@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from specchk.core import search as reference
-from specchk.core.budget import Budget
-from specchk.core.instantiate import instantiate
-from specchk.core.values import State
-from specchk.core.verdict import Inconclusive, Outcome, Violated
+from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.symbolic.search import Options, Search
-from specchk.symbolic.zones import Shapes, Zone
+from specchk.meaning.values import State
+from specchk.search import reference
+from specchk.search.budget import Budget
+from specchk.search.verdict import Inconclusive, Outcome, Violated
+from specchk.symbolic.zones.search import Options, Search
+from specchk.symbolic.zones.zones import Shapes, Zone
 
 LIMIT = Budget(max_states=4000)
 

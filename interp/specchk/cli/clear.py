@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from specchk.core.instantiate import Instance
-from specchk.core.optimal import MAX_STATES, optimal
-from specchk.core.verdict import Outcome, Trace, Violated, Violation
-from specchk.core.view import Viewer
-from specchk.core.walk import Walker, asking
+from specchk.compile.instantiate import Instance
+from specchk.explore.optimal import MAX_STATES, optimal
+from specchk.explore.view import Viewer
+from specchk.explore.walk import Walker, asking
+from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
 F = TypeVar("F", bound=Callable[..., Any])
 

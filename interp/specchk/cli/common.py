@@ -15,11 +15,11 @@ import click
 
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo, is_terminal
-from specchk.core.budget import Budget
-from specchk.core.instantiate import Instance, instantiate
-from specchk.lang.diagnostics import Diagnostic, SpecError, render
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.kept import replace
 from specchk.lang.frontend import CheckedSpec, check
-from specchk.lang.kept import replace
+from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
+from specchk.search.budget import Budget
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all

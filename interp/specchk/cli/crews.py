@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast
 import click
 
 from specchk.cli.engines import loaded
-from specchk.conform.crews import Crew, Work
-from specchk.conform.kit import Kit, shipped
+from specchk.conform.work.crews import Crew, Work
+from specchk.conform.work.kit import Kit, shipped
 
 F = TypeVar("F", bound=Callable[..., Any])
 Piece = TypeVar("Piece")

@@ -12,12 +12,12 @@ import click
 from specchk.cli.common import write_json, write_text
 from specchk.cli.output import echo
 from specchk.cli.pictures import svg_of, write_picture
-from specchk.conform.divergence import as_itf, drawn
-from specchk.conform.frozen import CannotFreeze, frozen
-from specchk.conform.page import page
-from specchk.conform.replay import Divergence
-from specchk.conform.report import About
-from specchk.conform.suites import Result
+from specchk.conform.replay.divergence import as_itf, drawn
+from specchk.conform.replay.frozen import CannotFreeze, frozen
+from specchk.conform.replay.replay import Divergence
+from specchk.conform.replay.suites import Result
+from specchk.conform.report.page import page
+from specchk.conform.report.suite import About
 
 F = TypeVar("F", bound=Callable[..., Any])
 

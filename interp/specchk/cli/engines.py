@@ -17,11 +17,11 @@ import click
 
 from specchk.cli.common import rejections
 from specchk.cli.output import echo, is_terminal
-from specchk.core.budget import Progress
-from specchk.core.search import Options, search
-from specchk.core.verdict import Outcome
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
+from specchk.search.budget import Progress
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -134,7 +134,7 @@ def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) 
 def _symbolic(
     program: Program, options: Options, engine: Engine, progress: Callable[[Progress], None] | None
 ) -> Outcome:
-    symbolic = import_module("specchk.symbolic.search")
+    symbolic = import_module("specchk.symbolic.zones.search")
     taken = symbolic.Options(
         budget=options.budget,
         symmetry=options.symmetry,

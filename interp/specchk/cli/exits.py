@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from specchk.core.verdict import Inconclusive, Verdict, Violated
+from specchk.search.verdict import Inconclusive, Verdict, Violated
 
 
 class Exit(IntEnum):

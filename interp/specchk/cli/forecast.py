@@ -13,11 +13,11 @@ from specchk.cli.common import load, parse_overrides, print_json
 from specchk.cli.engines import SPARK, loaded
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
-from specchk.core.extrapolate import TooSmall
-from specchk.core.forecast import Forecast
-from specchk.core.instantiate import Instance
-from specchk.core.search import Options
+from specchk.compile.instantiate import Instance
+from specchk.forecast.extrapolate import TooSmall
+from specchk.forecast.intervals import Forecast
 from specchk.report.forecast import asked_json, forecast_lines
+from specchk.search.reference import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,12 +14,12 @@ from specchk.cli.common import one_output, print_json, width, write_json, write_
 from specchk.cli.exits import of_verdict
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, svg_of, write_picture
-from specchk.core.instantiate import Instance
-from specchk.core.verdict import Outcome
+from specchk.compile.instantiate import Instance
 from specchk.report.itf import trace_itf
 from specchk.report.json import run_json
 from specchk.report.page.html import page
 from specchk.report.text import render
+from specchk.search.verdict import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
 

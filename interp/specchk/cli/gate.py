@@ -12,10 +12,20 @@ import click
 
 from specchk.cli.common import write_text
 from specchk.cli.exits import Exit
-from specchk.conform.choices import NAME as CHOICES
-from specchk.conform.choices import BadChoices, Choices, write
-from specchk.conform.choices import read as read_choices
-from specchk.conform.choices_report import (
+from specchk.conform.contract.known_bad import NoSuchText
+from specchk.conform.gate.choices import NAME as CHOICES
+from specchk.conform.gate.choices import BadChoices, Choices, write
+from specchk.conform.gate.choices import read as read_choices
+from specchk.conform.gate.chosen import NotExplored, explored
+from specchk.conform.gate.gate import Bound, Held, compare, hold, update
+from specchk.conform.gate.lock import NAME, BadLock, Kills, of_spec
+from specchk.conform.gate.shares import run_parts_by
+from specchk.conform.gate.since import NoRevision
+from specchk.conform.gate.since_run import Since, audit, run_since
+from specchk.conform.gate.tiers import BUDGETS, Budget, Part, run_part, run_parts
+from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
+from specchk.conform.replay.suites import Result
+from specchk.conform.report.choices_report import (
     Standing,
     implementation_of,
     render_standing,
@@ -23,20 +33,10 @@ from specchk.conform.choices_report import (
     standing_json,
     standing_section,
 )
-from specchk.conform.chosen import NotExplored, explored
-from specchk.conform.crews import Crew
-from specchk.conform.gate import Bound, Held, compare, hold, update
-from specchk.conform.gate_page import sections
-from specchk.conform.gate_report import held_json, render_held, render_since, since_json
-from specchk.conform.junit import junit
-from specchk.conform.known_bad import NoSuchText
-from specchk.conform.lock import NAME, BadLock, Kills, of_spec
-from specchk.conform.scores_file import NoScores, Scores, read_scores
-from specchk.conform.shares import run_parts_by
-from specchk.conform.since import NoRevision
-from specchk.conform.since_run import Since, audit, run_since
-from specchk.conform.suites import Result
-from specchk.conform.tiers import BUDGETS, Budget, Part, run_part, run_parts
+from specchk.conform.report.gate_page import sections
+from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
+from specchk.conform.report.junit import junit
+from specchk.conform.work.crews import Crew
 
 F = TypeVar("F", bound=Callable[..., Any])
 

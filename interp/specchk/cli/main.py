@@ -18,19 +18,19 @@ from specchk.cli import output
 # command -> (module, its line in --help)
 COMMANDS = MappingProxyType(
     {
-        "run": ("specchk.cli.run", "Check one model of a spec."),
-        "test": ("specchk.cli.test", "Hold all models and scenarios to what they expect."),
-        "check": ("specchk.cli.check", "Find mistakes without exploring states."),
-        "draw": ("specchk.cli.draw", "Draw a counterexample, a lane for each replica."),
-        "explore": ("specchk.cli.explore", "Walk through the states in a browser."),
-        "simulate": ("specchk.cli.simulate", "Walk at random, with a seed."),
-        "conform": ("specchk.cli.conform", "Hold an implementation to its spec."),
-        "validate": ("specchk.cli.validate", "Explain recordings of an implementation by its spec."),
-        "mutate": ("specchk.cli.mutate", "See whether the gate kills mutants."),
-        "show": ("specchk.cli.show", "Show how a model's states are packed."),
-        "repl": ("specchk.cli.repl", "Evaluate expressions and take steps by hand."),
-        "fmt": ("specchk.cli.fmt", "Format spec files."),
-        "explain": ("specchk.cli.explain", "Explain a diagnostic code."),
+        "run": ("specchk.cli.commands.run", "Check one model of a spec."),
+        "test": ("specchk.cli.commands.test", "Hold all models and scenarios to what they expect."),
+        "check": ("specchk.cli.commands.check", "Find mistakes without exploring states."),
+        "draw": ("specchk.cli.commands.draw", "Draw a counterexample, a lane for each replica."),
+        "explore": ("specchk.cli.commands.explore", "Walk through the states in a browser."),
+        "simulate": ("specchk.cli.commands.simulate", "Walk at random, with a seed."),
+        "conform": ("specchk.cli.commands.conform", "Hold an implementation to its spec."),
+        "validate": ("specchk.cli.commands.validate", "Explain recordings of an implementation by its spec."),
+        "mutate": ("specchk.cli.commands.mutate", "See whether the gate kills mutants."),
+        "show": ("specchk.cli.commands.show", "Show how a model's states are packed."),
+        "repl": ("specchk.cli.commands.repl", "Evaluate expressions and take steps by hand."),
+        "fmt": ("specchk.cli.commands.fmt", "Format spec files."),
+        "explain": ("specchk.cli.commands.explain", "Explain a diagnostic code."),
     }
 )
 RECURSION_LIMIT = 20_000

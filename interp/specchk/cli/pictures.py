@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from specchk.cli.output import echo
-from specchk.core.instantiate import Instance
-from specchk.core.verdict import Outcome, Trace, Violated, Violation
-from specchk.core.view import Viewer
+from specchk.compile.instantiate import Instance
+from specchk.explore.view import Viewer
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import Picture, picture
+from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
 
 def counterexample(outcome: Outcome) -> Violation | None:

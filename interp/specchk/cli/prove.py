@@ -15,11 +15,11 @@ from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.forms import Outputs, finish
 from specchk.cli.output import echo
-from specchk.core.budget import Budget
-from specchk.core.instantiate import Instance
-from specchk.core.proof import Effort, Proof
-from specchk.core.verdict import Inconclusive, Outcome, Statistics
+from specchk.compile.instantiate import Instance
 from specchk.report.proof import proof_json, render_proof
+from specchk.search.budget import Budget
+from specchk.search.proof import Effort, Proof
+from specchk.search.verdict import Inconclusive, Outcome, Statistics
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,11 +81,11 @@ def run_symbolic(
 
 
 def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> Proof:
-    engine = loaded("specchk.symbolic.prove")
+    engine = loaded("specchk.symbolic.induction.prove")
     options = engine.Asked(asked.k or 1, workers, asked.query_seconds, limits)
     try:
         proof: Proof = engine.prove(instance.program, options)
-    except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
+    except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         _refused(instance)
         none = Effort(0, 0, 0, 0, 0.0, 0.0)
         verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
@@ -100,11 +100,11 @@ def _refused(instance: Instance) -> None:
 
 
 def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
-    engine = loaded("specchk.symbolic.bmc")
+    engine = loaded("specchk.symbolic.induction.bmc")
     program = instance.program
     try:
         outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
-    except loaded("specchk.symbolic.encode_scope").Unencodable as reason:
+    except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         _refused(instance)
         verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)

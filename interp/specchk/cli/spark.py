@@ -15,12 +15,12 @@ import click
 
 from specchk.cli.engines import SPARK, loaded
 from specchk.cli.output import echo, is_terminal
-from specchk.core.budget import Progress
-from specchk.core.search import Options, search
-from specchk.core.simulate import Walks
-from specchk.core.verdict import Outcome
+from specchk.explore.simulate import Walks
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
+from specchk.search.budget import Progress
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
 NO_PYSPARK = "the engine `spark` needs pyspark: pip install 'specchk[spark]'"
@@ -92,7 +92,7 @@ def explore_on_spark(program: Program, options: Options, cluster: Cluster, *, qu
         raise click.UsageError(str(reason)) from None
     except loaded("specchk.native.identity").Unusable as reason:
         raise click.UsageError(f"--ledger: {reason}") from None
-    except loaded("specchk.native.layout").Unsupported as reason:
+    except loaded("specchk.native.machine.layout").Unsupported as reason:
         note = f"the engine for Spark cannot run this model ({reason}); the reference engine did"
         echo(f"note: {note}", err=True)
         outcome = search(program, options, progress)

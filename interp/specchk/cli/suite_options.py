@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 import click
 
 from specchk.cli.common import parse_overrides
-from specchk.conform.binding import At, Binding
-from specchk.conform.suites import Walks
-from specchk.conform.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, Budget
+from specchk.conform.contract.binding import At, Binding
+from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, Budget
+from specchk.conform.replay.suites import Walks
 
 F = TypeVar("F", bound=Callable[..., Any])
 

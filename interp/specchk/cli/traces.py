@@ -12,15 +12,15 @@ from typing import Any
 import click
 
 from specchk.cli.common import load, rejections
-from specchk.conform.divergence import SCHEMA, read
-from specchk.conform.replay import Divergence
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.scenario import run_scenario
-from specchk.core.verdict import Trace, Violation
-from specchk.core.walk import NoSuchPath, Walker
-from specchk.lang import decls
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.conform.replay.divergence import SCHEMA, read
+from specchk.conform.replay.replay import Divergence
+from specchk.explore.scenario import run_scenario
+from specchk.explore.walk import NoSuchPath, Walker
+from specchk.lang.syntax import decls
 from specchk.report.json import value_json
 from specchk.report.read import TraceFile, Unreadable, trace_file
+from specchk.search.verdict import Trace, Violation
 
 Drawn = tuple[Instance, Trace, Violation | None]
 

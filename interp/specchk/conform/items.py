@@ -19,22 +19,22 @@ from typing import Any
 
 import pytest
 
-from specchk.conform.binding import BindingError
-from specchk.conform.cases import Case, Suite
-from specchk.conform.choices import NAME, BadChoices, read
-from specchk.conform.controls import trial_of, try_control
-from specchk.conform.gate import Bound
-from specchk.conform.known_bad import Control
-from specchk.conform.load import NoBinding, load_binding
-from specchk.conform.replay import Divergence, Replayer
-from specchk.conform.report import About, render
-from specchk.conform.runner import Runner, run_suite
-from specchk.conform.shrink import shrunk
-from specchk.conform.suites import Result
-from specchk.conform.tiers import BUDGETS, MADE_OF_CASES, Budget, Part, parts_of, run_part
-from specchk.lang.diagnostics import SpecError
-from specchk.lang.diagnostics import render as told
+from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.known_bad import Control
+from specchk.conform.contract.load import NoBinding, load_binding
+from specchk.conform.gate.choices import NAME, BadChoices, read
+from specchk.conform.gate.controls import trial_of, try_control
+from specchk.conform.gate.gate import Bound
+from specchk.conform.gate.tiers import BUDGETS, MADE_OF_CASES, Budget, Part, parts_of, run_part
+from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.runner import Runner, run_suite
+from specchk.conform.replay.shrink import shrunk
+from specchk.conform.replay.suites import Result
+from specchk.conform.report.suite import About, render
 from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
+from specchk.lang.text.diagnostics import render as told
 
 
 class Diverges(Exception):

@@ -18,7 +18,7 @@ from specchk.ir.nodes import (
     When,
 )
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import has_horizon, has_horizon_keys
+from specchk.ir.types import Map, Record, Seq, Type, has_horizon, has_horizon_keys
 from specchk.ir.verify import properties
 from specchk.ir.walk import expressions, inside, roots
 
@@ -148,3 +148,19 @@ def steps_list_horizon(program: Program) -> bool:
 
 def _ends_at_horizon(expr: Expr) -> bool:
     return (isinstance(expr, Const) and expr.ends_at_horizon) or has_horizon_keys(expr.type)
+
+
+def stored_type(program: Program, stmt: Assign) -> Type:
+    """The type of the place that an assignment writes."""
+    if not stmt.path:
+        return program.variables[stmt.slot].type
+    last = stmt.path[-1]
+    match last.container:
+        case Map():
+            return last.container.value
+        case Seq():
+            return last.container.item
+        case Record():
+            assert last.field is not None
+            return last.container.fields[last.field][1]
+    raise AssertionError(f"no place is written in a {last.container}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from specchk.ir.types import Type
-from specchk.lang.source import Span
+from specchk.lang.text.source import Span
 
 Value = int | tuple["Value", ...]  # a bool is an int; see core.values for the encoding
 

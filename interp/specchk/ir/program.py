@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from specchk.ir.nodes import Block, Expr, Local, Value
 from specchk.ir.types import Sort, Type
-from specchk.lang.source import Span
+from specchk.lang.text.source import Span
 
 
 @dataclass(frozen=True, slots=True)

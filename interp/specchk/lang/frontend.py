@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specchk.lang import decls, tree
-from specchk.lang.check import Checker
-from specchk.lang.check_base import Context
-from specchk.lang.check_decls import Declarations
-from specchk.lang.check_models import Models, elements
-from specchk.lang.diagnostics import Report, SpecError
-from specchk.lang.levels import Levels
+from specchk.lang.check.base import Context
+from specchk.lang.check.declarations import Declarations
+from specchk.lang.check.expressions import Checker
+from specchk.lang.check.levels import Levels
+from specchk.lang.check.model_rules import Models, elements
+from specchk.lang.check.models import FixedModel, fixed
+from specchk.lang.check.spec import Facts, Spec
+from specchk.lang.check.types import Type
 from specchk.lang.load import load
-from specchk.lang.models import FixedModel, fixed
-from specchk.lang.parse import parse_expression
-from specchk.lang.source import Source, Span
-from specchk.lang.spec import Facts, Spec
-from specchk.lang.types import Type
+from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.parse import parse_expression
+from specchk.lang.text.diagnostics import Report, SpecError
+from specchk.lang.text.source import Source, Span
 
 
 @dataclass(slots=True)

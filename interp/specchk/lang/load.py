@@ -1,6 +1,6 @@
 """Files to a `Spec`: reading, imports, `extends`, and one table of declared names.
 
-Every way in which a file cannot be read is a diagnostic, and reading is bounded (lang/source.py).
+Every way in which a file cannot be read is a diagnostic, and reading is bounded (lang/text/source.py).
 A file met twice through `extends` counts once; a cycle of files is refused.
 """
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from specchk.lang import decls, tree
-from specchk.lang.diagnostics import Report, nearest
-from specchk.lang.parse import parse, parse_once
-from specchk.lang.source import MAX_BYTES, MAX_LINE, Source, Span
-from specchk.lang.spec import Spec
+from specchk.lang.check.spec import Spec
+from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.parse import parse, parse_once
+from specchk.lang.text.diagnostics import Report, nearest
+from specchk.lang.text.source import MAX_BYTES, MAX_LINE, Source, Span
 
 _WORDS = """
     spec import extends sort const type var init def action invariant reachable liveness constraint model

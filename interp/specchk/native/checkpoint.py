@@ -25,11 +25,11 @@ from typing import Any
 
 from crc32c import crc32c
 
-from specchk.core.verdict import Inconclusive
-from specchk.lang.sealed import Damaged, sealed, unsealed
 from specchk.native.identity import Identity, Unusable, refuse_others
 from specchk.native.memory import write_fully
 from specchk.native.store import Found, Run, Store
+from specchk.sealed import Damaged, sealed, unsealed
+from specchk.search.verdict import Inconclusive
 
 _AT_ONCE = 1 << 26
 _SEAL = "checkpoint"

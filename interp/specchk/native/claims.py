@@ -33,8 +33,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from specchk import kept
 from specchk.ir.program import Program
-from specchk.lang import kept
 from specchk.native.identity import Unusable
 
 _NAME = "claim"

@@ -1,6 +1,6 @@
 """From a program to a loaded kernel: emit, optimise, compile, cache.
 
-The object code is kept on disk (`lang.kept`) under a name made of everything it depends on: the program,
+The object code is kept on disk (`kept`) under a name made of everything it depends on: the program,
 the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run only links it.
 """
 
@@ -14,25 +14,25 @@ from importlib.metadata import version
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from specchk.core.symmetry import Renaming
+from specchk import kept
 from specchk.ir.program import Program
-from specchk.lang import kept
-from specchk.native.asm import I64, PTR, Asm
-from specchk.native.canonical import emit_canonical
-from specchk.native.exchange_kernel import ExchangeKernel
-from specchk.native.layout import Layout
-from specchk.native.predicates import emit_check, emit_check_step, emit_may_end, emit_note
-from specchk.native.search_kernel import Kernel
-from specchk.native.steps import Steps
-from specchk.native.table_kernel import Parts
-from specchk.native.totality import Facts
+from specchk.native.kernel.canonical import emit_canonical
+from specchk.native.kernel.exchange_kernel import ExchangeKernel
+from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
+from specchk.native.kernel.search_kernel import Kernel
+from specchk.native.kernel.steps import Steps
+from specchk.native.kernel.table_kernel import Parts
+from specchk.native.machine.asm import I64, PTR, Asm
+from specchk.native.machine.layout import Layout
+from specchk.native.values.totality import Facts
+from specchk.search.symmetry import Renaming
 
 # What Python calls, with the number of arguments: of a search here, and of one that exchanges states.
 SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6),
           ("resting", 4))  # fmt: skip
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
-ROOMS = ("lang", "ir", "core", "native")  # whose sources decide what a kernel is
+ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,28 +21,28 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
-from specchk.core.initial import initial_states
-from specchk.core.symmetry import Symmetry, symmetry_of
-from specchk.core.undefined import Undefined
-from specchk.core.verdict import (
+from specchk.ir.footprint import lists_horizon
+from specchk.ir.program import Program
+from specchk.meaning.initial import initial_states
+from specchk.meaning.undefined import Undefined
+from specchk.native.checkpoint import Checkpoints, Saved, found_of
+from specchk.native.claims import claimed, purpose_of
+from specchk.native.compiler import load_kernel
+from specchk.native.explain import Explainer
+from specchk.native.identity import Unusable, identity_of
+from specchk.native.machine.frames import DEADLOCK, Thread, old_records, records_of
+from specchk.native.machine.layout import Unsupported, layout_of
+from specchk.native.resting import smallest_deadlock
+from specchk.native.store import TOTALS, Found, Run, Store
+from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
+from specchk.search.symmetry import Symmetry, symmetry_of
+from specchk.search.verdict import (
     INTERRUPTED,
     Inconclusive,
     Outcome,
     Statistics,
 )  # fmt: skip
-from specchk.ir.footprint import lists_horizon
-from specchk.ir.program import Program
-from specchk.native.checkpoint import Checkpoints, Saved, found_of
-from specchk.native.claims import claimed, purpose_of
-from specchk.native.compiler import load_kernel
-from specchk.native.explain import Explainer
-from specchk.native.frames import DEADLOCK, Thread, old_records, records_of
-from specchk.native.identity import Unusable, identity_of
-from specchk.native.layout import Unsupported, layout_of
-from specchk.native.resting import smallest_deadlock
-from specchk.native.store import TOTALS, Found, Run, Store
 
 REPORT_EVERY_S = 0.25
 PAGE_OUT_EVERY_S = 1.0
@@ -51,7 +51,7 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search; the first four as in `core.search.Options`.
+    """How to search; the first four as in `search.reference.Options`.
 
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
     `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every

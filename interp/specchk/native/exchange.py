@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded
-from specchk.native.frames import BATCH, Control, Exchange, most_successors
-from specchk.native.layout import Layout
+from specchk.native.machine.frames import BATCH, Control, Exchange, most_successors
+from specchk.native.machine.layout import Layout
 from specchk.native.memory import Region, Words
 from specchk.native.store import Worker
 

@@ -1,7 +1,7 @@
 """From packed states to traces and reasons.
 
 A path is found backwards: of each level the smallest state that leads on.  The reference stepper
-then takes it forwards (`core.replay`), and the reference evaluator says why the property fails, with
+then takes it forwards (`search.replay`), and the reference evaluator says why the property fails, with
 the span and the values; a path or a failure that it does not confirm is a bug of this engine and
 raises `ReplayFailed`.
 """
@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from specchk.core.deadlock import Ends
-from specchk.core.properties import NoAnswer, Properties, answer
-from specchk.core.replay import ReplayFailed, rebuild, step_to
-from specchk.core.step import Faulty, Stepper
-from specchk.core.symmetry import Symmetry
-from specchk.core.values import State
-from specchk.core.verdict import Blame, Trace, Violation
 from specchk.ir.program import Program
-from specchk.native.frames import Record
-from specchk.native.layout import Layout
+from specchk.meaning.deadlock import Ends
+from specchk.meaning.explain import Blame
+from specchk.meaning.properties import NoAnswer, Properties, answer
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.values import State
+from specchk.native.machine.frames import Record
+from specchk.native.machine.layout import Layout
 from specchk.native.store import Found
+from specchk.search.replay import ReplayFailed, rebuild, step_to
+from specchk.search.symmetry import Symmetry
+from specchk.search.verdict import Trace, Violation
 
 Levels = Sequence[Any]  # each as the engine names a level
 

@@ -14,10 +14,10 @@ from importlib.metadata import version
 
 import llvmlite.binding as llvm
 
-from specchk.core.symmetry import Renaming
+from specchk import kept
 from specchk.ir.program import Program
-from specchk.lang import kept
 from specchk.native.compiler import ROOMS
+from specchk.search.symmetry import Renaming
 
 Identity = dict[str, str]
 

@@ -1,7 +1,7 @@
 """Deadlocks among states in which no listed step is enabled.
 
 Where the spec lists a `nat upto`, compiled code cannot tell a deadlock from the end of a horizon
-(`core.deadlock`).  It notes one state of a level without steps; then all of that level are looked at.
+(`meaning.deadlock`).  It notes one state of a level without steps; then all of that level are looked at.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Iterator
 
-from specchk.core.deadlock import End, Ends
-from specchk.core.findings import Findings
+from specchk.meaning.deadlock import End, Ends
 from specchk.native.compiler import Loaded
-from specchk.native.layout import Layout
+from specchk.native.machine.layout import Layout
 from specchk.native.memory import Words
+from specchk.search.findings import Findings
 
 AT_ONCE = 4096  # states in one call
 

@@ -11,20 +11,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from specchk.core.budget import Budget
-from specchk.core.extrapolate import estimate
-from specchk.core.forecast import Forecast, free_bytes
-from specchk.core.instantiate import instantiate
-from specchk.core.smaller import Choice, Levels
-from specchk.core.verdict import Inconclusive
+from specchk.compile.instantiate import instantiate
+from specchk.forecast.extrapolate import estimate
+from specchk.forecast.intervals import Forecast, free_bytes
+from specchk.forecast.smaller import Choice, Levels
 from specchk.ir.program import Program
-from specchk.lang import tree
-from specchk.lang.diagnostics import SpecError
+from specchk.lang.check.models import consts_of
 from specchk.lang.frontend import CheckedSpec, choose_model
-from specchk.lang.models import consts_of
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
-from specchk.native.frames import Thread
-from specchk.native.layout import Unsupported, layout_of
+from specchk.native.machine.frames import Thread
+from specchk.native.machine.layout import Unsupported, layout_of
+from specchk.search.budget import Budget
+from specchk.search.verdict import Inconclusive
 
 MOST_DIALS = 8
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded
-from specchk.native.frames import (
+from specchk.native.machine.frames import (
     BATCH,
     CHUNK,
     MAX_RUNS,
@@ -24,7 +24,7 @@ from specchk.native.frames import (
     record_words,
     records_of,
 )  # fmt: skip
-from specchk.native.layout import Layout
+from specchk.native.machine.layout import Layout
 from specchk.native.memory import Region, Words
 from specchk.native.resting import resting
 

@@ -27,7 +27,7 @@ from typing import Protocol
 from crc32c import crc32c
 
 from specchk.native.compiler import Loaded
-from specchk.native.frames import CHUNK, Control, Thread
+from specchk.native.machine.frames import CHUNK, Control, Thread
 from specchk.native.mapped import MappedFile
 from specchk.native.memory import Region, Words
 from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specchk.core.values import State, show, universe
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Map, Option, Record, Type
+from specchk.meaning.values import State, show, universe
 
 
 @dataclass(frozen=True, slots=True)

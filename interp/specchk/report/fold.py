@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from specchk.core.verdict import Trace
 from specchk.ir.footprint import of_property
 from specchk.ir.program import Program
+from specchk.search.verdict import Trace
 
 
 def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from specchk.core.forecast import Forecast
-from specchk.core.verdict import Holds, HoldsWithin, Outcome
+from specchk.forecast.intervals import Forecast
 from specchk.ir.program import Program
+from specchk.search.verdict import Holds, HoldsWithin, Outcome
 
 SCHEMA = "specchk.forecast/1"
 

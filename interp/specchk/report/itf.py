@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchk.core.values import State, int_of, universe
-from specchk.core.verdict import Trace, Violation
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
+from specchk.meaning.values import State, int_of, universe
 from specchk.report.json import value_json
+from specchk.search.verdict import Trace, Violation
 
 
 def value_itf(value: Value, kind: Type) -> Any:

@@ -12,24 +12,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from specchk.core.scenario import ScenarioResult
-from specchk.core.values import State, int_of, show, universe
-from specchk.core.verdict import (
-    Blame,
-    HoldsWithin,
-    Inconclusive,
-    Outcome,
-    Trace,
-    Violated,
-    Violation,
-    name_of,
-)
+from specchk.explore.scenario import ScenarioResult
 from specchk.ir.footprint import live_points, switched_off
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.meaning.explain import Blame
+from specchk.meaning.values import State, int_of, show, universe
 from specchk.report.diff import changes
 from specchk.report.forecast import compared_json
+from specchk.search.verdict import HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation, name_of
 
 SCHEMA = "specchk.run/1"
 

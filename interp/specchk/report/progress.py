@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from specchk.core.budget import Progress
+from specchk.search.budget import Progress
 
 
 def line(progress: Progress) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchk.core.proof import Failure, Proof
-from specchk.core.verdict import Holds, Inconclusive, Violated, name_of
 from specchk.report.json import trace_json, value_json, violation_json
 from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
+from specchk.search.proof import Failure, Proof
+from specchk.search.verdict import Holds, Inconclusive, Violated, name_of
 
 SCHEMA = "specchk.proof/1"
 

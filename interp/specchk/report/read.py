@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from specchk.core.values import State, show, universe
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
+from specchk.meaning.values import State, show, universe
 
 Read = Callable[[Any, Type], Value]
 

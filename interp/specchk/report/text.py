@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from textwrap import wrap
 
-from specchk.core.scenario import ScenarioResult
-from specchk.core.values import show
-from specchk.core.verdict import (
-    Blame,
+from specchk.explore.scenario import ScenarioResult
+from specchk.ir.footprint import switched_off
+from specchk.ir.program import Program
+from specchk.meaning.explain import Blame
+from specchk.meaning.values import show
+from specchk.report.diff import changes, parts
+from specchk.report.fold import irrelevant
+from specchk.report.forecast import compared
+from specchk.search.verdict import (
     Holds,
     HoldsWithin,
     Inconclusive,
@@ -22,12 +27,7 @@ from specchk.core.verdict import (
     Trace,
     Violated,
     Violation,
-)  # fmt: skip
-from specchk.ir.footprint import switched_off
-from specchk.ir.program import Program
-from specchk.report.diff import changes, parts
-from specchk.report.fold import irrelevant
-from specchk.report.forecast import compared
+)
 
 BRANCHES_SHOWN = 3
 WORTH_FOLDING = 2

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from specchk.lang.sealed import Damaged, sealed, unsealed
 from specchk.native import compiler
 from specchk.native.compiler import Loaded
 from specchk.native.engine import Search as NativeSearch
 from specchk.native.exchange import Buckets, exchange_worker
-from specchk.native.frames import Thread
 from specchk.native.identity import Identity, Unusable, refuse_others
+from specchk.native.machine.frames import Thread
 from specchk.native.store import Found, Run
+from specchk.sealed import Damaged, sealed, unsealed
 from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of, tally_of
 from specchk.spark.storage import Storage
 

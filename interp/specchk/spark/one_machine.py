@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 
 from crc32c import crc32c
 
-from specchk.core.forecast import free_bytes
-from specchk.lang import kept
+from specchk import kept
+from specchk.forecast.intervals import free_bytes
 from specchk.native.exchange import exchange_worker
 from specchk.native.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from specchk.core.symmetry import Renaming
 from specchk.ir.program import Program
-from specchk.lang.sealed import sealed, unsealed
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
-from specchk.native.layout import Layout, layout_of
+from specchk.native.machine.layout import Layout, layout_of
+from specchk.sealed import sealed, unsealed
+from specchk.search.symmetry import Renaming
 from specchk.spark.slices import Slices
 from specchk.spark.storage import storage_at
 

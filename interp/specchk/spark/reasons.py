@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from specchk.core.verdict import Inconclusive, Outcome
 from specchk.native.engine import Search as NativeSearch
+from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.slices import Spoiled
 from specchk.spark.stages import SPARK_FAILED
 from specchk.spark.storage import Unwritable

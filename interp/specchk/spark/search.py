@@ -25,20 +25,20 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from specchk.core.budget import Budget, Meter, Progress, resident_bytes
-from specchk.core.findings import Findings
-from specchk.core.symmetry import Symmetry, symmetry_of
-from specchk.core.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
 from specchk.native import engine as native
 from specchk.native.claims import purpose_of
 from specchk.native.compiler import exchange_code
 from specchk.native.explain import Explainer
-from specchk.native.frames import old_records, records_of
 from specchk.native.identity import Identity, Unusable, identity_of
-from specchk.native.layout import layout_of
+from specchk.native.machine.frames import old_records, records_of
+from specchk.native.machine.layout import layout_of
 from specchk.native.store import Found
+from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.findings import Findings
+from specchk.search.symmetry import Symmetry, symmetry_of
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
 from specchk.spark.ledger import (
     ROOMS,
     Handed,
@@ -65,7 +65,7 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to search; the first four as in `core.search.Options`.
+    """How to search; the first four as in `search.reference.Options`.
 
     `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for

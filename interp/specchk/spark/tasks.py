@@ -25,8 +25,7 @@ from typing import Any, Protocol
 from crc32c import crc32c
 from pyspark import TaskContext
 
-from specchk.core.deadlock import Ends
-from specchk.core.findings import Findings
+from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import (
     Buckets,
     address_of,
@@ -34,10 +33,11 @@ from specchk.native.exchange import (
     exchange_worker,
     smallest_predecessor,
 )
-from specchk.native.frames import DEADLOCK, Thread
+from specchk.native.machine.frames import DEADLOCK, Thread
 from specchk.native.resting import resting, smallest_deadlock
 from specchk.native.store import Found, Run, Worker
 from specchk.native.visited import Busy, Visited, VisitedSet
+from specchk.search.findings import Findings
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.slices import Broken, Slice, Tally

@@ -1,4 +1,4 @@
-"""Random simulation on executors: the blocks of `core.walkers`, each walked by whoever is free.
+"""Random simulation on executors: the blocks of `explore.walkers`, each walked by whoever is free.
 
 A block has a seed of its own and outcomes are taken in the blocks' order, so the walks and what is
 reported are those of one machine.  Blocks go out in waves, so that a violation ends the run early.
@@ -13,11 +13,11 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from specchk.core.budget import Progress
-from specchk.core.simulate import Walks, walked
-from specchk.core.verdict import Outcome
-from specchk.core.walkers import Block, simulate_by
+from specchk.explore.simulate import Walks, walked
+from specchk.explore.walkers import Block, simulate_by
 from specchk.ir.program import Program
+from specchk.search.budget import Progress
+from specchk.search.verdict import Outcome
 from specchk.spark.session import session
 
 WAVE = 4  # blocks for each core between two looks at what was found
@@ -26,7 +26,7 @@ WAVE = 4  # blocks for each core between two looks at what was found
 def simulate(
     program: Program, walks: Walks, master: str | None, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
-    """As `core.walkers.simulate_on`, on a cluster; `session.Unavailable` without Spark."""
+    """As `explore.walkers.simulate_on`, on a cluster; `session.Unavailable` without Spark."""
     with session(master, {}) as context:
         return simulate_by(program, walks, lambda p, todo: _taken(context, p, todo), on_progress)
 

@@ -26,7 +26,7 @@ from specchk.ir.types import (
     has_horizon_keys,
 )
 from specchk.ir.walk import expressions
-from specchk.lang.diagnostics import Diagnostic, SpecError
+from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})

@@ -6,12 +6,12 @@ import random
 from functools import cache
 from pathlib import Path
 
-from specchk.core.initial import initial_states
-from specchk.core.instantiate import Instance, instantiate
-from specchk.core.step import Faulty, Stepper
-from specchk.core.values import show
-from specchk.core.verdict import Step, Trace
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.values import show
+from specchk.search.verdict import Step, Trace
 
 ROOT = Path(__file__).parents[3]
 SPECS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "spec").rglob("*.spec"))

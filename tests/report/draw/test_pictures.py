@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.draw.conftest import ROOT, SPECS, instance, models, walk
-from specchk.core.instantiate import instantiate
-from specchk.core.view import Viewer
+from specchk.compile.instantiate import instantiate
+from specchk.explore.view import Viewer
 from specchk.lang.frontend import check
 from specchk.report.diff import changes
 from specchk.report.draw import lanes

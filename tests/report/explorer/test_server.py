@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.cli.explore import MAX_REQUEST_BYTES, application
-from specchk.core.instantiate import instantiate
+from specchk.cli.commands.explore import MAX_REQUEST_BYTES, application
+from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 
 ROOT = Path(__file__).parents[3]

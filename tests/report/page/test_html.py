@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from specchk.core.instantiate import instantiate
-from specchk.core.search import Options, search
-from specchk.core.verdict import Outcome
+from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 from specchk.report.page.html import page
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Outcome
 
 SPEC = """\
 spec shop

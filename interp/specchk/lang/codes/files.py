@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from specchk.lang.codes.page import Page
-from specchk.lang.source import MAX_BYTES, MAX_LINE
+from specchk.lang.text.source import MAX_BYTES, MAX_LINE
 
 PAGES = MappingProxyType(
     {

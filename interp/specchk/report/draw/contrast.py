@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import zip_longest
 
-from specchk.core.values import State
-from specchk.core.view import Cell, Viewer
+from specchk.explore.view import Cell, Viewer
+from specchk.meaning.values import State
 from specchk.report.diff import Change, changes
 from specchk.report.draw.picture import SHARED, Box, Line, LogCell, Mark, Picture, Row, lane_of
 

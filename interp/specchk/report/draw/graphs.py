@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from specchk.core.graph import StateGraph
-from specchk.core.values import State
-from specchk.core.verdict import Trace
 from specchk.ir.program import Program
+from specchk.meaning.values import State
 from specchk.report.diff import changes, parts
+from specchk.search.graph import StateGraph
+from specchk.search.verdict import Trace
 
 _HEAD = (
     '  graph [bgcolor="white", rankdir=TB];\n'

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specchk.core.values import State, show
-from specchk.core.verdict import Step, Trace, Violation
-from specchk.core.view import Cell, Viewer
+from specchk.explore.view import Cell, Viewer
 from specchk.ir.types import Map
+from specchk.meaning.values import State, show
 from specchk.report.diff import Change, changes
+from specchk.search.verdict import Step, Trace, Violation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import graphviz
 
-from specchk.lang.kept import replace
+from specchk.kept import replace
 
 FORMATS = ("svg", "png", "pdf", "dot")
 

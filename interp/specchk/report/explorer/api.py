@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchk.core.values import State, show
-from specchk.core.verdict import Blame, Step, Trace, Violation
-from specchk.core.view import Viewer
-from specchk.core.walk import DEADLOCK, Position, Walker
+from specchk.explore.view import Viewer
+from specchk.explore.walk import DEADLOCK, Position, Walker
 from specchk.ir.program import Program
+from specchk.meaning.explain import Blame
+from specchk.meaning.values import State, show
 from specchk.report.diff import changes, parts
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import picture
 from specchk.report.draw.render import svg_element
 from specchk.report.draw.text import text
 from specchk.report.itf import trace_itf
+from specchk.search.verdict import Step, Trace, Violation
 
 
 def about(walker: Walker) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
-from specchk.core.verdict import Trace
 from specchk.ir.program import Program
 from specchk.report.diff import changes, parts
+from specchk.search.verdict import Trace
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from specchk.core.verdict import Outcome, Violated, Violation, name_of
 from specchk.ir.footprint import live_points
-from specchk.lang.source import Source
+from specchk.lang.text.source import Source
 from specchk.report.fold import irrelevant
 from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
 from specchk.report.text import checked, constants, headline, statistics, what
+from specchk.search.verdict import Outcome, Violated, Violation, name_of
 
 
 def page(outcome: Outcome, drawing: str | None) -> str:

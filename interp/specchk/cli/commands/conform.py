@@ -1,0 +1,178 @@
+"""`specchk conform`: hold an implementation to its spec."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from specchk.cli.common import print_json, rejections
+from specchk.cli.crews import Cluster, crew_on, crew_options
+from specchk.cli.divergences import Files, divergence_options
+from specchk.cli.exits import Exit
+from specchk.cli.gate import Gate, choices_beside, gate_options
+from specchk.cli.output import echo
+from specchk.cli.suite_options import Wanted, suite_options
+from specchk.conform.contract.binding import Binding, BindingError
+from specchk.conform.contract.load import NoBinding
+from specchk.conform.contract.load import load_binding as load
+from specchk.conform.gate.gate import Bound
+from specchk.conform.gate.tiers import MADE_OF_CASES, Part, parts_of
+from specchk.conform.replay.divergence import SCHEMA
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.runner import run_suite
+from specchk.conform.replay.shrink import shrunk
+from specchk.conform.replay.suites import Result
+from specchk.conform.report.suite import About, render
+from specchk.conform.report.suite import as_json as as_json_of
+from specchk.conform.report.tier_report import cases_json, overall, render_cases, render_tier, tier_json
+from specchk.conform.work.kit import kit_of
+from specchk.lang.frontend import check
+from specchk.meaning.step import Faulty
+
+
+@click.command("conform")
+@click.argument("binding", type=click.Path(exists=True, dir_okay=False))
+@suite_options
+@gate_options
+@crew_options
+@click.option("--list", "list_cases", is_flag=True, help="Print the cases and run none.")
+@click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
+@divergence_options
+def command(
+    binding: str, wanted: Wanted, gate: Gate, cluster: Cluster, list_cases: bool, as_json_: bool, **files: Any
+) -> None:  # fmt: skip
+    """Hold an implementation to its spec, by the binding in the file BINDING.
+
+    The spec's steps are taken by the implementation, what the spec forbids is tried, and states are
+    compared whole after each.  Without options the suites of the binding's gate are run.  Exit codes:
+    0 conforms, 13 diverges, 14 the gate is below its lock, 20 a budget ended a suite, 21 a suite or
+    the gate was vacuous, 30 the spec or the binding was rejected.
+    """
+    cls = load_binding(Path(binding))
+    tier = None if wanted.case is not None else wanted.of_tier
+    gate.check(tier)
+    cluster.not_with(list_cases, "--list", "it runs nothing")
+    cluster.not_with(wanted.case, "--case", "one case is done at once")
+    cluster.not_with(gate.update_choices, "--update-choices", "it explores on this machine")
+    cluster.not_with(gate.since, "--since", "what ran is noted on this machine")
+    try:
+        with rejections(as_json=as_json_):
+            checked = check(str(Path(binding).parent / cls.spec))
+            parts = parts_of(cls, checked, wanted.suites(cls), choices_beside(Path(binding)))
+        if list_cases:
+            _list(parts, wanted, as_json=as_json_)
+            return
+        if wanted.case is not None:
+            parts, results = _one_case(parts, wanted)
+        else:
+            bound = Bound(Path(binding), cls, checked)
+            with crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls) as crew:
+                gate, parts, results = gate.run(bound, parts, wanted.budget, tier, crew)
+        if not results:
+            _nothing(gate, as_json=as_json_)
+        results = _shrunk(parts, results)
+    except BindingError as error:
+        _reject(error, as_json=as_json_)
+    except Faulty as fault:
+        name = parts[0].instance.program.actions[fault.action].name
+        raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
+    _finish(parts, results, tier, Files(binding, **files), gate, as_json=as_json_)
+
+
+def _list(parts: Sequence[Part], wanted: Wanted, *, as_json: bool) -> None:
+    suites = [part.suite(wanted.budget) for part in parts if part.at.suite in MADE_OF_CASES]
+    if as_json:
+        print_json(cases_json(suites))
+    else:
+        echo(render_cases(suites))
+
+
+def _one_case(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Part], list[Result]]:
+    """The part that has the case that was asked for, and what comes of it."""
+    assert wanted.case is not None
+    for part in parts:
+        if part.at.suite in MADE_OF_CASES:
+            suite = part.suite(wanted.budget)
+            case = suite.case(wanted.case)
+            if case is not None:
+                result = run_suite(Replayer(part.binding), suite, cases=[case])
+                whole = result.divergence is None
+                return [part], [replace(result, suite=f"case {case.id}", complete=whole)]
+    raise click.UsageError(f"there is no case {wanted.case}, or several begin so; see --list")
+
+
+def _shrunk(parts: Sequence[Part], results: Sequence[Result]) -> list[Result]:
+    """The first divergence on as short a path as can be found; those of a product are as short already."""
+    found = list(results)
+    worst = overall(found)
+    if worst.divergence is not None and worst.suite not in ("product", "faults"):
+        at = found.index(worst)
+        found[at] = replace(worst, divergence=shrunk(Replayer(parts[at].binding), worst.divergence))
+    return found
+
+
+def load_binding(path: Path) -> type[Binding[Any]]:
+    """The binding class of a Python file, or an error of usage."""
+    try:
+        return load(path)
+    except NoBinding as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
+    """Print what is wrong with the binding and leave."""
+    if as_json:
+        found = [{"message": one.message, "hint": one.hint} for one in error.mistakes]
+        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": found,
+                    "exit_code": int(Exit.REJECTED)})  # fmt: skip
+    else:
+        echo("\n".join(f"error: {one}" for one in error.mistakes), err=True)
+    sys.exit(Exit.REJECTED)
+
+
+def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
+    """Nothing that the suites run has changed: say so, and what came of the controls."""
+    code = gate.exit_of(Exit.OK)
+    if as_json:
+        print_json({"schema": SCHEMA, "tier": "gate", "verdict": "conforms", "suites": [],
+                    **gate.json(), "exit_code": int(code)})  # fmt: skip
+    else:
+        echo("\n".join(filter(None, [gate.head(), gate.text()])))
+    gate.write_junit([], [])
+    sys.exit(code)
+
+
+def _finish(
+    parts: Sequence[Part], results: Sequence[Result], tier: str | None, files: Files, gate: Gate, *,
+    as_json: bool,
+) -> NoReturn:  # fmt: skip
+    worst = overall(results)
+    part = parts[list(results).index(worst)]
+    about, code = About(part.instance, part.binding), gate.exit_of(exit_of(worst))
+    if tier is None:
+        if as_json:
+            print_json(as_json_of(about, worst, code))
+        else:
+            echo(render(about, worst))
+    elif as_json:
+        print_json({**tier_json(tier, parts, results, [*map(exit_of, results)]), **gate.json(),
+                    "exit_code": int(code)})  # fmt: skip
+    else:
+        echo("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
+    gate.write_junit(parts, results)
+    files.write(about, worst, gate.sections(parts, results) if tier else ())
+    sys.exit(code)
+
+
+def exit_of(result: Result) -> Exit:
+    """A suite's exit code: nothing found before a budget ended it is no success."""
+    if result.divergence is not None:
+        return Exit.DIVERGED
+    if result.vacuous:
+        return Exit.INCONCLUSIVE
+    return Exit.OK if result.complete else Exit.BUDGET

@@ -1,0 +1,121 @@
+"""`specchk draw`: pictures of counterexamples, witnesses, states and actions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from specchk.cli.clear import Clarity, clearer, clearest
+from specchk.cli.common import budget, budget_options, load_instance, model_options, parse_overrides
+from specchk.cli.engines import chosen_engine, engine_options, explore
+from specchk.cli.exits import Exit
+from specchk.cli.output import echo
+from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
+from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
+from specchk.compile.instantiate import Instance
+from specchk.conform.replay.divergence import drawn
+from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
+from specchk.report.draw.picture import Picture
+from specchk.report.draw.text import text
+from specchk.search.graph import StateGraph, TooManyStates, enabling, state_graph
+from specchk.search.reference import Options
+from specchk.search.verdict import Outcome, Trace, Violation
+
+KINDS = ("lanes", "trace", "states", "actions")
+MAX_DRAWN = 300
+MAX_EXPLORED = 200_000
+MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about two seconds
+
+
+@click.command("draw")
+@model_options
+@click.option("-o", "--output", metavar="FILE", help="A .svg, .png, .pdf or .dot file; text without it.")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    show_default=True,
+    help="A trace in lanes or as a chain, the state graph, or which action enables which.",
+)
+@click.option("--witness", metavar="W", help="Draw how this witness is reached, not a counterexample.")
+@click.option("--scenario", metavar="S", help="Draw the way this scenario goes, not a counterexample.")
+@engine_options
+@budget_options
+def command(
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], output: str | None,
+    kind: str, witness: str | None, scenario: str | None, engine: str, workers: int | None, compact: bool,
+    max_states: int | None, max_seconds: float | None, max_memory: int | None,
+) -> None:  # fmt: skip
+    """Draw the counterexample of the spec FILE: a lane for each replica, time downwards.
+
+    FILE may also be a trace: what `run --json` or `conform --json` printed, or an ITF file.  Its steps
+    are checked first.
+    """
+    title = ""
+    table = parse_overrides(overrides)
+    if is_trace_file(file) and (diverged := divergence_from_file(file, model, table)) is not None:
+        _draw_lanes(drawn(*diverged), output)
+        sys.exit(Exit.OK)
+    if is_trace_file(file):
+        instance, trace, violation = from_file(file, model, table)
+    elif scenario is not None:
+        instance, trace, violation = from_scenario(file, scenario)
+        title = f"scenario {scenario}"
+    else:
+        instance = load_instance(file, model, overrides, properties, as_json=False)
+        if kind in ("states", "actions"):
+            _draw_graph(instance, kind, output)
+            sys.exit(Exit.OK)
+        options = Options(budget(max_states, max_seconds, max_memory))
+        engines = chosen_engine(engine, workers, compact=compact)
+        outcome = explore(instance.program, options, engine=engines, quiet=False)
+        if witness is None:
+            outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
+        trace, violation = _chosen(instance, outcome, witness)
+        title = f"witness {witness}" if witness is not None else ""
+    if kind == "trace":
+        write_dot(trace_dot(instance.program, trace), output)
+    else:
+        _draw_lanes(drawing(instance, trace, violation, title), output)
+    sys.exit(Exit.OK)
+
+
+def _draw_graph(instance: Instance, kind: str, output: str | None) -> None:
+    limit = MAX_DRAWN if kind == "states" else MAX_EXPLORED
+    graph = _graph(instance, limit)
+    dot = states_dot(graph) if kind == "states" else actions_dot(instance.program, enabling(graph))
+    write_dot(dot, output)
+
+
+def _graph(instance: Instance, limit: int) -> StateGraph:
+    try:
+        return state_graph(instance.program, limit)
+    except TooManyStates:
+        raise click.ClickException(
+            f"more than {limit} states are too many for this picture; choose a smaller model, or --set"
+        ) from None
+
+
+def _chosen(
+    instance: Instance, outcome: Outcome, witness: str | None
+) -> tuple[Trace, Violation | None]:  # fmt: skip
+    if witness is not None:
+        reached = dict(outcome.witnesses)
+        if witness not in reached:
+            known = ", ".join(reached) or "none"
+            raise click.ClickException(f"no witness {witness!r} was reached; reached: {known}")
+        return clearest(instance, witness, reached[witness], MAX_COMPARED), None
+    violation = counterexample(outcome)
+    if violation is not None and violation.trace is not None:
+        return violation.trace, violation
+    raise click.ClickException("there is no counterexample to draw; --witness draws how a witness is reached")
+
+
+def _draw_lanes(lanes: Picture, output: str | None) -> None:
+    if output is None:
+        echo(text(lanes))
+        return
+    write_picture(lanes, Path(output))

@@ -1,0 +1,173 @@
+"""`specchk explore`: a local page to walk through a spec's states.
+
+Served on the loopback address only, on a free port, below a secret token that is part of the
+printed address; the page asks nothing of any other host, and no other name than the loopback's
+reaches it (which ends DNS rebinding).  Requests are bounded; what goes wrong is a sentence, never a
+traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from socketserver import ThreadingMixIn
+from threading import Lock
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import bottle
+import click
+
+from specchk.cli.common import load_instance, model_options
+from specchk.cli.output import echo
+from specchk.compile.instantiate import Instance
+from specchk.explore.walk import NoSuchPath, Position, Walker
+from specchk.meaning.undefined import Undefined
+from specchk.report.explorer import api
+
+JUMP_SECONDS = 60
+MAX_REQUEST_BYTES = 1 << 16
+HOST = "127.0.0.1"
+_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+@click.command("explore")
+@model_options
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; a free one by default.")
+def command(
+    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], port: int
+) -> None:
+    """Serve a page to walk through the states of the spec FILE; Ctrl-C ends it."""
+    instance = load_instance(file, model, overrides, properties, as_json=False)
+    token = secrets.token_urlsafe(16)
+    try:
+        app = application(instance, token)
+        server = make_server(HOST, port, app, _Server, _Quiet)
+    except Undefined as undefined:
+        raise click.ClickException(f"the initial state is undefined: {undefined.reason}") from None
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from None
+    echo(f"exploring {instance.program.spec}, model {instance.program.model}; Ctrl-C ends it")
+    echo(f"http://{HOST}:{server.server_port}/{token}/")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        echo("ended")
+    finally:
+        server.server_close()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread a connection: browsers open some that they say nothing on."""
+
+    daemon_threads = True
+
+
+class _Quiet(WSGIRequestHandler):
+    """Logs nothing: the address has the token in it."""
+
+    timeout = 30
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def application(instance: Instance, token: str) -> bottle.Bottle:
+    """The web application; every address below `/token/`, one request at a time."""
+    app = bottle.Bottle()
+    walker = Walker(instance)
+    assets = files("specchk.report.explorer").joinpath("assets")
+
+    def asset(name: str = "explorer.html") -> str:
+        if name not in ("explorer.html", "explorer.css", "explorer.js"):
+            bottle.response.status = 404
+            return "there is no such page"
+        bottle.response.content_type = _TYPES[name.rsplit(".", 1)[-1]]
+        return assets.joinpath(name).read_text(encoding="utf-8")
+
+    app.route(f"/{token}/", callback=asset)
+    app.route(f"/{token}/<name>", callback=asset)
+    lock = Lock()
+    for name, answer in _answers(walker).items():
+        app.route(f"/{token}/api/{name}", method="POST", callback=_json(answer, lock))
+    app.install(_guarded)
+    app.default_error_handler = _error
+    return app
+
+
+def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
+    """Refuse what a browser would send for another site; say how the page may be used."""
+
+    def handle(*args: Any, **named: Any) -> str:
+        for name, value in _HEADERS.items():
+            bottle.response.set_header(name, value)
+        host = bottle.request.get_header("Host", "").rsplit(":", 1)[0]
+        if host not in (HOST, "localhost"):
+            bottle.response.status = 403
+            return "this page is served to this machine only"
+        return callback(*args, **named)
+
+    return handle
+
+
+def _error(error: bottle.HTTPError) -> str:
+    """The body of what no handler answered: the status alone."""
+    bottle.response.content_type = "text/plain"
+    return str(error.status_line)
+
+
+def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
+    def at(asked: dict[str, Any]) -> Position:
+        return walker.at([int(choice) for choice in asked.get("path", [0])])
+
+    return {
+        "about": lambda _: api.about(walker),
+        "position": lambda asked: api.position(walker, at(asked)),
+        "picture": lambda asked: api.drawing(walker, at(asked)),
+        "scenario": lambda asked: {"text": api.scenario(walker, at(asked).trace)},
+        "itf": lambda asked: api.itf(walker, at(asked).trace),
+        "jump": lambda asked: _jump(walker, str(asked.get("name"))),
+    }
+
+
+def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], str]:
+    """A handler that answers a JSON object with one; what was asked wrongly is a 4xx with a sentence."""
+
+    def refused(status: int, why: str) -> str:
+        bottle.response.status = status
+        return json.dumps({"error": why})
+
+    def handle() -> str:
+        bottle.response.content_type = "application/json"
+        if not 0 <= bottle.request.content_length <= MAX_REQUEST_BYTES:
+            return refused(413, "a request is not that long")
+        try:
+            asked = json.loads(bottle.request.body.read(MAX_REQUEST_BYTES) or b"{}")
+            with lock:
+                return json.dumps(answer(asked if isinstance(asked, dict) else {}))
+        except NoSuchPath:
+            return refused(404, "this path is not one of the spec's behaviours")
+        except (ValueError, TypeError, OverflowError) as error:
+            return refused(400, f"this is not a request of the explorer's page: {error}")
+        except RecursionError:
+            return refused(400, "this is not a request of the explorer's page")
+
+    return handle
+
+
+def _jump(walker: Walker, name: str) -> dict[str, Any]:
+    """The path to a witness, or to a shortest violation of a property."""
+    trace = walker.find(name, JUMP_SECONDS)
+    if trace is None:
+        return {"path": None, "said": f"{name}: none found (searched for at most {JUMP_SECONDS} s)"}
+    path = walker.path_to(trace)
+    return {"path": list(path), "said": f"{name}: {len(path) - 1} steps"}

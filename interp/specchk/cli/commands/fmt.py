@@ -1,0 +1,68 @@
+"""`specchk fmt`: format spec files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from difflib import unified_diff
+from pathlib import Path
+
+import click
+
+from specchk.cli.common import rejections
+from specchk.cli.exits import Exit
+from specchk.cli.files import spec_files
+from specchk.cli.output import echo
+from specchk.kept import replace
+from specchk.lang.format.formatter import format_source
+from specchk.lang.load import read
+from specchk.lang.text.diagnostics import Report, SpecError
+
+
+@click.command("fmt")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--check", "only_check", is_flag=True, help="Change nothing; exit 10 if a file is not formatted."
+)
+@click.option("--diff", "show_diff", is_flag=True, help="Change nothing; print what would change.")
+def command(files: Sequence[str], only_check: bool, show_diff: bool) -> None:
+    """Format spec FILES (or folders of them) in place; - reads standard input and prints the result."""
+    changed = 0
+    for file in ["-"] if list(files) == ["-"] else spec_files(files):
+        with rejections():
+            changed += _format(file, keep=only_check or show_diff, show_diff=show_diff)
+    sys.exit(Exit.VIOLATED if changed and only_check else Exit.OK)
+
+
+def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
+    old = sys.stdin.read() if file == "-" else _read(file)
+    new = format_source(old, file)
+    if file == "-":
+        echo(new, nl=False)
+        return False
+    if old == new:
+        return False
+    if show_diff:
+        lines = unified_diff(old.splitlines(True), new.splitlines(True), file, f"{file} (formatted)")
+        echo("".join(lines), nl=False)
+    elif keep:
+        echo(f"not formatted: {file}")
+    else:
+        _write(file, new)
+        echo(f"formatted: {file}")
+    return True
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        replace(Path(file), text.encode())
+    except OSError as error:
+        raise click.ClickException(f"cannot write {file}: {error.strerror or error}") from None
+
+
+def _read(file: str) -> str:
+    report = Report()
+    source = read(Path(file), file, report)
+    if source is None:
+        raise SpecError(report.found)
+    return source.text

@@ -1,0 +1,238 @@
+"""`specchk mutate`: whether the gate kills mutants of the implementation, and of the harness."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+
+import click
+
+from specchk.cli.common import print_json, rejections
+from specchk.cli.crews import Cluster, crew_on, crew_options
+from specchk.cli.exits import Exit
+from specchk.cli.output import echo, is_terminal
+from specchk.conform.contract.binding import BindingError
+from specchk.conform.mutation import scores
+from specchk.conform.mutation.harness import run_harness
+from specchk.conform.mutation.members import Bench, binding_in, self_checks_of, targets_of
+from specchk.conform.mutation.members import load as load_module
+from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
+from specchk.conform.mutation.mutate import Campaign, Settings
+from specchk.conform.mutation.mutate_by import ByCrew, kit_for
+from specchk.conform.mutation.operators import argued, generated, sampled
+from specchk.conform.mutation.outcomes import Outcome
+from specchk.conform.mutation.patches import StalePatch
+from specchk.conform.mutation.reach import reaches, touched
+from specchk.conform.mutation.scores import Score
+from specchk.conform.replay.selfcheck import NothingToSabotage, Noticed, self_check
+from specchk.lang.frontend import check
+
+SELF_CHECK_STATES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which mutants are wanted: a kind, some ids, a sample."""
+
+    kind: str
+    only: tuple[str, ...]
+    sample: int | None
+    seed: int
+
+
+@click.command("mutate")
+@click.argument("binding", type=click.Path(exists=True, dir_okay=False))
+@click.option("--mutants", type=click.Path(exists=True, file_okay=False), metavar="DIR",
+              help="The folder of the mutants; `mutants` beside the binding by default.")  # fmt: skip
+@click.option("--generated", is_flag=True, help="Mutants made by operators instead of curated ones.")
+@click.option("--harness", is_flag=True, help="Mutants of the harness instead: it must notice them itself.")
+@click.option("--self-check", "is_self_check", is_flag=True, help="Only whether the harness notices lies.")
+@click.option("--only", multiple=True, metavar="ID", help="Only this mutant; repeatable.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="A sample of N of the mutants.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed samples the same.")
+@click.option("--show", metavar="ID", help="Print a mutant's story and diff, and run nothing.")
+@click.option(
+    "--members",
+    default="*",
+    metavar="GLOBS",
+    help="Only the members of the gate that fit one of these, with commas between them.",
+)
+@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=1800.0, show_default=True,
+              metavar="S", help="Stop a mutant that hangs after S seconds; it is not decided.")  # fmt: skip
+@click.option("--test-work", type=click.IntRange(min=1), metavar="N",
+              help="A test of N loops and calls has failed; else one of 20 times its own.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core.")
+@click.option("--no-cache", is_flag=True, help="Run also what has been run before.")
+@click.option("--no-control", is_flag=True, help="Do not run it unchanged; no lock takes such a score.")
+@crew_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def command(
+    binding: str, mutants: str | None, generated: bool, harness: bool, is_self_check: bool,
+    only: tuple[str, ...], sample: int | None, seed: int, show: str | None, members: str, max_seconds: float,
+    test_work: int | None, workers: int | None, no_cache: bool, no_control: bool, cluster: Cluster,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Run the gate against mutants: implementations with one flaw each, which it must kill.
+
+    BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is what it must be, 14 it is
+    not, 20 a mutant was stopped before it was decided, 30 the spec, the binding or the mutants were rejected.
+    """
+    if generated and harness:
+        raise click.UsageError("--generated and --harness are different mutants; take one")
+    cluster.not_with(harness, "--harness", "its mutants are of specchk itself")
+    cluster.not_with(is_self_check, "--self-check", "it is done at once")
+    cluster.not_with(workers, "--workers", "it is for processes of this machine")
+    path = Path(binding).resolve()
+    folder = Path(mutants).resolve() if mutants else path.parent / "mutants"
+    kind = scores.GENERATED if generated else scores.HARNESS if harness else scores.CURATED
+    wish = Wish(kind, only, sample, seed)
+    try:
+        if show is not None:
+            _show(chosen(_mutants(path, folder, Wish(kind, (show,), None, 0)), [show])[0])
+            return
+        wanted = scores.WANTED_GENERATED if generated else scores.WANTED_CURATED
+        settings = Settings(
+            max_seconds, test_work or 0, workers or 0, members, is_cached=not no_cache, enough=wanted.tests
+        )
+        begun = perf_counter()
+        with rejections(as_json=as_json):
+            if is_self_check:
+                _tell_self_check(_self_check(path, folder), as_json=as_json)
+            elif harness:
+                todo = _sampled(_mutants(path, folder, wish), wish)
+                ground, outcomes = run_harness(todo, path, ["--mutants", str(folder)], _progress(len(todo)))
+                seconds = perf_counter() - begun
+                _finish(Score(kind, scores.WANTED_HARNESS, tuple(outcomes), ground, seconds), as_json)
+            else:
+                plan = Plan(path, folder, wish, settings, is_controlled=not no_control)
+                _finish(_run(plan, cluster), as_json)
+    except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:
+        echo(f"error: {error}", err=True)
+        sys.exit(Exit.REJECTED)
+
+
+def _bench(path: Path) -> Bench:
+    cls = binding_in(load_module(path))
+    spec = (path.parent / cls.spec).resolve()
+    return Bench(path.parent, path.name, spec, check(str(spec)))
+
+
+def _mutants(path: Path, folder: Path, wish: Wish) -> tuple[Mutant, ...]:
+    """The mutants of a kind; `MutantError` or `StalePatch` where one does not fit."""
+    if wish.kind == scores.GENERATED:
+        every = [one for module in targets_of(folder) for one in generated(module)]
+        return chosen(argued(every, folder / "equivalent" / "generated.toml"), wish.only)
+    load_module(path)  # so that its neighbours can be found
+    found = chosen(load(folder / "harness" if wish.kind == scores.HARNESS else folder), wish.only)
+    for one in found:
+        diff(one)
+    return found
+
+
+def _sampled(mutants: Sequence[Mutant], wish: Wish) -> Sequence[Mutant]:
+    return mutants if wish.sample is None else sampled(mutants, wish.sample, wish.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A campaign of curated or generated mutants that is to be run."""
+
+    path: Path
+    folder: Path
+    wish: Wish
+    settings: Settings
+    is_controlled: bool
+
+
+def _run(plan: Plan, cluster: Cluster) -> Score:
+    """Run a campaign, here or on a cluster."""
+    begun = perf_counter()
+    every = _mutants(plan.path, plan.folder, plan.wish)
+    bench = _bench(plan.path)
+    cls = bench.binding("")
+    kit = cache(lambda: kit_for(bench, plan.folder, cls))
+    with crew_on(cluster, kit, cls) as crew:
+        score = _score(plan, bench, every, None if crew is None else ByCrew(crew, kit()))
+    return replace(score, seconds=perf_counter() - begun)
+
+
+def _score(plan: Plan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
+    wish = plan.wish
+    packages = {module.split(".")[0] for one in every for module in one.modules}
+    campaign = Campaign(bench, plan.folder, packages, plan.settings, by)
+    ground = campaign.survey() if plan.is_controlled else None
+    if ground is not None and wish.kind == scores.GENERATED:
+        lines = list(ground.lines.values())
+        every = tuple(one for one in every if any(reaches(those, touched(one.patches)) for those in lines))
+    todo = _sampled(every, wish)
+    is_sound = ground is None or ground.is_sound
+    outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
+    wanted = scores.WANTED_GENERATED if wish.kind == scores.GENERATED else scores.WANTED_CURATED
+    return Score(wish.kind, wanted, tuple(outcomes), ground, 0.0)
+
+
+def _finish(score: Score, as_json: bool) -> None:
+    code = Exit.BUDGET if score.is_late else Exit.BELOW_LOCK if score.shortfall else Exit.OK
+    if as_json:
+        print_json(scores.as_json(score, code))
+    else:
+        echo(scores.render(score))
+    sys.exit(code)
+
+
+def _self_check(path: Path, folder: Path) -> list[Noticed]:
+    """The lies, on the binding's smallest suite, and what the folder of mutants checks itself."""
+    bench = _bench(path)
+    cls = bench.binding("")
+    at = cls.smoke[0]
+    found = list(self_check(cls, bench.instance(at), bench.suite(at, SELF_CHECK_STATES)))
+    return found + [Noticed(name, "", wrong(bench)) for name, wrong in self_checks_of(folder)]
+
+
+def _tell_self_check(found: Sequence[Noticed], *, as_json: bool) -> None:
+    """One line for each lie; the first says whether all is well."""
+    wrong = [one for one in found if not one.is_right]
+    code = Exit.BELOW_LOCK if wrong else Exit.OK
+    if as_json:
+        rows = [
+            {"lie": one.lie, "wanted": one.wanted, "found": one.found, "right": one.is_right} for one in found
+        ]
+        print_json({"schema": "specchk.selfcheck/1", "checks": rows, "exit_code": int(code)})
+    else:
+        first = (
+            f"the harness is blind: {_told(wrong[0])}" if wrong else f"the harness notices all {len(found)}"
+        )
+        echo("\n".join([first, *(f"  {_told(one)}" for one in found)]))
+    sys.exit(code)
+
+
+def _told(one: Noticed) -> str:
+    if one.is_right:
+        return f"{one.lie}: {one.found or 'nothing is wrong'}"
+    return f"{one.lie}: should be called {one.wanted or 'nothing'}, was called {one.found or 'nothing'}"
+
+
+def _show(mutant: Mutant) -> None:
+    """A mutant, told to a reader."""
+    about = [f"{mutant.id} ({mutant.flaw})", f"  {mutant.story}"]
+    about += [f"  seen in model {mutant.shown}"] if mutant.shown else []
+    about += [f"  equivalent: {mutant.equivalent}"] if mutant.equivalent else []
+    echo("\n".join([*about, "", diff(mutant)]))
+
+
+def _progress(total: int) -> Callable[[Outcome], None]:
+    """Tell on a terminal how far a campaign is."""
+    count = 0
+
+    def done(outcome: Outcome) -> None:
+        nonlocal count
+        count += 1
+        if is_terminal(sys.stderr):
+            text = f"\r\033[K{count} of {total}: {outcome.mutant.id} {outcome.verdict()}"
+            echo(text, err=True, nl=count >= total)
+
+    return done

@@ -1,0 +1,162 @@
+"""`specchk repl`: expressions and steps on a spec's states."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+
+from specchk.cli.common import load_instance, model_options, width
+from specchk.cli.output import echo
+from specchk.compile.instantiate import Instance
+from specchk.explore.walk import Walker
+from specchk.lang.frontend import check_expression
+from specchk.lang.text.diagnostics import SpecError, render
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import show
+from specchk.report.diff import changes, parts
+from specchk.report.text import trace_lines
+from specchk.search.verdict import Trace
+
+HELP = """\
+EXPRESSION          its value in the current state
+:steps              the enabled steps, numbered
+:take N             take step N, or ACTION(ARGS) as listed
+:undo               back to the state before
+:state              the current state
+:trace              all steps so far
+:start [N]          begin again, from initial state N
+:help, :quit"""
+
+
+@click.command("repl")
+@model_options
+def command(file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str]) -> None:
+    """Evaluate expressions and take steps on the states of the spec FILE; :help says how."""
+    instance = load_instance(file, model, overrides, properties, as_json=False)
+    session = Session(instance)
+    interactive = sys.stdin.isatty()
+    if interactive:
+        import readline  # noqa: F401 - line editing, only where there is a terminal
+
+        echo(f"{instance.program.spec}, model {instance.program.model}; :help for help")
+    while True:
+        try:
+            line = input("specchk> " if interactive else "")
+        except (EOFError, KeyboardInterrupt):
+            break
+        if line.strip() in (":quit", ":q"):
+            break
+        for text in session.answer(line.strip()):
+            echo(text)
+
+
+class Session:
+    """A walk through the state space, and what is asked on the way."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.program = instance.program
+        self.walker = self._walker()
+        self.initial = self.walker.initial
+        self.trace = Trace(self.initial[0], ())
+
+    def _walker(self) -> Walker:
+        try:
+            found = Walker(self.instance)
+        except Undefined as undefined:
+            raise click.ClickException(
+                f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
+            ) from None
+        if not found.initial:
+            raise click.ClickException("no state satisfies `init`, so there is nothing to look at")
+        return found
+
+    def answer(self, line: str) -> Iterator[str]:
+        """The lines to print for a line of input."""
+        word, _, rest = line.partition(" ")
+        commands = {":steps": self._steps, ":undo": self._undo, ":state": self._state, ":trace": self._trace}
+        if not line or line.startswith("#"):
+            return
+        if word in commands:
+            yield from commands[word]()
+        elif word == ":take":
+            yield from self._take(rest.strip())
+        elif word == ":start":
+            yield from self._start(rest.strip())
+        elif word == ":help":
+            yield HELP
+        elif word.startswith(":"):
+            yield f"there is no command {word}; :help lists them"
+        else:
+            yield from self._evaluate(line)
+
+    def _evaluate(self, text: str) -> Iterator[str]:
+        try:
+            node, _ = check_expression(self.instance.lowering.ground.checked, self.instance.model, text)
+            body, locals_ = self.instance.lowering.expression(node)
+        except SpecError as error:
+            yield "\n".join(render(diagnostic) for diagnostic in error.diagnostics)
+            return
+        state = self.trace.last
+        try:
+            value = Evaluator(len(state)).compile(body)([*state, *state, *([0] * (locals_ + 1))])
+        except Undefined as undefined:
+            yield f"undefined: {undefined.reason}"
+            return
+        yield show(value, body.type)
+
+    def _steps(self) -> Iterator[str]:
+        try:
+            enabled = self.walker.enabled(self.trace.last)
+        except Faulty as fault:
+            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
+            return
+        for number, step in enumerate(enabled, 1):
+            found = changes(self.program, self.trace.last, step.state)
+            yield f"{number:3}  {step}" + "".join(
+                f"\n       {c.path}: {c.before} -> {c.after}" for c in found
+            )
+        if not enabled:
+            yield "no step is enabled"
+
+    def _take(self, wanted: str) -> Iterator[str]:
+        try:
+            enabled = self.walker.enabled(self.trace.last)
+        except Faulty as fault:
+            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
+            return
+        by_number = {str(number): step for number, step in enumerate(enabled, 1)}
+        by_name = {str(step).replace(" ", ""): step for step in reversed(enabled)}
+        step = by_number.get(wanted) or by_name.get(wanted.replace(" ", ""))
+        if step is None:
+            yield f"no enabled step `{wanted}`; :steps lists them"
+            return
+        before = self.trace.last
+        self.trace = Trace(self.trace.initial, (*self.trace.steps, step))
+        for change in changes(self.program, before, step.state):
+            yield f"{change.path}: {change.before} -> {change.after}"
+
+    def _undo(self) -> Iterator[str]:
+        if not self.trace.steps:
+            yield "this is an initial state"
+            return
+        yield f"undone: {self.trace.steps[-1]}"
+        self.trace = Trace(self.trace.initial, self.trace.steps[:-1])
+
+    def _state(self) -> Iterator[str]:
+        yield from (f"{name} = {value}" for name, value in parts(self.program, self.trace.last))
+
+    def _trace(self) -> Iterator[str]:
+        yield from trace_lines(self.program, self.trace, width())
+
+    def _start(self, number: str) -> Iterator[str]:
+        index = int(number) - 1 if number.isdigit() else 0
+        if not 0 <= index < len(self.initial):
+            yield f"there are {len(self.initial)} initial states"
+            return
+        self.trace = Trace(self.initial[index], ())
+        yield from self._state()

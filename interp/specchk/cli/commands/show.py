@@ -1,0 +1,26 @@
+"""`specchk show`: how the engines see a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from specchk.cli.common import load_instance, model_options
+from specchk.cli.output import echo
+from specchk.native.machine.layout import Unsupported, render_layout
+
+
+@click.command("show")
+@click.argument("what", type=click.Choice(["layout"]))
+@model_options
+def command(
+    what: str, file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str]
+) -> None:  # fmt: skip
+    """Show the `layout` of the spec FILE's states: which bits of which 64-bit word hold what."""
+    assert what == "layout"
+    instance = load_instance(file, model, overrides, properties, as_json=False)
+    try:
+        echo(render_layout(instance.program))
+    except Unsupported as reason:
+        raise click.ClickException(f"the native engine has no layout for this model: {reason}") from None

@@ -1,0 +1,165 @@
+"""`specchk test`: hold every model and scenario to what it expects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from specchk.cli.common import budget, budget_options, load, print_json, rejections, width
+from specchk.cli.engines import Engine, chosen_engine, engine_options, explore
+from specchk.cli.exits import Exit
+from specchk.cli.files import spec_files
+from specchk.cli.output import echo
+from specchk.compile.instantiate import instantiate
+from specchk.explore.scenario import run_scenario
+from specchk.lang.frontend import CheckedSpec
+from specchk.lang.syntax import decls
+from specchk.report.json import run_json, scenario_json
+from specchk.report.text import headline, scenario_lines, violation_lines
+from specchk.search.expect import unmet, wants_counts
+from specchk.search.reference import Options
+from specchk.search.verdict import INTERRUPTED, Outcome, Violated, name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One model or scenario that was tested."""
+
+    file: str
+    name: str
+    problems: tuple[str, ...]
+    summary: str
+    details: tuple[str, ...]
+    json: dict[str, Any]
+
+
+@click.command("test")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--model", "models", multiple=True, metavar="M", help="Only this model (and its scenarios); repeatable."
+)
+@engine_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@budget_options
+def command(
+    files: Sequence[str], models: Sequence[str], engine: str, workers: int | None, compact: bool,
+    as_json: bool,
+    max_states: int | None, max_seconds: float | None, max_memory: int | None,
+) -> None:  # fmt: skip
+    """Run all models and scenarios of spec FILES (or folders) and hold each to what it expects.
+
+    Exit 0 when all are as expected, 10 when not; a model that a budget stops is not as expected.
+    """
+    limits = budget(max_states, max_seconds, max_memory)
+    chosen = chosen_engine(engine, workers, compact=compact)
+    done: list[Line] = []
+    for file in spec_files(files):
+        for line in _file(file, models, chosen, Options(limits), as_json=as_json):
+            done.append(line)
+            if not as_json:
+                _print(line)
+            if line.json.get("reason") == INTERRUPTED:
+                raise KeyboardInterrupt
+        idle = [] if models else never_taken(file, [line.json for line in done if line.file == file])
+        if not as_json:
+            for text in idle:
+                echo(f"note   {file} {text}")
+    bad = [line for line in done if line.problems]
+    code = Exit.VIOLATED if bad else Exit.OK
+    if as_json:
+        print_json(
+            {"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)}
+        )
+    else:
+        echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
+    if not done:
+        echo("nothing was tested: no model or scenario has that name", err=True)
+        sys.exit(Exit.USAGE)
+    sys.exit(code)
+
+
+def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
+    """The actions and branches of a file that run in none of its models, as lines of text.
+
+    What the constants of some model decide is left out: it may be taken there without being counted.
+    """
+    counts: dict[tuple[str, str, str, str], int] = {}
+    for result in results:
+        for point in result.get("coverage", ()):
+            if point["kind"] != "implication" and point["at"].startswith(f"{file}:"):
+                key = (point["at"], point["kind"], point["in"], point["label"])
+                counts[key] = counts.get(key, 0) + int(point["count"]) + int(point["decided"])
+    never = [key for key, count in counts.items() if count == 0]
+    idle = {owner for _, kind, owner, _ in never if kind == "action"}
+    return [
+        f"in no model: {kind} `{label}`" + (f" of `{owner}`" if kind == "branch" else "") + f" ({at})"
+        for at, kind, owner, label in never
+        if kind == "action" or owner not in idle
+    ]
+
+
+def _print(line: Line) -> None:
+    mark = "FAILED" if line.problems else "ok"
+    echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
+    for problem in line.problems:
+        echo(f"       {problem}")
+    for detail in line.details:
+        echo(f"       {detail}")
+
+
+def _file(
+    file: str, models: Sequence[str], engine: Engine, options: Options, *, as_json: bool
+) -> Iterator[Line]:
+    with rejections(as_json=as_json):
+        checked = load(file)
+        for name, model in checked.spec.models.items():
+            if not models or name in models:
+                yield _model(file, checked, model, engine, options, as_json=as_json)
+        for scenario in checked.spec.scenarios.values():
+            if not models or scenario.model.text in models:
+                yield _scenario(file, checked, scenario)
+
+
+def _model(
+    file: str, checked: CheckedSpec, model: decls.Model, engine: Engine, options: Options, *, as_json: bool
+) -> Line:  # fmt: skip
+    instance = instantiate(checked, model.name)
+    expects = instance.model.expects
+    violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
+    options = Options(options.budget, not wants_counts(expects), keep_going=len(violations) > 1)
+    outcome = explore(instance.program, options, engine=engine, quiet=as_json)
+    problems = tuple(unmet(outcome, expects))
+    details = tuple(_details(outcome)) if problems else ()
+    found = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
+    return Line(file, model.name, problems, _summary(outcome), details, found)
+
+
+def _summary(outcome: Outcome) -> str:
+    numbers = outcome.statistics
+    verdict = (
+        headline(outcome).rsplit(":", 1)[0]
+        if isinstance(outcome.verdict, Violated)
+        else name_of(outcome.verdict)
+    )
+    return f"{verdict}, {numbers.distinct} states, depth {numbers.depth}, {numbers.seconds:.2f} s"
+
+
+def _details(outcome: Outcome) -> Iterator[str]:
+    if isinstance(outcome.verdict, Violated):
+        for violation in outcome.verdict.violations:
+            yield from violation_lines(outcome.program, violation, width())
+
+
+def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario) -> Line:
+    names = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
+    instance = instantiate(checked, scenario.model.text, properties=names)
+    result = run_scenario(instance, scenario)
+    problems = (result.failure.message,) if result.failure else ()
+    details = tuple(scenario_lines(instance.program, result, width()))
+    name = f"scenario {scenario.name}"
+    found = {"file": file, **scenario_json(instance.program, result)}
+    return Line(file, name, problems, f"{result.lines} lines", details, found)

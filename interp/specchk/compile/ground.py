@@ -1,0 +1,186 @@
+"""Grounding: constants and types of a spec under one model.
+
+Bounds and bindings are constant expressions, lowered and evaluated by whoever makes a `Ground`.  Constants
+are evaluated on demand, so that defaults may use other constants in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from specchk.ir.nodes import Value
+from specchk.ir.types import (
+    BOOL,
+    Bag,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+)  # fmt: skip
+from specchk.lang.check import types as lang
+from specchk.lang.check.models import FixedModel, consts_of
+from specchk.lang.check.spec import Spec
+from specchk.lang.frontend import CheckedSpec
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import Diagnostic, SpecError
+
+LowerConstant = Callable[[tree.Expr, Spec, Type | None], Value]
+EMPTY_INT = Int(0, -1)
+MAX_LIMIT = 64
+
+
+class Ground:
+    """Ground types and constant values, each found once."""
+
+    def __init__(self, checked: CheckedSpec, model: FixedModel, constant: LowerConstant) -> None:
+        self.checked = checked
+        self.model = model
+        self._constant = constant
+        self._values: dict[str, tuple[Type, Value]] = {}
+        self._open: list[str] = []
+        self._types: dict[lang.Type, Type] = {}
+        self._consts = consts_of(checked.spec)
+
+    def sort(self, full: str) -> Sort:
+        """A sort with its elements' names."""
+        return Sort(full, self.model.members[full])
+
+    def constant(self, full: str) -> tuple[Type, Value]:
+        """The type and value of a constant; raises `SpecError` where the value is out of range."""
+        if full in self._values:
+            return self._values[full]
+        decl, home = self._consts[full]
+        if full in self._open:
+            circle = " -> ".join([*self._open, full])
+            hint = f"give one of them a value of its own, e.g. with `--set {full}=1`"
+            raise _error("S508", decl, f"constants depend on each other: {circle}", hint)
+        self._open.append(full)
+        binding = self.model.bindings.get(full)
+        node = binding.value if binding is not None else decl.default
+        assert node is not None, "an open constant is reported before lowering"
+        kind = self.checked.facts.declared[id(decl.type)]
+        value = self._constant(node, self.checked.spec if binding else home, None)
+        ground = self._of_value(kind, value, home)
+        if ground is None:
+            wanted = self.type(kind, home)
+            message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
+            raise _error(
+                "S503", node, message, f"give it a value of its type, or let `{full}` have another type"
+            )
+        self._open.pop()
+        self._values[full] = (ground, value)
+        return self._values[full]
+
+    def type(self, kind: lang.Type, home: Spec) -> Type:
+        """A type with its bounds evaluated; parts without bounds hold nothing yet."""
+        match kind:
+            case lang.Bool():
+                return BOOL
+            case lang.Int():
+                return self._int(kind, home)
+            case lang.Enum():
+                return Enum(kind.name, kind.members)
+            case lang.Sort():
+                return self.sort(kind.name)
+            case lang.Option():
+                return Option(self.type(kind.item, home))
+            case lang.Record():
+                return self._record(kind, home)
+            case lang.Union():
+                return Union(kind.name, tuple((tag, self._record(r, home)) for tag, r in kind.variants))
+            case lang.Map():
+                return Map(self.type(kind.key, home), self.type(kind.value, home))
+            case lang.Set():
+                return Set(self.type(kind.item, home))
+            case lang.Seq():
+                return Seq(self.type(kind.item, home), self._limit(kind.limit, home))
+            case lang.Bag():
+                return Bag(self.type(kind.item, home), self._limit(kind.limit, home))
+        return EMPTY_INT
+
+    def _record(self, kind: lang.Record, home: Spec) -> Record:
+        return Record(tuple(sorted((name, self.type(item, home)) for name, item in kind.fields)))
+
+    def _int(self, kind: lang.Int, home: Spec) -> Int:
+        if kind.low is None or kind.high is None:
+            return EMPTY_INT
+        low, high = self.bound(kind.low, home), self.bound(kind.high, home)
+        if high < low:
+            raise _error(
+                "S503", kind.high, f"the range {low}..{high} is empty", "bounds are `low..high`, both in it"
+            )
+        return Int(low, high, kind.horizon)
+
+    def bound(self, node: tree.Expr, home: Spec) -> int:
+        """The value of a bound."""
+        value = self._constant(node, home, None)
+        assert isinstance(value, int)
+        return value
+
+    def _limit(self, node: tree.Expr | None, home: Spec) -> int:
+        if node is None:
+            return 0
+        limit = self.bound(node, home)
+        if not 0 <= limit <= MAX_LIMIT:
+            hint = "a limit is how many items there are at most; smaller ones keep the search small"
+            raise _error("S503", node, f"a limit is from 0 to {MAX_LIMIT}, not {limit}", hint)
+        return limit
+
+    def _of_value(self, kind: lang.Type, value: Value, home: Spec) -> Type | None:
+        """The constant's type, unbounded integers narrowed to the value; None when out of range."""
+        match kind:
+            case lang.Int(low=None):
+                assert isinstance(value, int)
+                return Int(value, value)
+            case lang.Set() if lang.unbounded_part(kind) is not None and isinstance(value, tuple):
+                items = [self._of_value(kind.item, item, home) for item in value]
+                numbers = [item for item in items if isinstance(item, Int)]
+                if numbers:
+                    return Set(Int(min(i.low for i in numbers), max(i.high for i in numbers)))
+        ground = self.type(kind, home)
+        return ground if holds(ground, value) else None
+
+
+def holds(kind: Type, value: Value) -> bool:
+    """Whether a value of the right shape lies within the type's ranges and limits."""
+    match kind:
+        case Int():
+            return isinstance(value, int) and kind.low <= value <= kind.high
+        case Option() | Set():
+            return isinstance(value, tuple) and all(holds(kind.item, item) for item in value)
+        case Seq() | Bag():
+            return (
+                isinstance(value, tuple)
+                and len(value) <= kind.limit
+                and all(holds(kind.item, x) for x in value)
+            )
+        case Record():
+            return isinstance(value, tuple) and all(
+                holds(item, part) for (_, item), part in zip(kind.fields, value, strict=True)
+            )
+        case Map():
+            return isinstance(value, tuple) and all(holds(kind.value, part) for part in value)
+        case Union():
+            return (
+                isinstance(value, tuple)
+                and isinstance(value[0], int)
+                and holds(kind.variants[value[0]][1], value[1])
+            )
+    return True
+
+
+def _range(kind: Type) -> str:
+    if isinstance(kind, Int):
+        return f"{kind.low}..{kind.high}"
+    return f"its type ({cardinality(kind)} values)"
+
+
+def _error(code: str, node: tree.Node, message: str, hint: str) -> SpecError:
+    return SpecError([Diagnostic(code, message, node.span, hint)])

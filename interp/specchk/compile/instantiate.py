@@ -1,0 +1,94 @@
+"""A checked spec and a model to a program that engines can run: the passes, in their order.
+
+1. `models`: the model's constants, with `--set` and `--property` applied.
+2. `lower`: the spec under these constants becomes a program (`ground` gives types and constants their
+   values, `store` puts range checks where values become a variable's).
+3. `simplify`: what the constants decide is decided once.
+
+`verify` runs after each pass, so that a wrong rewrite stops where it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from specchk.compile.constants import fold
+from specchk.compile.lower import Lowering, ground, lower
+from specchk.compile.simplify import simplify
+from specchk.ir.program import Program
+from specchk.ir.types import cardinality
+from specchk.ir.verify import verify
+from specchk.lang.check.models import FixedModel
+from specchk.lang.frontend import CheckedSpec, choose_model
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import Diagnostic, SpecError, nearest
+from specchk.lang.text.source import Source, Span
+
+MAX_TRIES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A program with what is needed to look at it: its model and its lowering."""
+
+    program: Program
+    model: FixedModel
+    lowering: Lowering
+
+
+def instantiate(
+    checked: CheckedSpec, model: str | None = None, overrides: Mapping[str, str] | None = None,
+    properties: Sequence[str] = (),
+) -> Instance:  # fmt: skip
+    """The program of a model (the first by default) with `--set` and `--property` applied."""
+    fixed = choose_model(checked, model, overrides or {})
+    if properties:
+        _select(checked, fixed, properties)
+    try:
+        program, lowering = lower(checked, fixed)
+        verify(program)
+        program = simplify(program, fold)
+        verify(program)
+    except RecursionError:  # each definition is shallow enough, but not put into each other
+        span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)
+        message = "the definitions or constants that this model uses nest too deeply"
+        raise SpecError([Diagnostic("S104", message, span, "let them use each other less")]) from None
+    _bounded(program)
+    return Instance(program, fixed, lowering)
+
+
+def survey(checked: CheckedSpec, model: str) -> None:
+    """Check a model's constants, bounds and initial values without lowering the rest; raises `SpecError`."""
+    ground(checked, choose_model(checked, model, {}))
+
+
+def _bounded(program: Program) -> None:
+    """Refuse more choices of initial values than can be tried one by one."""
+    tries = 1
+    for start, variable in zip(program.starts, program.variables, strict=True):
+        if start.choices is not None:
+            chosen = fold(start.choices)
+            tries *= len(chosen) if isinstance(chosen, tuple) else 1
+        elif start.value is None:
+            tries *= cardinality(variable.type)
+        if tries > MAX_TRIES:
+            message = f"there are {tries} ways to begin, up to this variable, too many to try"
+            hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
+            raise SpecError([Diagnostic("S510", message, variable.span, hint)])
+
+
+def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:
+    known = checked.spec.properties
+    unknown = [name for name in properties if name not in known]
+    if unknown:
+        raise SpecError(
+            [
+                Diagnostic(
+                    "S201", f"there is no property `{name}`", hint=nearest(name, known), path="--property"
+                )
+                for name in unknown
+            ]
+        )
+    span = Span(Source("--property", ""), 0, 0)
+    fixed.properties = tuple(tree.Name(span, name) for name in properties)

@@ -1,0 +1,27 @@
+"""What names mean where an expression is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from specchk.ir.nodes import Expr
+from specchk.lang.check.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean at one place.
+
+    `points` is where coverage of branches is recorded: `branch` in actions, `implication` in
+    properties, nothing elsewhere.
+    """
+
+    home: Spec
+    names: Mapping[str, Expr] = field(default_factory=dict)
+    primed: bool = False
+    points: str = ""
+
+    def bind(self, name: str, expr: Expr) -> Scope:
+        """The scope in which `name` stands for `expr`."""
+        return replace(self, names={**self.names, name: expr})

@@ -1,0 +1,273 @@
+"""What a user writes to hold an implementation to a spec: a class, one method for each action.
+
+    class Bank(Binding[Ledger]):
+        spec, model = "bank.spec", "small"           # the spec's path, from this file's folder
+
+        def start(self) -> Ledger: ...               # a system in the spec's initial state
+
+        @action("transfer")
+        def transfer(self, ledger, source, target, amount):
+            return Accepted() if ledger.move(source, target, amount) else Refused("too poor")
+
+        @project
+        def state(self, ledger): return {"balance": dict(ledger.balance)}
+
+Arguments and states are plain values (`conform.contract.values`).  An action does to the system what the
+spec's action does, and says whether the implementation took it.  The projection gives every
+variable of the spec, but for those in `unobserved`, each with its reason.
+
+Invariants: a binding is checked against its spec before anything runs; every mistake is found at
+once.  Not here: what is done with a binding (`replay`, `product`, `walks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
+
+from specchk.conform.contract.known_bad import Control
+from specchk.conform.contract.values import plain
+from specchk.ir.program import Program
+from specchk.lang.text.diagnostics import nearest
+
+S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "_specchk_binds"
+_INTERRUPTION = "interruption"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The implementation took the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The implementation was asked and did not take the step."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """There was nothing to ask the implementation with: no such message, process or budget.
+
+    Counted apart, because a binding that says this of everything tests nothing.
+    """
+
+    reason: str
+
+
+Answer = Accepted | Refused | Impossible
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A suite of a tier: on a model, with these constants set, as `--model`, `--set` and `--suite` would."""
+
+    model: str | None = None
+    bounds: Mapping[str, str] = field(default_factory=dict)
+    suite: str = "classes"
+
+
+class OutsideSpec(Exception):
+    """Raised by a projection: the implementation is in a state that the spec has no words for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One action of a binding; `ways` are the choices that its environment has."""
+
+    action: str
+    method: str
+    ways: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A fault that may strike within steps, and the variables that it may leave as they were."""
+
+    action: str
+    method: str
+    aside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """Something wrong with a binding, and what to do about it."""
+
+    message: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}"
+
+
+class BindingError(Exception):
+    """A binding that does not fit its spec; `mistakes` are all that was found."""
+
+    def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
+        self.mistakes = mistakes
+        super().__init__("\n".join(map(str, mistakes)))
+
+    def __reduce__(self) -> tuple[type[BindingError], tuple[object, ...]]:
+        return type(self), (self.mistakes,)
+
+
+def action(name: str, ways: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """Bind a method to the spec's action `name`.
+
+    With `ways` it is tried in each of them, given as its last argument: the environment's choices
+    that the spec leaves open (here: whether a response waits).
+    """
+    return _marker((name, ways))
+
+
+def project(function: F) -> F:
+    """Mark the method that gives the plain state of a system."""
+    return _marker("project")(function)
+
+
+def snapshot(function: F) -> F:
+    """Mark the method that keeps a system's state: `keep(system)`; what it returns never changes."""
+    return _marker("snapshot")(function)
+
+
+def restore(function: F) -> F:
+    """Mark the method that makes a running system of what was kept: `back(kept)`."""
+    return _marker("restore")(function)
+
+
+def reopen(function: F) -> F:
+    """Mark the method that closes and opens again all that a system keeps on disk: `again(system)`.
+
+    What it returns must be in the same state: what a restart finds is what was written.
+    """
+    return _marker("reopen")(function)
+
+
+def interruption(name: str, aside: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """Mark the method that lets the fault `name`, an action of the spec, strike in the middle of a step.
+
+    `cut(system, *arguments, moment, step)` calls `step()`, which lets the implementation take some
+    step, with the fault set to strike at the `moment`-th occasion (0: the first), and says whether it
+    struck.  The system is then one where the spec's fault struck before the step or after it; only
+    the variables in `aside`, what the environment remembers, may be still what they were.
+    """
+    return _marker((_INTERRUPTION, name, aside))
+
+
+def _marker(what: object) -> Callable[[F], F]:
+    def mark(function: F) -> F:
+        setattr(function, _MARK, what)
+        return function
+
+    return mark
+
+
+class Binding(Generic[S]):
+    """The base of all bindings; `program` is the spec under the model, `constants` its plain constants.
+
+    `smoke`, `gate` and `exhaustive` are what these tiers run; `controls` is what the gate must find
+    wrong.  `implementation` are the files that are bound, as patterns from the binding's folder;
+    without any, the modules that the binding imports, and those that they import.
+    """
+
+    spec: ClassVar[str] = ""
+    model: ClassVar[str | None] = None
+    unobserved: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    smoke: ClassVar[tuple[At, ...]] = (At(),)
+    gate: ClassVar[tuple[At, ...]] = (At(),)
+    exhaustive: ClassVar[tuple[At, ...]] = (At(suite="product"),)
+    controls: ClassVar[tuple[Control, ...]] = ()
+    implementation: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.constants = {one.name: plain(one.value, one.type) for one in program.constants}
+
+    @classmethod
+    def against(cls, program: Program) -> Binding[S]:
+        """The binding for a control's wrong spec: as for a right one, where no other rules are refused."""
+        return cls(program)
+
+    def start(self) -> S:
+        """A new system in the spec's initial state."""
+        raise NotImplementedError("a binding has a method `start` that makes a system")
+
+    @snapshot
+    def _keep(self, system: S) -> Any:
+        """Keep a deep copy, unless the binding knows something cheaper."""
+        return deepcopy(system)
+
+    @restore
+    def _back(self, kept: Any) -> S:
+        restored: S = deepcopy(kept)
+        return restored
+
+    @classmethod
+    def actions(cls) -> list[Bound]:
+        """The bound actions, in the order of their methods; a name twice where it is bound twice."""
+        marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
+        return [Bound(mark[0], name, mark[1]) for name, mark in marks if mark[0] != _INTERRUPTION]
+
+    @classmethod
+    def interruptions(cls) -> list[Interruption]:
+        """The faults that may strike in the middle of a step."""
+        marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
+        return [Interruption(m[1], name, m[2]) for name, m in marks if m[0] == _INTERRUPTION]
+
+    @classmethod
+    def marked(cls, what: str) -> str | None:
+        """The name of the method with a mark, the one of the most derived class; None without one."""
+        names = [name for name, mark in _marks(cls) if mark == what]
+        return names[-1] if names else None
+
+
+def _marks(cls: type) -> Iterator[tuple[str, Any]]:
+    """Methods with marks, those of base classes first, overridden ones left out."""
+    seen: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            seen.pop(name, None)
+            if hasattr(member, _MARK):
+                seen[name] = getattr(member, _MARK)
+    yield from seen.items()
+
+
+def mistakes(cls: type[Binding[Any]], program: Program) -> tuple[Mistake, ...]:
+    """Everything in which a binding does not fit its spec, the projection's values aside."""
+    return (*_wrong_actions(cls, program), *_wrong_variables(cls, program))
+
+
+def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
+    wanted = [one.name for one in program.actions]
+    bound = [one.action for one in cls.actions()]
+    for name in wanted:
+        if name not in bound:
+            yield Mistake(
+                f"the spec's action `{name}` is not bound", f'write a method with @action("{name}")'
+            )
+    for name in dict.fromkeys(bound):
+        if name not in wanted:
+            hint = nearest(name, wanted) or f"the spec has {', '.join(wanted)}"
+            yield Mistake(f"`{name}` is bound, but the spec has no such action", hint)
+        elif bound.count(name) > 1:
+            yield Mistake(f"`{name}` is bound {bound.count(name)} times", "keep one method for each action")
+
+
+def _wrong_variables(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
+    known = [one.name for one in program.variables]
+    if cls.marked("project") is None:
+        yield Mistake("the binding has no projection", "mark the method that gives the state with @project")
+    for name, reason in cls.unobserved.items():
+        if name not in known:
+            hint = nearest(name, known) or f"the spec has {', '.join(known)}"
+            yield Mistake(f"`{name}` is called unobserved, but the spec has no such variable", hint)
+        elif not reason.strip():
+            yield Mistake(f"no reason is given why `{name}` is unobserved", "say why it cannot be seen")
+    if known and set(known) <= set(cls.unobserved):
+        yield Mistake("no variable is observed, so nothing would be compared", "project at least one")

@@ -1,0 +1,42 @@
+"""The binding class of a Python file, or its tracing class."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.contract.binding import Binding
+from specchk.conform.contract.tracing import Tracing
+
+
+class NoBinding(Exception):
+    """A file that has no class derived from `Binding` (or `Tracing`), or several."""
+
+
+def load_binding(path: Path) -> type[Binding[Any]]:
+    """The binding of a file, which may import its neighbours, as a program may; raises `NoBinding`."""
+    chosen: type[Binding[Any]] = _load(path, Binding)
+    return chosen
+
+
+def load_tracing(path: Path) -> type[Tracing]:
+    """The tracing of a file, as for a binding; raises `NoBinding`."""
+    chosen: type[Tracing] = _load(path, Tracing)
+    return chosen
+
+
+def _load(path: Path, base: type) -> Any:
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    found = [one for one in runpy.run_path(str(path)).values() if _is_own(one, base)]
+    if len(found) != 1:
+        raise NoBinding(f"{path} has {len(found)} classes derived from {base.__name__}; it takes one")
+    return found[0]
+
+
+def _is_own(one: object, base: type) -> bool:
+    """Whether something is a class of the file itself: what it imports and derives from does not count."""
+    return isinstance(one, type) and issubclass(one, base) and one.__module__ == "<run_path>"

@@ -1,0 +1,154 @@
+"""What a user writes to have recordings of an implementation explained by its spec.
+
+    class BankTracing(Tracing):
+        spec, model = "bank.spec", "small"        # the spec's path, from this file's folder
+        silent = ("interest",)                    # actions that leave no event
+
+        @event("moved")
+        def moved(self, e):                       # the actions that the event is
+            return Call("transfer", (e["from"], e["to"]))
+
+        def after(self, e):                       # what the event shows of the state after it
+            return [Seen("balance", f'balance[{e["from"]}]', e["after"])]
+
+An event is one action; or several in a row (a tuple of calls); or one of several ways (`Ways`), where
+the recording does not say which.  An argument that the event does not have is `ANY`.  What is seen is
+an expression of the spec and its plain value; what is not logged is not known and not compared.
+
+A tracing is made anew for each recording, so it may remember what it read: an event that cannot be, by
+what was read before it, raises `Impossible`.
+
+Not here: the search (`validate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from specchk.conform.contract.recording import Event, Recording
+from specchk.ir.program import Program
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "_specchk_reads"
+
+
+class Any_:  # noqa: N801 - the type of one value
+    """The type of `ANY`."""
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+ANY = Any_()
+
+
+class Impossible(Exception):
+    """Raised by a tracing: what was read before rules this event out; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An action of the spec with plain arguments, some of which may be `ANY`."""
+
+    action: str
+    args: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.action}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A field of the recording: an expression of the spec, and the plain value that it had."""
+
+    field: str
+    expression: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What an event may have been: each way is some calls in a row, none for no step at all."""
+
+    ways: tuple[tuple[Call, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """An event in the spec's words."""
+
+    ways: tuple[tuple[Call, ...], ...]
+    seen: tuple[Seen, ...]
+
+
+def event(name: str) -> Callable[[F], F]:
+    """Mark the method that says which actions the event `name` is."""
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, name)
+        return function
+
+    return mark
+
+
+class Tracing:
+    """The base of all tracings; `program` is the spec under the constants that the recording needs.
+
+    `reads` is the format of recordings that is understood; `rare` are events that a campaign need not
+    have, each with its reason.
+    """
+
+    spec: ClassVar[str] = ""
+    model: ClassVar[str | None] = None
+    reads: ClassVar[str] = ""
+    silent: ClassVar[tuple[str, ...]] = ()
+    rare: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, program: Program, recording: Recording) -> None:
+        self.program = program
+        self.recording = recording
+        self._methods = {name: getattr(self, method) for name, method in self.events().items()}
+
+    @classmethod
+    def constants(cls, recording: Recording) -> Mapping[str, str]:
+        """What to set, as `--set` would, so that the model has room for the recording."""
+        del recording
+        return {}
+
+    @classmethod
+    def events(cls) -> dict[str, str]:
+        """The events that are understood, each with its method."""
+        found = {}
+        for base in reversed(cls.__mro__):
+            found.update({getattr(f, _MARK): name for name, f in vars(base).items() if hasattr(f, _MARK)})
+        return found
+
+    def after(self, found: Event) -> Iterable[Seen]:
+        """What an event shows of the state after it."""
+        del found
+        return ()
+
+    def near(self, found: Event) -> Sequence[Call] | None:
+        """The silent steps that an event may need right before it; None for all instances of all."""
+        del found
+        return None
+
+    def meaning(self, found: Event) -> Meaning:
+        """An event in the spec's words.
+
+        Raises `Impossible`, also for an event that has no method, or lacks what its method reads.
+        """
+        method = self._methods.get(found["event"])
+        if method is None:
+            known = ", ".join(sorted(self._methods))
+            raise Impossible(f"no method reads the event `{found['event']}`; there are {known}")
+        try:
+            is_ = method(found)
+            seen = tuple(self.after(found))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise Impossible(f"the event `{found['event']}` cannot be read: {what}") from error
+        ways = is_.ways if isinstance(is_, Ways) else (is_ if isinstance(is_, tuple) else (is_,),)
+        return Meaning(ways, seen)

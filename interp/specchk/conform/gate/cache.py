@@ -1,0 +1,44 @@
+"""Suites kept on disk (`kept`), under a name made of everything that they depend on.
+
+That is: the program with the words of its spec (classes are told in them), the kind of suite and its
+bounds, and the sources of the rooms that compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specchk import kept
+from specchk.conform.replay.cases import Suite, as_json, from_json
+from specchk.conform.replay.cover import build_suite
+from specchk.ir.program import Program
+from specchk.ir.walk import expressions
+
+ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide what a suite is
+
+
+def cached_suite(
+    program: Program,
+    kind: str = "classes",
+    bounds: Sequence[tuple[str, str]] = (),
+    max_states: int | None = None,
+) -> Suite:
+    """As `build_suite`, from the cache where it is there."""
+    path = kept.place("suites", suite_key(program, kind, bounds, max_states))
+    data = kept.read(path)
+    if data is not None:
+        return from_json(data.decode())
+    suite = build_suite(program, kind, bounds, max_states)
+    kept.write(path, as_json(suite).encode())
+    return suite
+
+
+def suite_key(program: Program, kind: str, bounds: Sequence[tuple[str, str]], max_states: int | None) -> str:
+    """A name for everything that a suite depends on."""
+    spans = [*(action.span for action in program.actions), *(expr.span for expr in expressions(program))]
+    texts = sorted({span.source.text for span in spans})
+    about = (
+        program.model, program.sorts, program.variables, program.starts, program.inits, program.actions,
+        program.constraints, texts, kind, tuple(bounds), max_states,
+    )  # fmt: skip
+    return kept.name_of(kept.sources(*ROOMS), about)

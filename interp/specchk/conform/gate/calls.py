@@ -1,0 +1,153 @@
+"""Which functions of an implementation each action of a spec runs, and what their texts are.
+
+While a suite runs, every call into the user's files is noted: under the action whose handler it
+happens in, or under none (starting, projecting, keeping).  A function's text is hashed as a syntax
+tree, so layout and comments do not count; what stands outside of functions (imports, constants,
+classes' fields, decorators) is one text of its own for each file, the rest.
+
+Invariants: a nested function belongs to the outermost one around it; a function that is defined
+twice in a file has both texts.  Not here: what follows from a change (`since`).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from specchk.conform.contract.binding import Binding
+from specchk.conform.work.sources import is_theirs
+
+REST = ""  # the name of what stands outside of functions, and of what runs outside of actions
+DIGITS = 16
+Function = tuple[str, str]  # the file's shown path, the function's qualified name
+Texts = Mapping[Function, str]
+
+
+# -- texts
+
+
+def texts(sources: Mapping[str, str]) -> dict[Function, str]:
+    """The hash of each function of some files and of their rests; `SyntaxError` for what is no Python."""
+    found: dict[Function, str] = {}
+    for name, text in sources.items():
+        tree = ast.parse(text)
+        bodies: dict[str, list[str]] = {}
+        for qualified, node in _functions(tree, ()):
+            bodies.setdefault(qualified, []).append(ast.dump(node))
+        for qualified, dumps in bodies.items():
+            found[name, qualified] = _short("\n".join(dumps))
+        found[name, REST] = _short(ast.dump(_Hollow().visit(tree)))
+    return found
+
+
+def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast.AST]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ".".join((*outer, child.name)), child
+        elif isinstance(child, ast.ClassDef):
+            yield from _functions(child, (*outer, child.name))
+        else:
+            yield from _functions(child, outer)
+
+
+class _Hollow(ast.NodeTransformer):
+    """Takes out the bodies of functions; what runs when they are defined stays.
+
+    So does the body of one with a cache, which need not be called where its value is used.
+    """
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """Keep the name, the decorators and the defaults."""
+        return node if _is_cached(node) else ast.FunctionDef(node.name, node.args, [], node.decorator_list)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """Keep the same."""
+        body: list[ast.stmt] = node.body if _is_cached(node) else []
+        return ast.AsyncFunctionDef(node.name, node.args, body, node.decorator_list)
+
+
+def _is_cached(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("cache" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+# -- calls
+
+
+@dataclass(slots=True)
+class Tracer:
+    """Notes the code that runs, by action; `within` is the action whose handler is running."""
+
+    ran: dict[str, set[CodeType]] = field(default_factory=dict)
+    within: str = REST
+
+    def note(self, frame: FrameType, event: str, arg: object) -> None:
+        """What the interpreter calls at each call and return."""
+        if event == "call":
+            self.ran.setdefault(self.within, set()).add(frame.f_code)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Note what runs inside, in this thread."""
+        before = sys.getprofile()
+        sys.setprofile(self.note)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    def functions(self, names: Mapping[str, str]) -> dict[str, frozenset[Function]]:
+        """The functions that ran, by action; `names` has the shown path of each file by its path.
+
+        Functions of files without a name are under that of the file's path.
+        """
+        return {
+            action: frozenset(one for code in codes for one in _function(code, names))
+            for action, codes in self.ran.items()
+        }
+
+
+def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
+    if code.co_filename.startswith("<"):  # made of a class's fields, which are in the rest
+        return
+    path = Path(code.co_filename).resolve()
+    known = names.get(str(path))
+    if known is not None or is_theirs(path):
+        yield known or str(path), code.co_qualname.split(".<locals>")[0]
+
+
+def attributed(binding: Binding[Any], tracer: Tracer) -> Binding[Any]:
+    """The binding, its handlers telling the tracer in which action they are; the outermost counts."""
+    for bound in type(binding).actions():
+        setattr(binding, bound.method, _telling(getattr(binding, bound.method), bound.action, tracer))
+    return binding
+
+
+def _telling(handler: Callable[..., Any], action: str, tracer: Tracer) -> Callable[..., Any]:
+    @wraps(handler)
+    def telling(*args: Any) -> Any:
+        if tracer.within != REST:
+            return handler(*args)
+        tracer.within = action
+        try:
+            return handler(*args)
+        finally:
+            tracer.within = REST
+
+    return telling
+
+
+def actions_of(calls: Mapping[str, Sequence[Function]], functions: frozenset[Function]) -> frozenset[str]:
+    """The actions (and `REST`) that run one of some functions."""
+    return frozenset(action for action, ran in calls.items() if not functions.isdisjoint(ran))

@@ -1,0 +1,202 @@
+"""The choices that an implementation makes where its spec leaves some, as a TOML file beside the binding.
+
+    spec, implementation    the fingerprints of what was explored
+    [suites."MODEL BOUNDS"] model    a fingerprint of the model with its constants
+                            states   that the implementation reaches, steps that it takes: its whole product
+                            never    ids of effect classes that no step of the product has
+                            reason   a person's words for that, kept when the rest is written anew
+                            ways     paths that have classes which the cases of the suite do not reach
+
+A suite of cases comes from the spec alone, so its cases go where an implementation that chooses
+otherwise does not follow.  `applied` gives it the ways as cases of their own, and the classes that are
+never taken.  For another spec or model nothing of a file counts.
+
+Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`); a way is a
+path of the spec with the classes that the spec gives it, whatever the file says.  Not here: the exploring
+(`chosen`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.replay.cases import Case, CaseStep, Suite, case_id
+from specchk.conform.replay.classes import Classifier
+from specchk.conform.work import seal
+from specchk.ir.program import Program
+from specchk.meaning.initial import initial_states
+from specchk.meaning.tracing import Tracer
+from specchk.meaning.values import State, show
+
+NAME = "choices.lock"
+VERSION = 2
+MEND = "take the one that was reviewed, or delete it and write it anew with --update-choices"
+DIGITS = 12
+_REASON = "reason = "  # begins the lines that people fill in
+HEAD = """\
+# Which of the choices that the spec leaves this implementation makes: shown by exploring all that the two
+# can do together.  Written by `specchk conform BINDING --update-choices`; `reason` is for people to fill in.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A path from one of the initial states (ascending) that the implementation follows."""
+
+    steps: tuple[CaseStep, ...]
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the whole product of one model has shown; `never` has each class's id and its words."""
+
+    model: str
+    states: int
+    steps: int
+    never: Mapping[str, str] = field(default_factory=dict)
+    ways: tuple[Way, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Everything in the file."""
+
+    spec: str
+    implementation: str
+    suites: Mapping[str, Listed] = field(default_factory=dict)
+
+    def of(self, spec: str, label: str, program: Program) -> Listed | None:
+        """What counts for a model: nothing that was shown of another spec, or of other constants."""
+        found = self.suites.get(label)
+        counts = found is not None and self.spec == spec and found.model == of_model(program)
+        return found if counts else None
+
+
+class BadChoices(Exception):
+    """A file that does not say what it should."""
+
+
+def of_model(program: Program) -> str:
+    """A short name of what a model sets: its constants, and the elements of its sorts."""
+    about = (
+        [(sort.name, sort.members) for sort in program.sorts],
+        [(one.name, one.value) for one in program.constants],
+        [one.name for one in program.constraints],
+    )
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:DIGITS]
+
+
+# -- for a suite
+
+
+def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
+    """The suite with the ways as cases, and with what is never taken; `BadChoices` if a way is none."""
+    known = {case.id for case in suite.cases}
+    numbers: dict[str, list[int]] = {}
+    for number, one in enumerate(suite.classes):
+        numbers.setdefault(one.id, []).append(number)
+    classifier = Classifier(Tracer(program))
+    cases = [_case(suite, classifier, way, numbers) for way in listed.ways]
+    never = tuple(sorted(number for one in listed.never for number in numbers.get(one, ())))
+    new = tuple(case for case in cases if case.id not in known)
+    return replace(suite, cases=suite.cases + new, never=never)
+
+
+def _case(suite: Suite, classifier: Classifier, way: Way, numbers: Mapping[str, Sequence[int]]) -> Case:
+    try:
+        state = initial_states(classifier.program)[way.start]
+        classes = []
+        for step in way.steps:
+            state, ids = followed(classifier, state, step)
+            classes.append(tuple(sorted(number for one in ids for number in numbers.get(one, ()))))
+    except LookupError:
+        raise BadChoices(f"{NAME}: a way of {suite.label} is no path of the spec") from None
+    return Case(case_id(suite.label, way.start, way.steps), way.steps, tuple(classes), way.start)
+
+
+def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[State, frozenset[str]]:
+    """Where a step leads, and the ids of its classes; `LookupError` where it cannot be taken."""
+    program = classifier.program
+    for looked in classifier.tracer.look(state):
+        action = program.actions[looked.index]
+        if action.name == step.action and looked.reached:
+            typed = zip(looked.args, action.params, strict=True)
+            if tuple(show(arg, param.type) for arg, param in typed) == step.args:
+                after = sorted({reached.after for reached in looked.reached})[step.choice]
+                keys = {
+                    classifier.edge(state, looked, after, reached.marks)
+                    for reached in looked.reached
+                    if reached.after == after
+                }
+                return after, frozenset(classifier.described(key).id for key in keys)
+    raise LookupError(str(step))
+
+
+# -- the file
+
+
+def write(path: Path, choices: Choices) -> None:
+    """Write a file."""
+    seal.write(path, _lines(choices), _REASON)
+
+
+def _lines(choices: Choices) -> Iterator[str]:
+    yield from HEAD.split("\n")
+    yield f"version = {VERSION}"
+    yield f"spec = {_text(choices.spec)}"
+    yield f"implementation = {_text(choices.implementation)}"
+    for label, listed in sorted(choices.suites.items()):
+        table = f"suites.{_text(label)}"
+        yield from ("", f"[{table}]", f"model = {_text(listed.model)}")
+        yield from (f"states = {listed.states}", f"steps = {listed.steps}")
+        yield from (f"{_REASON}{_text(listed.reason)}", "", f"[{table}.never]")
+        yield from sorted(f"{_text(name)} = {_text(said)}" for name, said in listed.never.items())
+        for way in listed.ways:
+            yield from ("", f"[[{table}.ways]]", f"start = {way.start}", "steps = [")
+            yield from (f"  {_step(step)}," for step in way.steps)
+            yield "]"
+
+
+def _step(step: CaseStep) -> str:
+    return f"[{', '.join(_text(one) for one in (step.action, *step.args))}, {step.choice}]"
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def read(path: Path) -> Choices | None:
+    """What a file says, None where there is none; raises `BadChoices`."""
+    try:
+        found = tomllib.loads(seal.read(path, _REASON))
+        if found["version"] != VERSION:
+            raise BadChoices(f"{path} has version {found['version']}; this specchk reads {VERSION}")
+        suites = {label: _listed(one) for label, one in found.get("suites", {}).items()}
+        return Choices(found["spec"], found["implementation"], suites)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadChoices(f"{path}: {error.strerror or error}") from error
+    except seal.Broken as broken:
+        raise BadChoices(f"{broken}; {MEND}") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadChoices(f"{path} says nothing: {type(error).__name__}: {error}") from error
+
+
+def _listed(found: Mapping[str, Any]) -> Listed:
+    ways = tuple(Way(tuple(map(_read_step, one["steps"])), one["start"]) for one in found.get("ways", ()))
+    numbers = found["states"], found["steps"]
+    return Listed(found["model"], *numbers, dict(found["never"]), ways, found["reason"])
+
+
+def _read_step(found: Sequence[Any]) -> CaseStep:
+    action, *args, choice = found
+    return CaseStep(action, tuple(args), choice)

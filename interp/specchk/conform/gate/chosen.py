@@ -1,0 +1,140 @@
+"""Explores which of the choices that a spec leaves an implementation makes: its whole product, by classes.
+
+Breadth first through the states that the two reach together, from each state every step in every way,
+as the suite `product` does; probes are its own.  A class that no step has is never taken, as far as a
+state of the spec says all that decides what the implementation does next: the product keeps one system
+for each state, the first to reach it.  Of each class that was asked for the first ways are kept.
+
+Not here: the file (`choices`), telling it (`choices_report`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from specchk.conform.gate.choices import Choices, Listed, Way, of_model
+from specchk.conform.gate.tiers import Budget, Part
+from specchk.conform.replay.cases import CaseStep
+from specchk.conform.replay.classes import Classifier, Key
+from specchk.conform.replay.cover import EDGES_PER_CLASS
+from specchk.conform.replay.replay import Diverged, Place, Replayer
+from specchk.conform.replay.runner import PASSING
+from specchk.conform.replay.suites import Result, breadth_first
+from specchk.conform.work.forks import cores, each
+from specchk.meaning.initial import initial_states
+from specchk.meaning.tracing import Tracer
+from specchk.meaning.values import State
+
+Taken = dict[
+    tuple[int, tuple[Any, ...], State], frozenset[str]
+]  # of a state's steps the ids of their classes
+
+
+class NotExplored(Exception):
+    """A product that a divergence or a budget has ended: nothing can be said of what is never taken."""
+
+
+@dataclass(slots=True)
+class Product:
+    """What the implementation did: the ids of the classes that it took, ways to those asked for."""
+
+    wanted: frozenset[str]
+    states: set[State] = field(default_factory=set)
+    steps: int = 0
+    taken: set[str] = field(default_factory=set)
+    ways: dict[str, list[Way]] = field(default_factory=dict)
+
+    def note(self, ids: frozenset[str], way: Callable[[], Way]) -> None:
+        """A step that has these classes."""
+        self.steps += 1
+        self.taken |= ids
+        for one in ids & self.wanted:
+            kept = self.ways.setdefault(one, [])
+            if len(kept) < EDGES_PER_CLASS:
+                kept.append(way())
+
+
+class Explorer:
+    """Explores the product of one binding."""
+
+    def __init__(self, replayer: Replayer[Any], wanted: frozenset[str]) -> None:
+        self.replayer = replayer
+        self.classifier = Classifier(Tracer(replayer.program))
+        self.found = Product(wanted)
+        self._initial = initial_states(replayer.program)
+        self._instances = {(one.label.action, one.label.args): one for one in replayer.instances}
+        self._ids: dict[Key, str] = {}
+
+    def run(self, limit: int | None = None) -> Product:
+        """All of it; raises `NotExplored` where it diverges, or beyond so many states."""
+        name = self.replayer.program.model
+        try:
+            is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
+        except Diverged as diverged:
+            raise NotExplored(f"{name} diverges: {diverged}; --suite product shows how") from None
+        if not is_all:
+            raise NotExplored(f"{name} has more than {limit} states")
+        return self.found
+
+    def _steps(self, place: Place[Any]) -> Iterator[Place[Any]]:
+        """Every step at a place, each noted."""
+        classes = self._classes(place.state)
+        for instance, successors in self.replayer.options(place.state)[0]:
+            for after in self.replayer.take(place, instance, successors):
+                ids = classes[instance.index, instance.args, after.state]
+                self.found.note(ids, lambda after=after: self._way(after))  # type: ignore[misc]
+                yield after
+
+    def _classes(self, state: State) -> Taken:
+        found: Taken = {}
+        for looked in self.classifier.tracer.look(state):
+            for reached in looked.reached:
+                key = self.classifier.edge(state, looked, reached.after, reached.marks)
+                if key not in self._ids:
+                    self._ids[key] = self.classifier.described(key).id
+                place = looked.index, looked.args, reached.after
+                found[place] = found.get(place, frozenset()) | {self._ids[key]}
+        return found
+
+    def _way(self, place: Place[Any]) -> Way:
+        """How a place was reached, each step by its position among what the spec allows."""
+        steps: list[CaseStep] = []
+        while place.before is not None and place.step is not None:
+            action, args = place.step.action, place.step.args
+            allowed = self.replayer.allowed(place.before.state, self._instances[action, args])
+            steps.append(CaseStep(action, args, sorted(allowed).index(place.state)))
+            place = place.before
+        return Way(tuple(reversed(steps)), self._initial.index(place.state))
+
+
+# -- of a tier
+
+
+def explored(parts: Sequence[Part], results: Sequence[Result], budget: Budget, about: Choices) -> Choices:
+    """The choices made in each suite whose cases have missed classes; raises `NotExplored`.
+
+    `about` has the fingerprints, and the reasons that people gave.
+    """
+    open_ = [(part, frozenset(one.id for one in result.coverage.missed))
+             for part, result in zip(parts, results, strict=True)
+             if result.coverage is not None and result.coverage.missed and result.complete]  # fmt: skip
+    tasks = [_task(part, missed, budget) for part, missed in open_]
+    suites: dict[str, Listed] = {}
+    for (part, _), listed in zip(open_, each(tasks, cores(), (*PASSING, NotExplored)), strict=True):
+        known = about.suites.get(part.label)
+        suites[part.label] = replace(listed, reason="" if known is None else known.reason)
+    return replace(about, suites=suites)
+
+
+def _task(part: Part, missed: frozenset[str], budget: Budget) -> Callable[[], Listed]:
+    def run() -> Listed:
+        product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
+        words = {one.id: str(one) for one in part.suite(budget).classes}
+        never = {one: words[one] for one in sorted(missed - product.taken)}
+        ways = dict.fromkeys(way for one in sorted(product.ways) for way in product.ways[one])
+        model = of_model(part.instance.program)
+        return Listed(model, len(product.states), product.steps, never, tuple(ways))
+
+    return run

@@ -1,0 +1,102 @@
+"""Runs a binding's controls: the gate's own suites, where they must find a divergence.
+
+A gate that is broken finds nothing wrong, and looks like one that is green.  So every gate run takes
+a spec that is wrong and an implementation that is wrong through the same suites and the same
+comparison.  Without one of each, or with one that finds nothing, the run is vacuous.
+
+Not here: what a control is (`known_bad`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.binding import Binding
+from specchk.conform.contract.known_bad import BadCode, BadSpec, planted
+from specchk.conform.gate.cache import cached_suite
+from specchk.conform.replay.cases import Suite
+from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.conform.replay.runner import run_suite
+from specchk.conform.work.crews import Crew
+from specchk.ir.program import Program
+from specchk.lang.frontend import CheckedSpec
+
+KINDS = ((BadSpec, "a model whose spec is wrong"), (BadCode, "a mistake in the implementation"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A control that was run: `told` is the divergence in a line, empty where there was none."""
+
+    name: str
+    kind: str  # spec, code
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A control to be run: its number in the binding's `controls`, the program, and the cases."""
+
+    number: int
+    program: Program
+    suite: Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """A `crews.Work` that runs controls."""
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Trial], Tried]:
+        """Runs those of a binding."""
+        del folder
+        return lambda trial: try_control(cls, trial)
+
+
+def try_controls(
+    cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None
+) -> tuple[Tried, ...]:
+    """Run all of a binding's controls, here or by a crew."""
+    trials = [trial_of(cls, checked, number, max_states) for number in range(len(cls.controls))]
+    if crew is None:
+        return tuple(try_control(cls, trial) for trial in trials)
+    return tuple(crew.each(Trials(), trials, f"{cls.__name__}: {len(trials)} controls"))
+
+
+def trial_of(cls: type[Binding[Any]], checked: CheckedSpec, number: int, max_states: int | None) -> Trial:
+    """A control with its program and the cases that it is run on."""
+    control = cls.controls[number]
+    program = instantiate(checked, control.model, control.bounds).program
+    return Trial(number, program, cached_suite(program, "classes", tuple(control.bounds.items()), max_states))
+
+
+def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
+    """Run one control up to its first divergence."""
+    control = cls.controls[trial.number]
+    is_code = isinstance(control, BadCode)
+    with ExitStack() as stack:
+        if isinstance(control, BadCode):
+            stack.enter_context(planted(control))
+        binding = cls(trial.program) if is_code else cls.against(trial.program)
+        found = run_suite(Replayer(binding), trial.suite).divergence
+    return Tried(control.name, "code" if is_code else "spec", "" if found is None else _told(found))
+
+
+def _told(found: Divergence) -> str:
+    """`accepted, step 3: decide_commit()`."""
+    if found.step is None:
+        return found.kind
+    return f"{found.kind}, step {len(found.trace.steps) + 1}: {found.step}"
+
+
+def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
+    """Why the controls do not show that the gate could have failed; empty where they do."""
+    missing = [what for kind, what in KINDS if not any(isinstance(one, kind) for one in cls.controls)]
+    if missing:
+        return f"the binding's `controls` lack {' and '.join(missing)}"
+    silent = [f"`{one.name}`" for one in tried if not one.told]
+    return f"nothing was found wrong with the control {' and '.join(silent)}" if silent else ""

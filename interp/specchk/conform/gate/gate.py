@@ -1,0 +1,128 @@
+"""A gate's run as a whole: suites, controls, and the lock that they are held to.
+
+`hold` runs the controls after the suites, compares the numbers with the lock, and says what came of
+it.  The numbers of a lock are those of the spec's cases and of sets of classes, so they do not
+depend on how many processes did the work.
+
+Not here: running suites (`tiers`), telling the outcome (`gate_report`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.contract.binding import Binding
+from specchk.conform.gate.controls import Tried, try_controls, why_vacuous
+from specchk.conform.gate.lock import (
+    BadLock,
+    Kills,
+    Lock,
+    Lowered,
+    Numbers,
+    lowered,
+    of_spec,
+    raised,
+    read,
+    write,
+)
+from specchk.conform.gate.tiers import MADE_OF_CASES, Budget, Part
+from specchk.conform.replay.suites import Result
+from specchk.conform.work.crews import Crew
+from specchk.conform.work.sources import files_of, fingerprint
+from specchk.lang.frontend import CheckedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is held to what: the binding's file and class, and the spec."""
+
+    path: Path
+    cls: type[Binding[Any]]
+    checked: CheckedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What came of the controls and of the comparison with the lock.
+
+    `vacuous` is why the gate may be blind.  `below` and `above` are where its numbers are not the
+    lock's; `written` whether the lock was written anew.
+    """
+
+    tried: tuple[Tried, ...]
+    vacuous: str
+    found: Lock
+    lock: Lock | None = None
+    below: tuple[Lowered, ...] = ()
+    above: tuple[Lowered, ...] = ()
+    written: bool = False
+
+
+def numbers_of(part: Part, budget: Budget, result: Result) -> Numbers:
+    """The numbers of one suite."""
+    if part.at.suite not in MADE_OF_CASES or result.coverage is None:
+        return Numbers(part.at.suite, result.states)
+    suite, coverage = part.suite(budget), result.coverage
+    return Numbers(
+        part.at.suite, suite.states, suite.edges, len(suite.classes), len(coverage.covered),
+        len(suite.probe_classes), len(coverage.refused), len(coverage.never),
+    )  # fmt: skip
+
+
+def found_lock(
+    bound: Bound, parts: Sequence[Part], results: Sequence[Result], tried: Sequence[Tried], budget: Budget
+) -> Lock:
+    """The lock that this run would be."""
+    spec, actions = of_spec(bound.checked)
+    files = files_of(bound.path, bound.cls.implementation)
+    suites = {
+        _named(part): numbers_of(part, budget, result) for part, result in zip(parts, results, strict=True)
+    }
+    return Lock(
+        bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
+        tuple(sorted(one.name for one in tried if one.told)),
+        fingerprint(files, bound.path.resolve().parent), len(files),
+    )  # fmt: skip
+
+
+def _named(part: Part) -> str:
+    kind = "" if part.at.suite == "classes" else f" ({part.at.suite})"
+    return f"{part.label}{kind}"
+
+
+def try_all(bound: Bound, budget: Budget, crew: Crew | None = None) -> tuple[Tried, ...]:
+    """Run the controls."""
+    return try_controls(bound.cls, bound.checked, budget.max_states, crew)
+
+
+def hold(
+    bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget,
+    mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
+) -> Held:  # fmt: skip
+    """Run the controls; what a lock would say of the run."""
+    tried = try_all(bound, budget, crew)
+    found = found_lock(bound, parts, results, tried, budget)
+    found = replace(found, mutants=dict(mutants or {}))
+    return Held(tried, why_vacuous(bound.cls, tried), found)
+
+
+def compare(held: Held, path: Path) -> Held:
+    """Hold a run to the lock in a file; raises `BadLock` and `OSError`."""
+    lock = read(path)
+    return replace(held, lock=lock, below=lowered(lock, held.found), above=raised(lock, held.found))
+
+
+def update(held: Held, path: Path) -> Held:
+    """Write the lock of a run; mutants that it knows nothing of stay, where the old one can be read."""
+    try:
+        known = read(path)
+    except (BadLock, FileNotFoundError):
+        known = None
+    found = held.found
+    if known is not None:
+        found = replace(found, mutants={**known.mutants, **found.mutants})
+    write(path, found)
+    return replace(held, found=found, lock=found, written=True)

@@ -1,0 +1,220 @@
+"""The lock of a gate: what its last reviewed run rested on, as a TOML file beside the binding.
+
+    [spec]                  its fingerprint, and one for each action
+    [suites."MODEL BOUNDS"] of each suite: states and edges of the spec's graph, classes of steps and of
+                            refusals, and how many of them were covered; of walks and products states
+    unobserved, controls    the variables that nobody looks at, the controls that were caught
+    [mutants]               killed and all, for each kind, where they are known
+    [implementation]        its fingerprint
+
+A number that is lower than the lock's, a suite or a control that is gone, another variable that is
+not observed: each is a `Lowered`, and so is a spec that is not the lock's, since its numbers mean
+something else.  Another implementation is what the gate is for, and only told.
+
+Invariants: the same gate gives the same bytes on every machine; `read` is the inverse of `write`, and
+refuses what was not written so (`seal`).
+Not here: running the gate, printing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.work import seal
+from specchk.lang.frontend import CheckedSpec
+
+NAME = "specchk.lock"
+VERSION = 2
+MEND = "take the one that was reviewed, or write it anew with --update-lock"
+DIGITS = 12
+HEAD = """\
+# What the gate of this binding rests on.  Written by `specchk conform BINDING --update-lock`, reviewed
+# like code: a number that falls here is a gate that sees less.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """One suite: the spec's graph, its classes, and what of them was covered.
+
+    Not how many cases there are: fewer that cover as much are better.  `never` are the classes that the
+    implementation is known never to take (`choices`), of those that were not covered.
+    """
+
+    suite: str
+    states: int
+    edges: int = 0
+    classes: int = 0
+    covered: int = 0
+    refusals: int = 0
+    refused: int = 0
+    never: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kills:
+    """Mutants of one kind: how many, and how many were killed."""
+
+    killed: int
+    all: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Everything in the file."""
+
+    binding: str
+    spec: str
+    actions: Mapping[str, str]
+    suites: Mapping[str, Numbers]
+    unobserved: tuple[str, ...]
+    controls: tuple[str, ...]
+    implementation: str
+    files: int
+    mutants: Mapping[str, Kills] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Something in which a gate is not what its lock says."""
+
+    place: str
+    locked: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: the lock has {self.locked}, this run {self.found}"
+
+
+class BadLock(Exception):
+    """A file that is no lock."""
+
+
+# -- comparing
+
+
+def lowered(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
+    """All in which a gate is less than its lock."""
+    return (*_other_spec(lock, found), *_fewer(lock, found), *_lower(lock, found))
+
+
+def raised(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
+    """The numbers that are higher than the lock's, and suites and controls that it does not have."""
+    return (*_lower(found, lock), *_fewer_suites(found, lock))
+
+
+def _other_spec(lock: Lock, found: Lock) -> Iterator[Lowered]:
+    if lock.spec == found.spec:
+        return
+    names = sorted({*lock.actions, *found.actions})
+    changed = [name for name in names if lock.actions.get(name) != found.actions.get(name)]
+    what = f"action {', '.join(changed)}" if changed else "a declaration that is no action"
+    yield Lowered("spec", lock.spec, f"{found.spec}; changed: {what}")
+
+
+def _fewer(lock: Lock, found: Lock) -> Iterator[Lowered]:
+    if lock.binding != found.binding:
+        yield Lowered("binding", lock.binding, found.binding)
+    yield from _fewer_suites(lock, found)
+    more = sorted(set(found.unobserved) - set(lock.unobserved))
+    if more:
+        yield Lowered("unobserved", ", ".join(lock.unobserved) or "none", f"also {', '.join(more)}")
+    gone = sorted(set(lock.controls) - set(found.controls))
+    if gone:
+        yield Lowered("controls", ", ".join(lock.controls), f"no {', '.join(gone)}")
+
+
+def _fewer_suites(lock: Lock, found: Lock) -> Iterator[Lowered]:
+    for name in lock.suites:
+        if name not in found.suites:
+            yield Lowered(f'suite "{name}"', f"{lock.suites[name].states} states", "no such suite")
+
+
+def _lower(lock: Lock, found: Lock) -> Iterator[Lowered]:
+    for name, numbers in lock.suites.items():
+        other = found.suites.get(name)
+        for key in _KEYS if other is not None else ():
+            if getattr(other, key) < getattr(numbers, key):
+                yield Lowered(f"{name}: {key}", f"{getattr(numbers, key)}", f"{getattr(other, key)}")
+    for kind, kills in lock.mutants.items():
+        now = found.mutants.get(kind)
+        if now is not None and now.killed * kills.all < kills.killed * now.all:
+            yield Lowered(f"mutants: {kind}", f"{kills.killed} of {kills.all}", f"{now.killed} of {now.all}")
+
+
+_KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
+
+
+# -- fingerprints of the spec
+
+
+def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
+    """A short name of all that steps depend on, and one of each action; layout and comments aside."""
+    spec = checked.spec
+    tables = (spec.sorts, spec.consts, spec.types, spec.variables, spec.defs, spec.actions)
+    properties = {name: one for name, one in spec.properties.items() if one.kind == "constraint"}
+    imported = {alias: (one.consts, one.types, one.defs) for alias, one in spec.imports.items()}
+    whole = [sorted(one.items()) for one in (*tables, properties, imported)]
+    return _short([whole, spec.inits]), {name: _short(one) for name, one in sorted(spec.actions.items())}
+
+
+def _short(what: object) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:DIGITS]
+
+
+# -- the file
+
+
+def write(path: Path, lock: Lock) -> None:
+    """Write a lock."""
+    seal.write(path, _lines(lock))
+
+
+def _lines(lock: Lock) -> Iterator[str]:
+    yield from HEAD.split("\n")
+    yield f"version = {VERSION}"
+    yield f"binding = {_text(lock.binding)}"
+    for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
+        yield f"{name} = [{', '.join(_text(one) for one in listed)}]"
+    yield from ("", "[spec]", f"fingerprint = {_text(lock.spec)}", "", "[spec.actions]")
+    yield from (f"{_text(name)} = {_text(one)}" for name, one in sorted(lock.actions.items()))
+    for name, numbers in sorted(lock.suites.items()):
+        yield from ("", f"[suites.{_text(name)}]", f"suite = {_text(numbers.suite)}")
+        yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)
+    for name, kills in sorted(lock.mutants.items()):
+        yield from ("", f"[mutants.{_text(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
+    yield from ("", "# Not compared: a changed implementation is what the gate is for.", "[implementation]")
+    yield from (f"fingerprint = {_text(lock.implementation)}", f"files = {lock.files}")
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def read(path: Path) -> Lock:
+    """The lock in a file; raises `BadLock`, and `OSError` where there is none."""
+    try:
+        found = tomllib.loads(seal.read(path))
+        if found["version"] != VERSION:
+            raise BadLock(f"{path} has version {found['version']}; this specchk reads {VERSION}")
+        return _lock(found)
+    except seal.Broken as broken:
+        raise BadLock(f"{broken}; {MEND}") from None
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise BadLock(f"{path} is no lock: {type(error).__name__}: {error}") from error
+
+
+def _lock(found: Mapping[str, Any]) -> Lock:
+    return Lock(
+        found["binding"], found["spec"]["fingerprint"], dict(found["spec"]["actions"]),
+        {name: Numbers(**one) for name, one in found.get("suites", {}).items()},
+        tuple(found["unobserved"]), tuple(found["controls"]),
+        found["implementation"]["fingerprint"], found["implementation"]["files"],
+        {name: Kills(**one) for name, one in found.get("mutants", {}).items()},
+    )  # fmt: skip

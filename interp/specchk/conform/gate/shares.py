@@ -1,0 +1,136 @@
+"""The suites of a tier in shares, for a crew: the same results as on one machine.
+
+A suite that is made of cases is cut into slices, which count as one runner would (`runner.follow`);
+any other suite is one share.  The suites are computed here, from the cache where they are there, and
+sent with their programs: nobody has to compute one again.
+
+Not here: who does the shares (`crews`); the same on one machine (`tiers`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from specchk.conform.gate.tiers import MADE_OF_CASES, Budget, Part, cases_of, run_whole
+from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.runner import PASSING, Done, Runner, merged, run_slice, slices
+from specchk.conform.replay.suites import Result
+from specchk.conform.work.crews import Crew
+from specchk.conform.work.forks import cores, each
+from specchk.ir.program import Program
+
+PER_HAND = 4  # shares for each hand: enough that none waits long for the last
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """A suite to be sent: its kind, and its cases if it is made of cases."""
+
+    program: Program
+    kind: str
+    suite: Suite | None
+    cases: Sequence[Case]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The cases of a lot at some positions, or all of a lot that is not made of cases."""
+
+    lot: int
+    positions: range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What a share came to: what a slice has done, or a whole suite's result."""
+
+    lot: int
+    done: Done | None
+    result: Result | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suites:
+    """A `crews.Work`: lots, each packed, so that who needs one of them opens one."""
+
+    lots: tuple[bytes, ...]
+    budget: Budget
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Share], Came]:
+        """Does shares; a lot that was opened stays."""
+        del folder
+
+        @cache
+        def opened(number: int) -> Lot:
+            lot: Lot = pickle.loads(self.lots[number])  # noqa: S301 - packed by `run_parts_by`
+            return lot
+
+        return lambda share: _done(opened(share.lot), share, cls, self.budget)
+
+
+def _done(lot: Lot, share: Share, cls: Any, budget: Budget) -> Came:
+    begun = perf_counter()
+    replayer = Replayer(cls(lot.program))
+    if lot.suite is None or share.positions is None:
+        result = run_whole(replayer, lot.kind, budget)
+        return Came(share.lot, None, result, result.seconds)
+    done = run_slice(Runner(replayer, lot.suite), lot.cases, share.positions)
+    return Came(share.lot, done, None, perf_counter() - begun)
+
+
+def run_parts_by(crew: Crew, parts: Sequence[Part], budget: Budget) -> list[Result]:
+    """As `tiers.run_parts`, by a crew; a suite's seconds are those of its shares together."""
+    lots = lots_of(parts, budget)
+    packed = tuple(pickle.dumps(lot, protocol=5) for lot in lots)
+    about = f"{parts[0].instance.program.spec}: {len(parts)} suites of {type(parts[0].binding).__name__}"
+    return joined(lots, crew.each(Suites(packed, budget), shares_of(lots, crew.hands), about))
+
+
+def lots_of(parts: Sequence[Part], budget: Budget) -> list[Lot]:
+    """The parts as lots; raises `BindingError` where a binding does not fit, as a run would."""
+    for part in parts:
+        Replayer(part.binding)
+    suites = each([lambda part=part: _suite(part, budget) for part in parts], cores(), PASSING)  # type: ignore[misc]
+    return [
+        Lot(part.instance.program, part.at.suite, suite, () if suite is None else cases_of(suite, budget))
+        for part, suite in zip(parts, suites, strict=True)
+    ]
+
+
+def _suite(part: Part, budget: Budget) -> Suite | None:
+    return part.suite(budget) if part.at.suite in MADE_OF_CASES else None
+
+
+def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
+    """The shares in the order of lots and cases, each of about the same number of cases."""
+    size = max(1, -(-sum(len(lot.cases) for lot in lots) // (hands * PER_HAND)))
+    found = []
+    for number, lot in enumerate(lots):
+        if lot.suite is None:
+            found.append(Share(number, None))
+        else:
+            count = len(lot.cases)
+            found += [Share(number, one) for one in slices(count, max(1, -(-count // size)))]
+    return found
+
+
+def joined(lots: Sequence[Lot], came: Sequence[Came]) -> list[Result]:
+    """The results of all lots, from what their shares came to, in the shares' order."""
+    results = []
+    for number, lot in enumerate(lots):
+        mine = [one for one in came if one.lot == number]
+        seconds = sum(one.seconds for one in mine)
+        if lot.suite is None:
+            results += [replace(one.result, seconds=seconds) for one in mine if one.result is not None]
+        else:
+            parts = [one.done for one in mine if one.done is not None]
+            results.append(merged(lot.suite, lot.cases, parts, seconds))
+    return results

@@ -1,0 +1,197 @@
+"""Which cases of a gate a change can concern: those whose actions run a function that has changed.
+
+Once all cases have run with every call noted, a `Map` knows which action runs which functions, and
+their texts.  From then on:
+
+    a function's text is not that of the revision, or not that of the map     its actions are concerned
+    it runs outside of actions too; something outside of functions changed;
+    a file came or went; the spec, specchk, or any file of another kind changed;
+    there is no map                                                           everything is
+
+A case whose steps and whose refusals (those that stand for a class) are all of other actions does the
+same as it did at the revision, call by call, so it is left out.  What is not clear concerns everything.
+
+Not here: running cases, and the proof that nothing was left out wrongly (`since_run`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specchk import kept
+from specchk.conform.gate.calls import REST, Function, Texts, actions_of, texts
+from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.work.sources import shown
+
+HARMLESS = (".md", ".txt", ".lock", ".rst")  # read by people, or written by the gate
+SPECCHK = Path(__file__).parents[2]
+ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide which calls a run makes
+
+
+class NoRevision(Exception):
+    """A revision that git does not know, or no repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """What a whole run has shown: the functions that each action ran, and all texts at that time."""
+
+    calls: Mapping[str, tuple[Function, ...]]
+    texts: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The actions that a change concerns; None for everything, and `reason` says why."""
+
+    actions: frozenset[str] | None
+    reason: str
+    changed: frozenset[Function] = frozenset()
+
+
+def plan(known: Map | None, then: Texts, now: Texts) -> Plan:
+    """What a change from `then` to `now` concerns, by a map of calls that may be older or newer."""
+    changed = _differing(then, now)
+    if known is None:
+        return Plan(None, "it is not known yet which action calls what", changed)
+    if _files(then) != _files(now):
+        return Plan(None, "files came or went", changed)
+    if _files(known.texts) != _files(now):
+        return Plan(None, "files came or went since the calls were noted", changed)
+    unknown = sorted({file for ran in known.calls.values() for file, _ in ran} - _files(now))
+    if unknown:
+        return Plan(None, f"code runs that the binding does not import: {', '.join(unknown)}", changed)
+    later = _differing(known.texts, now)
+    for differing, when in ((changed, ""), (later, " since the calls were noted")):
+        rests = sorted(file for file, function in differing if function == REST)
+        if rests:
+            return Plan(None, f"outside of functions {', '.join(rests)} changed{when}", changed)
+    actions = actions_of(known.calls, changed | later)
+    if REST in actions:
+        return Plan(None, "a function changed that runs outside of actions", changed)
+    names = ", ".join(sorted({function for _, function in changed})) or "no function"
+    return Plan(actions, f"changed: {names}", changed)
+
+
+def _differing(one: Texts, other: Texts) -> frozenset[Function]:
+    return frozenset(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def _files(known: Texts) -> frozenset[str]:
+    return frozenset(file for file, _ in known)
+
+
+def concerned(suite: Suite, actions: frozenset[str]) -> list[Case]:
+    """The cases with a step, or a refusal that stands for a class, of one of some actions."""
+    probing = {probe.case for probe in suite.probes if probe.action in actions}
+    return [case for number, case in enumerate(suite.cases)
+            if number in probing or any(step.action in actions for step in case.steps)]  # fmt: skip
+
+
+# -- git
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of the repository that a folder is in."""
+
+    folder: Path
+    name: str
+
+    def sources(self, files: Sequence[Path]) -> dict[str, str]:
+        """The text of each file as it was, by its shown path; those that it did not have are left out."""
+        top = Path(self._git("rev-parse", "--show-toplevel").strip())
+        found = {}
+        for path in files:
+            if path.is_relative_to(top):
+                text = self._git_or_none("show", f"{self.name}:{path.relative_to(top).as_posix()}")
+                if text is not None:
+                    found[shown(path, self.folder)] = text
+        return found
+
+    def changed(self) -> list[Path]:
+        """All files that are not as they were, new ones included."""
+        top = Path(self._git("rev-parse", "--show-toplevel").strip())
+        names = self._git("diff", "--name-only", "-z", self.name, "--").split("\0")
+        new = self._git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":/").split("\0")
+        return [top / name for name in [*names, *new] if name]
+
+    def check(self) -> None:
+        """Raise `NoRevision` if git does not know it."""
+        self._git("rev-parse", "--verify", "--quiet", f"{self.name}^{{commit}}")
+
+    def _git(self, *args: str) -> str:
+        text = self._git_or_none(*args)
+        if text is None:
+            raise NoRevision(f"git does not know the revision {self.name} in {self.folder}")
+        return text
+
+    def _git_or_none(self, *args: str) -> str | None:
+        command = ["git", "-C", str(self.folder), *args]
+        try:
+            done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - no shell
+        except OSError:
+            return None
+        return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def unclear_files(changed: Iterable[Path], known: Iterable[Path]) -> Iterator[Path]:
+    """The changed files of which it is not clear what they do: specs, specchk's own, other kinds.
+
+    Python files that the implementation does not import are clear: they are not run.
+    """
+    implementation = {path.resolve() for path in known}
+    for path in changed:
+        if path.resolve() in implementation or path.suffix in HARMLESS or "__pycache__" in path.parts:
+            continue
+        if path.suffix != ".py" or path.resolve().is_relative_to(SPECCHK):
+            yield path
+
+
+def plan_since(
+    folder: Path, revision: str, files: Sequence[Path], known: Map | None, now: Mapping[str, str]
+) -> Plan:
+    """The plan for the changes since a revision; raises `NoRevision`."""
+    then = Revision(folder, revision)
+    then.check()
+    try:
+        before, after = texts(then.sources(files)), texts(now)
+    except SyntaxError as error:
+        return Plan(None, f"a file is no Python: {error}")
+    unclear = sorted(shown(path, folder) for path in unclear_files(then.changed(), files))
+    if unclear:
+        more = f" and {len(unclear) - 3} more" if len(unclear) > 3 else ""
+        return Plan(None, f"{', '.join(unclear[:3])}{more} changed", _differing(before, after))
+    return plan(known, before, after)
+
+
+# -- the map on disk
+
+
+def map_path(binding: Path, about: str) -> Path | None:
+    """Where the map of a binding is kept; `about` is all else that it depends on."""
+    versions = (kept.sources(*ROOMS), kept.installed())
+    return kept.place("calls", f"{kept.name_of(str(binding.resolve()), about, versions)}.json")
+
+
+def read_map(path: Path | None) -> Map | None:
+    """The map in a file; None where there is none."""
+    data = kept.read(path)
+    if data is None:
+        return None
+    found = json.loads(data)
+    calls = {action: tuple((file, name) for file, name in ran) for action, ran in found["calls"].items()}
+    return Map(calls, {(file, name): text for file, name, text in found["texts"]})
+
+
+def write_map(path: Path | None, known: Map) -> None:
+    """Keep a map, where that can be done."""
+    found = {
+        "calls": {action: sorted(ran) for action, ran in sorted(known.calls.items())},
+        "texts": [[*name, text] for name, text in sorted(known.texts.items())],
+    }
+    kept.write(path, json.dumps(found).encode())

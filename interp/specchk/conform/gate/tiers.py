@@ -1,0 +1,164 @@
+"""Tiers: the suites that a binding lists for a quick look, for every change, and for a night.
+
+    smoke        in seconds: a sample of the cases of each suite, chosen to have as many classes as it can
+    gate         for every change: all cases, at two or more bounds
+    exhaustive   every edge of a state graph
+
+Each suite of a tier is a `Part`, with a program, a binding and a replayer of its own; parts run side
+by side.  A suite that a budget has cut is never said to conform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.conform.contract.binding import At, Binding
+from specchk.conform.gate.cache import cached_suite
+from specchk.conform.gate.choices import Choices, Listed, applied
+from specchk.conform.gate.lock import of_spec
+from specchk.conform.replay.cases import Case, Suite, label_of
+from specchk.conform.replay.faults import run_faults
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.runner import PASSING, run_suite
+from specchk.conform.replay.suites import Result, Walks, run_product, run_walks
+from specchk.conform.work.forks import cores, each
+from specchk.lang.frontend import CheckedSpec
+
+TIERS = ("smoke", "gate", "exhaustive")
+SUITES = ("classes", "edges", "product", "walks", "faults")
+MADE_OF_CASES = ("classes", "edges")
+MAX_STATES = 200_000  # of a graph that a suite of cases is computed from
+SMOKE_STATES = 2_000
+SMOKE_STEPS = 300
+SMOKE_WALKS = Walks(0, 10, 30)
+WALKS = Walks(0, 100, 50)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a part may do: states of the graph, steps of a sample of cases, and how to walk."""
+
+    max_states: int | None = MAX_STATES
+    sample_steps: int | None = None
+    walks: Walks = WALKS
+
+
+BUDGETS: Mapping[str, Budget] = MappingProxyType({
+    "smoke": Budget(SMOKE_STATES, SMOKE_STEPS, SMOKE_WALKS),
+    "gate": Budget(),
+    "exhaustive": Budget(None),
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One suite of a tier, on a program and a binding of its own.
+
+    `listed` are the choices that the implementation is known to make there.
+    """
+
+    at: At
+    instance: Instance
+    binding: Binding[Any]
+    listed: Listed | None = None
+
+    @property
+    def label(self) -> str:
+        """The model and its bounds, as in `two_brokers MaxOffset=1`."""
+        return label_of(self.instance.program.model, self.bounds)
+
+    @property
+    def bounds(self) -> tuple[tuple[str, str], ...]:
+        """The constants that are set."""
+        return tuple(self.at.bounds.items())
+
+    def suite(self, budget: Budget) -> Suite:
+        """The cases of a part whose suite is made of cases."""
+        suite = cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
+        counts = self.listed is not None and suite.kind == "classes" and suite.complete
+        return applied(suite, self.instance.program, self.listed) if counts and self.listed else suite
+
+
+def parts_of(
+    cls: type[Binding[Any]], checked: CheckedSpec, chosen: Sequence[At], choices: Choices | None = None
+) -> list[Part]:
+    """The parts of a tier; `SpecError` or `BindingError` where one does not fit."""
+    parts = []
+    spec = of_spec(checked)[0] if choices is not None else ""
+    for at in chosen:
+        instance = instantiate(checked, at.model or cls.model, at.bounds)
+        part = Part(at, instance, cls(instance.program))
+        listed = choices.of(spec, part.label, instance.program) if choices is not None else None
+        parts.append(replace(part, listed=listed))
+    return parts
+
+
+def run_parts(parts: Sequence[Part], budget: Budget, workers: int = 0) -> list[Result]:
+    """Run all parts; `workers` processes at a time, 0 for one on each core."""
+    wanted = workers or cores()
+    if len(parts) == 1:
+        return [run_part(parts[0], budget, wanted)]
+
+    def task(part: Part) -> Callable[[], Result]:
+        return lambda: run_part(part, budget, 1)
+
+    return each([task(part) for part in parts], wanted, PASSING)
+
+
+def run_part(part: Part, budget: Budget, workers: int = 1) -> Result:
+    """Run one part."""
+    replayer = Replayer(part.binding)
+    if part.at.suite not in MADE_OF_CASES:
+        return run_whole(replayer, part.at.suite, budget)
+    suite = part.suite(budget)
+    return run_suite(replayer, suite, cases=cases_of(suite, budget), workers=workers)
+
+
+def run_whole(replayer: Replayer[Any], kind: str, budget: Budget) -> Result:
+    """Run a suite that is not made of cases: a product, walks, or faults."""
+    if kind == "product":
+        return run_product(replayer, budget.max_states)
+    if kind == "walks":
+        return run_walks(replayer, budget.walks)
+    return run_faults(replayer, budget.max_states)
+
+
+def cases_of(suite: Suite, budget: Budget) -> Sequence[Case]:
+    """The cases that a budget has room for."""
+    return suite.cases if budget.sample_steps is None else sample(suite, budget.sample_steps)
+
+
+def sample(suite: Suite, steps: int) -> tuple[Case, ...]:
+    """All cases if they fit into so many steps, else those that have the most classes for their steps.
+
+    In the suite's order, so that what they share is done once.
+    """
+    if _distinct_steps(suite) <= steps:
+        return suite.cases
+    left = dict.fromkeys(range(len(suite.cases)))
+    covered: set[int] = set()
+    chosen: list[int] = []
+    while left and steps > 0:
+        best = max(left, key=lambda at: (_new(suite.cases[at], covered) / len(suite.cases[at].steps), -at))
+        if not _new(suite.cases[best], covered):
+            break
+        del left[best]
+        chosen.append(best)
+        covered.update(*suite.cases[best].classes)
+        steps -= len(suite.cases[best].steps)
+    return tuple(suite.cases[at] for at in sorted(chosen))
+
+
+def _distinct_steps(suite: Suite) -> int:
+    """The steps of the tree that the cases are."""
+    return len({
+        (case.start, case.steps[: end + 1]) for case in suite.cases for end in range(len(case.steps))
+    })  # fmt: skip
+
+
+def _new(case: Case, covered: set[int]) -> int:
+    return len({number for classes in case.classes for number in classes} - covered)

@@ -1,0 +1,90 @@
+"""Mutants of the harness itself: whether a gate that looks away notices that it does.
+
+Each is a patch of `specchk.conform`, or of the binding, in a new interpreter that then runs the
+self-check (`selfcheck`, and the checks that a folder of mutants adds).  It is caught if that says
+anything but that all is well: a vacuity, a lie that was not noticed or has the wrong name, a rejected
+binding.
+
+A patch is installed before specchk is imported, so no module here can be in the way.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from specchk.conform.mutation.members import Kill
+from specchk.conform.mutation.mutants import Mutant
+from specchk.conform.mutation.mutate import UNCHANGED
+from specchk.conform.mutation.outcomes import Ground, Outcome, words_of
+from specchk.conform.mutation.patches import as_json
+from specchk.conform.work.forks import cores
+from specchk.conform.work.pool import DONE, LATE, Ended, Say, Task, run_all
+
+LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
+PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
+_START = (
+    "import json, sys\n"
+    "from specchk.conform import patches\n"
+    "patches.install(patches.from_json(json.loads(sys.argv.pop(1))))\n"
+    "from specchk.cli.main import main\n"
+    "main()\n"
+)
+
+
+def run_harness(
+    mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[Outcome], None]
+) -> tuple[Ground, list[Outcome]]:
+    """Run the self-check without any mutant, where it has to pass, and under each: `done` hears of each."""
+
+    def task(mutant: Mutant) -> Task:
+        def check(say: Say) -> None:
+            say(_run(mutant, binding, options))
+
+        return check
+
+    def ended(number: int, result: Ended) -> None:
+        if number:
+            done(_outcome(mutants[number - 1], result))
+
+    unchanged, *every = run_all([task(one) for one in (UNCHANGED, *mutants)], cores(), LIMIT_SECONDS, ended)
+    outcomes = [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
+    return _ground(_outcome(UNCHANGED, unchanged)), outcomes
+
+
+def _ground(control: Outcome) -> Ground:
+    unfinished = () if control.how == DONE else (f"self-check ({control.how})",)
+    return Ground(control.kills, unfinished, control.tests, {}, is_late=control.is_late)
+
+
+def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
+    """The exit code of a self-check, and its first line."""
+    patches = json.dumps(as_json(mutant.patches))
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        _START,
+        patches,
+        "mutate",
+        str(binding),
+        "--self-check",
+        *options,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
+    lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    return done.returncode, lines[0] if lines else ""
+
+
+def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
+    """A self-check that ends in any other way than well has caught its mutant; a crash is not a catch."""
+    code, line = ended.said[0] if ended.said else (PASSED, "")
+    kills = (Kill("self-check", f"exit {code}", line, ended.seconds),) if code in CAUGHT else ()
+    how = ended.why or words_of(ended)
+    if code not in (PASSED, *CAUGHT):
+        how = f"the self-check ended with {code}: {line}"
+    return Outcome(mutant, kills, ("self-check",), 1, how, ended.seconds, is_late=ended.how == LATE)

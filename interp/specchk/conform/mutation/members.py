@@ -1,0 +1,303 @@
+"""The members of a gate: everything that may kill a mutant, each made of tests that have a name.
+
+    Replay("classes slow_follower", At("slow_follower"))                   cases: each is a test
+    Replay("walks slow_follower", At("slow_follower", suite="walks"))      each `PER_TEST` walks are a test
+    Replay("product ...", At(..., suite="product"), limit=300)             one test; so is `faults`
+    Recorded("recordings", "tracing.py", record, range(40))                runs; each is a test (`recorded`)
+    Outside("power loss", run, about=("replog.store",))                    whatever else holds it to something
+
+A folder of mutants may have a `members.py` with the tuple `MEMBERS`, cheapest first; without it the
+members are the binding's gate, and walks over its model.
+
+Invariants: a test's name is the same in every run; a member that does not even load what a mutant
+changes is not asked.  Not here: processes, and what is counted (`mutate`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from types import ModuleType
+from typing import Any, Protocol
+
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.conform.contract.binding import At, Binding, BindingError
+from specchk.conform.gate.cache import cached_suite
+from specchk.conform.mutation.patches import run_file
+from specchk.conform.recordings.validate import Validator
+from specchk.conform.replay.cases import Suite
+from specchk.conform.replay.faults import run_faults
+from specchk.conform.replay.replay import FAILURES, Divergence, Replayer
+from specchk.conform.replay.runner import Runner
+from specchk.conform.replay.suites import Result, Walks, run_product, run_walks
+from specchk.conform.work.effort import ENDLESS, Meter, TooMuch
+from specchk.lang.frontend import CheckedSpec
+
+PER_TEST = 5
+WALKS = Walks(5, 100, 50)
+BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant may make of a test
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A test that failed under a mutant: of which member, how it failed, after how many seconds.
+
+    `is_endless`: it was stopped, since it did more work than any test of its member should.
+    """
+
+    member: str
+    test: str
+    reason: str
+    seconds: float
+    is_endless: bool = False
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Takes the outcome of tests; `ask` and `tell` say whether more is wanted."""
+
+    enough: int  # failures of different tests; 0: all of them
+    work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
+    told: Callable[[Kill], None]
+    meter: Meter = field(default_factory=Meter)
+    member: str = ""
+    tests: int = 0
+    most: int = 0  # work of one test
+    failed: set[tuple[str, str]] = field(default_factory=set)
+    begun: float = field(default_factory=perf_counter)
+    is_endless: bool = False  # the last test that had a limit
+
+    def ask(self, test: str, run: Callable[[], str]) -> bool:
+        """Run a test: it returns why it failed, or nothing; its exceptions are failures too."""
+        try:
+            with self.limit():
+                reason = run()
+        except TooMuch as much:
+            reason = str(much)
+        except BROKEN as error:
+            reason = f"{type(error).__name__}: {error}"
+        return self.tell(test, reason)
+
+    def tell(self, test: str, reason: str) -> bool:
+        """Count a test; `reason` is why it failed, empty where it passed, which it has not without an end."""
+        self.tests += 1
+        is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
+        if reason or is_endless:
+            self.failed.add((self.member, test))
+            first = (reason or "no end, but it went on").splitlines()[0][:200]
+            self.told(Kill(self.member, test, first, perf_counter() - self.begun, is_endless))
+        return self.goes_on
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether more tests are wanted."""
+        return not self.enough or len(self.failed) < self.enough
+
+    @contextmanager
+    def limit(self) -> Iterator[None]:
+        """Raise `TooMuch` in what does more work than a test of the member may."""
+        with self.meter.giving(self.work.get(self.member, ENDLESS)):
+            try:
+                yield
+            finally:
+                self.most = max(self.most, self.meter.done)
+                self.is_endless = self.meter.is_over
+
+
+@dataclass(slots=True)
+class Bench:
+    """What no mutant changes, computed once: the programs of a spec and their suites."""
+
+    folder: Path
+    main: str  # the binding's file
+    spec: Path
+    checked: CheckedSpec
+    programs: dict[str, Instance] = field(default_factory=dict)
+    suites: dict[str, Suite] = field(default_factory=dict)
+    specs: dict[str, CheckedSpec] = field(default_factory=dict)
+    validators: dict[str, Validator] = field(default_factory=dict)
+
+    def instance(self, at: At) -> Instance:
+        """The spec under a model and its bounds."""
+        key = repr((at.model, sorted(at.bounds.items())))
+        if key not in self.programs:
+            model = at.model or self.binding("").model
+            self.programs[key] = instantiate(self.checked, model, at.bounds)
+        return self.programs[key]
+
+    def suite(self, at: At, max_states: int | None) -> Suite:
+        """The cases at a model."""
+        key = repr((at.model, sorted(at.bounds.items()), at.suite, max_states))
+        if key not in self.suites:
+            program = self.instance(at).program
+            self.suites[key] = cached_suite(program, at.suite, tuple(at.bounds.items()), max_states)
+        return self.suites[key]
+
+    def binding(self, file: str) -> type[Binding[Any]]:
+        """The binding class of a file of the folder, loaded with the patches."""
+        return binding_in(load(self.folder / (file or self.main)))
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A suite on a model, with the binding of `file` (the campaign's, if it has no name)."""
+
+    name: str
+    at: At
+    file: str = ""
+    limit: int | None = None  # of states
+    walks: Walks = WALKS
+
+    def prepare(self, bench: Bench) -> None:
+        """Compute what does not depend on the implementation."""
+        bench.instance(self.at)
+        if self.at.suite in ("classes", "edges"):
+            bench.suite(self.at, self.limit)
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Run the tests while they are wanted; False if the modules play no part in them."""
+        try:
+            cls = bench.binding(self.file)
+        except BROKEN as error:
+            reporter.tell("loading", f"{type(error).__name__}: {error}")
+            return True
+        if modules and not any(module in sys.modules for module in modules):
+            return False
+        program = bench.instance(self.at).program
+        if self.at.suite in ("classes", "edges"):
+            self._cases(bench, Replayer(cls(program)), reporter)
+        elif self.at.suite == "walks":
+            self._walks(Replayer(cls(program)), reporter)
+        else:
+            run = run_faults if self.at.suite == "faults" else run_product
+            reporter.ask("all", lambda: _why(run(Replayer(cls(program)), self.limit)))
+        return True
+
+    def _cases(self, bench: Bench, replayer: Replayer[Any], reporter: Reporter) -> None:
+        suite = bench.suite(self.at, self.limit)
+        runner = Runner(replayer, suite)
+        for case in suite.cases:
+            if not reporter.ask(case.id, lambda case=case: _told(runner.run(case).divergence)):  # type: ignore[misc]
+                return
+
+    def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
+        for first in range(0, self.walks.walks, PER_TEST):
+            walks = Walks(self.walks.seed + first, PER_TEST, self.walks.steps)
+            if not reporter.ask(f"seed {walks.seed}", lambda walks=walks: _why(run_walks(replayer, walks))):  # type: ignore[misc]
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Something else that holds the implementation to its promises; `about` are the modules it runs."""
+
+    name: str
+    run: Callable[[Reporter], None]
+    about: tuple[str, ...]
+
+    def prepare(self, bench: Bench) -> None:
+        """Nothing to compute beforehand."""
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """As `Replay.hold`."""
+        if modules and not any(module.startswith(self.about) for module in modules):
+            return False
+        self.run(reporter)
+        return True
+
+
+class Member(Protocol):
+    """Whatever has tests with names, and can be held to an implementation."""
+
+    @property
+    def name(self) -> str:
+        """Unique in a gate."""
+
+    def prepare(self, bench: Bench) -> None:
+        """Compute what does not depend on the implementation."""
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Run the tests while they are wanted; False if the modules play no part in them."""
+
+
+def _told(divergence: Divergence | None) -> str:
+    return (
+        "" if divergence is None else f"{divergence.kind}: {divergence.step or 'start'} {divergence.reason}"
+    )
+
+
+def _why(result: Result) -> str:
+    return _told(result.divergence) or result.vacuous
+
+
+def load(path: Path) -> ModuleType:
+    """Run a file as the module that is named like it, with its neighbours importable, and patched."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem
+    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    try:
+        run_file(path, module)
+    except BaseException:  # half of a module is not there the next time either
+        del sys.modules[name]
+        raise
+    return module
+
+
+def binding_in(module: ModuleType) -> type[Binding[Any]]:
+    """The one binding class that a module defines; `BindingError`-free, `LookupError` for none or several."""
+    found = [one for one in vars(module).values() if _is_binding(one, module)]
+    if len(found) != 1:
+        raise LookupError(f"{module.__file__} has {len(found)} classes derived from Binding; it takes one")
+    chosen: type[Binding[Any]] = found[0]
+    return chosen
+
+
+def _is_binding(one: object, module: ModuleType) -> bool:
+    return isinstance(one, type) and issubclass(one, Binding) and one.__module__ == module.__name__
+
+
+def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
+    """The members that a folder of mutants lists, or those that every binding has."""
+    path = folder / "members.py"
+    if path.exists():
+        listed: tuple[Member, ...] = load(path).MEMBERS
+        return listed
+    cls = bench.binding("")
+    gate = [Replay(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
+    walks = Replay(f"walks {_label(At(), cls)}", At(suite="walks"))
+    return (*gate, *([] if any(one.name == walks.name for one in gate) else [walks]))
+
+
+def self_checks_of(folder: Path) -> tuple[tuple[str, Callable[[Bench], str]], ...]:
+    """What else is to be checked of the harness: `SELF_CHECKS`, names and what says what is wrong."""
+    path = folder / "members.py"
+    return tuple(getattr(load(path), "SELF_CHECKS", ())) if path.exists() else ()
+
+
+def targets_of(folder: Path) -> tuple[str, ...]:
+    """The modules of which mutants are generated: `TARGETS` of a folder's `members.py`."""
+    path = folder / "members.py"
+    return tuple(getattr(load(path), "TARGETS", ())) if path.exists() else ()
+
+
+def watched(folder: Path) -> tuple[Path, ...]:
+    """Files that the members of a folder depend on, beside the sources: `WATCHED` of its `members.py`."""
+    path = folder / "members.py"
+    return tuple(getattr(load(path), "WATCHED", ())) if path.exists() else ()
+
+
+def _label(at: At, cls: type[Binding[Any]]) -> str:
+    bounds: Mapping[str, str] = at.bounds
+    return " ".join(
+        [at.model or cls.model or "", *(f"{name}={value}" for name, value in bounds.items())]
+    ).strip()

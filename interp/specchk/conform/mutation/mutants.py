@@ -1,0 +1,109 @@
+"""Mutants as data: an implementation with one flaw, what flaw of the past it mirrors, and why it matters.
+
+    [[mutant]]
+    id = "joins-below-hw"
+    flaw = "B30"                                  # a ticket, a KIP, a line of a bug ledger
+    story = "A follower joins the ISR before it has what is committed."
+    shown = "slow_follower"                       # the model in which it is easy to see
+    module = "replog.core.isr"
+    old = "rules.expand_needs_hw and remote.leo < state.log.hw"
+    new = "False"
+
+Files are TOML, all of a folder, in the order of their names.  A mutant with several places has
+`[[mutant.also]]` tables of `module`, `old`, `new`.  One that changes nothing that can be seen has
+`equivalent`, the argument why; it is run like the others and counted apart.
+
+Invariants: ids are unique in a folder; a file that says less, or more, is `MutantError`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.mutation.patches import Patch, patched, source_of
+
+_TEXTS = ("id", "flaw", "story", "shown", "equivalent")
+_PATCH = ("module", "old", "new")
+
+
+class MutantError(Exception):
+    """A file of mutants that cannot be used; says which, and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One flaw; `equivalent` is the argument that it is none."""
+
+    id: str
+    flaw: str
+    story: str
+    patches: tuple[Patch, ...]
+    shown: str = ""
+    equivalent: str = ""
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """What it changes."""
+        return tuple(dict.fromkeys(patch.module for patch in self.patches))
+
+
+def load(folder: Path, name: str = "*.toml") -> tuple[Mutant, ...]:
+    """The mutants of a folder's files that fit `name`, in order."""
+    found: list[Mutant] = []
+    for path in sorted(folder.glob(name)):
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise MutantError(f"{path}: {error}") from error
+        found += [_mutant(path, one) for one in tables.get("mutant", ())]
+    twice = [one.id for number, one in enumerate(found) if one.id in {other.id for other in found[:number]}]
+    if twice:
+        raise MutantError(f"{folder}: two mutants are called {twice[0]}")
+    return tuple(found)
+
+
+def _mutant(path: Path, found: Mapping[str, Any]) -> Mutant:
+    name = found.get("id", "?")
+    places = [found, *found.get("also", ())]
+    for place in places:
+        missing = [key for key in _PATCH if not isinstance(place.get(key), str)]
+        if missing:
+            raise MutantError(f"{path}: the mutant {name} does not say `{missing[0]}`")
+    wrong = set(found) - {*_TEXTS, *_PATCH, "also"}
+    if wrong or not all(found.get(key) for key in ("id", "flaw", "story")):
+        what = f"says `{min(wrong)}`, which means nothing" if wrong else "needs an id, a flaw and a story"
+        raise MutantError(f"{path}: the mutant {name} {what}")
+    patches = tuple(Patch(place["module"], place["old"], place["new"]) for place in places)
+    return Mutant(
+        name, found["flaw"], found["story"], patches, found.get("shown", ""), found.get("equivalent", "")
+    )
+
+
+def diff(mutant: Mutant, read: Callable[[str], str] | None = None) -> str:
+    """What a mutant changes, as a unified diff; `StalePatch` where it no longer fits.
+
+    `read` gives the source of a module; by default it is read from its file.
+    """
+    reader = read or (lambda module: source_of(module).read_text(encoding="utf-8"))
+    parts: list[str] = []
+    for module in mutant.modules:
+        before = reader(module)
+        after = patched(before, [one for one in mutant.patches if one.module == module])
+        parts += difflib.unified_diff(
+            before.splitlines(), after.splitlines(), module, f"{module} ({mutant.id})", lineterm="", n=2
+        )
+    return "\n".join(parts)
+
+
+def chosen(mutants: Sequence[Mutant], only: Iterable[str]) -> tuple[Mutant, ...]:
+    """Those with the given ids, in the order of the mutants; all without any.  `MutantError` for another."""
+    wanted = tuple(only)
+    unknown = [name for name in wanted if name not in {one.id for one in mutants}]
+    if unknown:
+        raise MutantError(f"there is no mutant {unknown[0]}")
+    return tuple(one for one in mutants if not wanted or one.id in wanted)

@@ -1,0 +1,266 @@
+"""A campaign: whether each mutant of an implementation is killed by the gate, and by which of its tests.
+
+Every mutant gets a forked process of its own.  There the implementation and its binding are
+unloaded, the mutant's patches installed, and all loaded anew; the spec, its programs and suites are
+the parent's, since no mutant changes them.  Then the members of the gate are asked, cheapest first,
+until two different tests have failed.
+
+The implementation without any patch, `UNCHANGED`, must pass all of it.  That run also says which lines
+each member runs, so that a mutant is held to those members only that could notice it; and how much work
+(`work`) its longest test does, so that one that does many times as much has no end: the same on every
+machine.  Seconds decide nothing: a process that is stopped because its time is over has no verdict.
+
+Outcomes are kept on disk under a digest of the mutant, the sources of the implementation, of all that is
+loaded beside it, and of specchk, the spec, and the packages that are installed.
+
+Not here: which mutants there are (`mutants`, `operators`), what becomes of them (`outcomes`), how that is
+told (`scores`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specchk import kept
+from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, members_of, watched
+from specchk.conform.mutation.mutants import Mutant
+from specchk.conform.mutation.outcomes import (
+    Ground,
+    Outcome,
+    ground_of,
+    outcome_of,
+    read_ground,
+    read_outcome,
+    together,
+    write_ground,
+    write_outcome,
+)
+from specchk.conform.mutation.patches import Counted, Patch, as_json, forget, install
+from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
+from specchk.conform.work.effort import TooMuch
+from specchk.conform.work.forks import cores
+from specchk.conform.work.pool import Ended, Say, Task, run_all
+from specchk.conform.work.sources import is_theirs
+
+UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
+SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
+MORE_WORK = 20  # times what the longest test of a member does, and it has no end
+LEAST_WORK = 1 << 20  # loops and calls that every test may do
+UNMEASURED = 1 << 27  # the same, where nobody has run the implementation as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a campaign is run: failing tests that are enough, which members, how much.
+
+    `seconds` are for hangs: a process is stopped after them.  `work` is what every test may do, in loops
+    and calls, 0 for what the implementation as it is needs, many times over.
+    """
+
+    seconds: float = 1800.0
+    work: int = 0
+    workers: int = 0
+    members: str = "*"  # globs, with commas between them
+    is_cached: bool = True
+    enough: int = 2
+
+
+def _nothing(outcome: Outcome) -> None:
+    """Hear of an outcome, and do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be held to some members: a mutant, or for the survey the implementation as it is."""
+
+    mutant: Mutant
+    members: frozenset[str]
+    work: tuple[tuple[str, int], ...] = ()  # that a test of each member may do
+
+
+By = Callable[["Campaign", Sequence[Asked], float, Callable[[int, Ended], None]], list[Ended]]
+
+
+def _here(
+    campaign: Campaign, todo: Sequence[Asked], seconds: float, done: Callable[[int, Ended], None]
+) -> list[Ended]:
+    workers = campaign.settings.workers or cores()
+    return run_all([campaign.task(one) for one in todo], workers, seconds, done)
+
+
+class Campaign:
+    """All that mutants of one implementation share; `packages` are the top names of what they change.
+
+    `by` is who holds the mutants, each within some seconds: processes of this machine, if not a crew.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        mutants: Path,
+        packages: Iterable[str],
+        settings: Settings,
+        by: By | None = None,
+    ) -> None:
+        self.bench = bench
+        self.folder = mutants
+        self.packages = tuple(sorted(set(packages)))
+        self.settings = settings
+        self.by = by or _here
+        self.members = self._listed()
+        self.ground: Ground | None = None
+
+    def _listed(self) -> list[Member]:
+        """The members that are wanted."""
+        every = members_of(self.folder, self.bench)
+        wanted = self.settings.members.split(",")
+        return [one for one in every if any(fnmatch.fnmatch(one.name, glob) for glob in wanted)]
+
+    def run(self, mutants: Sequence[Mutant], done: Callable[[Outcome], None] = _nothing) -> list[Outcome]:
+        """The outcomes of all mutants, in their order; `done` hears of each as soon as it is known."""
+        world = self._world()
+        asked = {one.id: self._asked(one) for one in mutants}
+        keys = {name: self._key(world, one) for name, one in asked.items()}
+        found: dict[str, Outcome] = {}
+        for one in mutants:
+            known = read_outcome(keys[one.id], one) if self.settings.is_cached else None
+            if known is not None:
+                found[one.id] = known
+                done(known)
+        todo = [one for one in mutants if one.id not in found]
+
+        def ended(number: int, result: Ended) -> None:
+            outcome = outcome_of(todo[number], result)
+            found[outcome.mutant.id] = outcome
+            write_outcome(keys[outcome.mutant.id], outcome)
+            done(outcome)
+
+        for member in self.members if todo else ():
+            member.prepare(self.bench)
+        self.by(self, [asked[one.id] for one in todo], self.settings.seconds, ended)
+        return [found[one.id] for one in mutants]
+
+    def survey(self) -> Ground:
+        """Hold the implementation as it is to all members; note which lines each runs, and how much work."""
+        world = self._world()
+        asked = {one.name: self._asked_unchanged(one.name) for one in self.members}
+        keys = {name: self._key(world, one) for name, one in asked.items()}
+        found: dict[str, Ground] = {}
+        for name, key in keys.items():
+            known = read_ground(key) if self.settings.is_cached else None
+            if known is not None:
+                found[name] = known
+        todo = [one for one in self.members if one.name not in found]
+
+        def ended(number: int, result: Ended) -> None:
+            name = todo[number].name
+            found[name] = ground_of(name, result)
+            write_ground(keys[name], found[name])
+
+        for member in todo:
+            member.prepare(self.bench)
+        self.by(self, [asked[one.name] for one in todo], SLOWER * self.settings.seconds, ended)
+        self.ground = together([found[one.name] for one in self.members])
+        return self.ground
+
+    def task(self, asked: Asked) -> Task:
+        """What a process has to do; `UNCHANGED` is surveyed."""
+        return self._survey(asked) if asked.mutant == UNCHANGED else self._task(asked)
+
+    def _survey(self, asked: Asked) -> Task:
+        def hold(say: Say) -> None:
+            _silence()
+            (name,) = asked.members
+            reporter = Reporter(0, dict(asked.work), lambda kill: say(("kill", kill)), member=name)
+            (member,) = [one for one in self.freshly((), reporter) if one.name == name]
+            with recording(self.packages) as tracer:
+                member.hold(self.bench, (), reporter)
+            say(("ran", reporter.tests, tracer.lines(), reporter.most))
+
+        return hold
+
+    def _task(self, asked: Asked) -> Task:
+        mutant = asked.mutant
+
+        def hold(say: Say) -> None:
+            _silence()
+            work = dict(asked.work)
+            reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
+            for member in self.freshly(mutant.patches, reporter):
+                if member.name in asked.members and reporter.goes_on:
+                    reporter.member = member.name
+                    member.hold(self.bench, mutant.modules, reporter)
+                    say(("asked", member.name, reporter.tests))
+
+        return hold
+
+    def _asked_unchanged(self, name: str) -> Asked:
+        """A member of the survey: as much work as it likes, if no number was given."""
+        work = ((name, self.settings.work),) if self.settings.work else ()
+        return Asked(UNCHANGED, frozenset({name}), work)
+
+    def _asked(self, mutant: Mutant) -> Asked:
+        """The members that could notice a mutant, and what a test of each may do."""
+        changed, ground = touched(mutant.patches), self.ground
+        names = [one.name for one in self.members]
+        able = [name for name in names if ground is None or reaches(ground.lines[name], changed)]
+        return Asked(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))
+
+    def _work(self, member: str) -> int:
+        if self.settings.work:
+            return self.settings.work
+        if self.ground is None:
+            return UNMEASURED
+        return max(LEAST_WORK, 1 << (MORE_WORK * self.ground.work[member]).bit_length())
+
+    def freshly(self, patches: tuple[Patch, ...], reporter: Reporter) -> list[Member]:
+        """The members, with an implementation loaded anew with these patches: for the rest of a process.
+
+        One of a mutant that cannot even be loaded fails every member.
+        """
+        forget(self.packages, [self.bench.folder, self.folder])
+        install(patches, Counted(frozenset(self.packages), reporter.meter))
+        try:
+            with reporter.meter.giving(UNMEASURED):
+                return self._listed()
+        except (*BROKEN, TooMuch) as error:
+            if not patches:
+                raise
+            for member in self.members:
+                reporter.member = member.name
+                reporter.tell("loading", f"{type(error).__name__}: {error}")
+            return []
+
+    # -- what an outcome depends on
+
+    def _key(self, world: str, asked: Asked) -> str:
+        enough = self.settings.enough if asked.mutant.patches else 0
+        return kept.name_of(world, as_json(asked.mutant.patches), enough, sorted(asked.members), asked.work)
+
+    def _world(self) -> str:
+        """A digest of all sources that play a part, the patches aside."""
+        files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
+        files.update(self.bench.spec.parent.rglob("*.spec"))
+        files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), watched(self.folder))
+        files.update(_loaded())
+        return kept.name_of(kept.sources(), kept.installed(), kept.contents(files, self.bench.folder))
+
+
+def _loaded() -> Iterator[Path]:
+    """The files of the user's own modules that are loaded: what members and bindings run besides."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) or ""
+        if file.endswith(".py") and is_theirs(path := Path(file).resolve()) and path.is_file():
+            yield path
+
+
+def _silence() -> None:
+    """Let what members print go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)

@@ -1,0 +1,101 @@
+"""A campaign's mutants, held by a crew: each still in a forked process with its deadline, where the crew is.
+
+What no mutant changes is sent once: the files (`kit_for`), and the suites that members replay.  A
+piece is a mutant with the members that could notice it, or a member of the survey; what its process
+said, and how it ended, comes back.  Pieces go out in waves, so that outcomes are kept on the way.
+
+Invariant: the caches of a campaign stay with who asked for it.  Not here: the campaign (`mutate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.contract.binding import Binding
+from specchk.conform.mutation.members import Bench, watched
+from specchk.conform.mutation.mutate import Asked, Campaign, Settings
+from specchk.conform.replay.cases import Suite
+from specchk.conform.work.crews import Crew
+from specchk.conform.work.kit import Kit, kit_of
+from specchk.conform.work.pool import Ended, run_all
+from specchk.conform.work.sources import shown
+from specchk.lang.frontend import check
+
+WAVE = 4  # pieces for each hand between two looks at what came
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A `crews.Work` that holds mutants to a campaign's members.
+
+    `main` is the binding's path from `base`, where the files come from; `mutants` is their folder's path
+    from the binding's.
+    """
+
+    main: str
+    base: str
+    mutants: str
+    packages: tuple[str, ...]
+    settings: Settings
+    suites: tuple[tuple[str, Suite], ...]
+    seconds: float
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Asked], Ended]:
+        """Holds one; the implementation as it is is loaded, and what members share is prepared."""
+        spec = (folder / cls.spec).resolve()
+        bench = Bench(folder, Path(self.main).name, spec, check(str(spec)), suites=dict(self.suites))
+        campaign = Campaign(bench, (folder / self.mutants).resolve(), self.packages, self.settings)
+        for member in campaign.members:
+            member.prepare(bench)
+        place = str([folder, *folder.parents][len(Path(self.main).parts) - 1])
+        return lambda asked: _named(run_all([campaign.task(asked)], 1, self.seconds)[0], place, self.base)
+
+
+def _named(ended: Ended, place: str, base: str) -> Ended:
+    """What was said, with files named by where they come from."""
+    said = [
+        ("kill", replace(one[1], reason=one[1].reason.replace(place, base))) if one[0] == "kill" else one
+        for one in ended.said
+    ]
+    return replace(ended, said=said, why=ended.why.replace(place, base))
+
+
+def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
+    """What is sent: as for a binding, with its folder of mutants, what members watch, and all specs."""
+    more = {
+        *bench.spec.parent.rglob("*.spec"),
+        *mutants.rglob("*.py"),
+        *mutants.rglob("*.toml"),
+        *watched(mutants),
+    }
+    return kit_of(bench.folder / bench.main, cls, bench.checked, more)
+
+
+@dataclass(frozen=True, slots=True)
+class ByCrew:
+    """Holds a campaign's mutants by a crew; what `Campaign.by` is to be."""
+
+    crew: Crew
+    kit: Kit
+
+    def __call__(
+        self, campaign: Campaign, todo: Sequence[Asked], seconds: float, done: Callable[[int, Ended], None]
+    ) -> list[Ended]:
+        """As `pool.run_all` of their tasks: `done` hears of each, in order, when its wave is back."""
+        bench = campaign.bench
+        work = Holding(
+            self.kit.main, self.kit.base, shown(campaign.folder, bench.folder), campaign.packages,
+            replace(campaign.settings, workers=1), tuple(bench.suites.items()), seconds,
+        )  # fmt: skip
+        found: list[Ended] = []
+        size = WAVE * self.crew.hands
+        for first in range(0, len(todo), size):
+            wave = todo[first : first + size]
+            about = f"{bench.main}: mutants {first + 1} to {first + len(wave)} of {len(todo)}"
+            for ended in self.crew.each(work, wave, about):
+                done(len(found), ended)
+                found.append(ended)
+        return found

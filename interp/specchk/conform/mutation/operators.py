@@ -1,0 +1,215 @@
+"""Generated mutants: small changes that a slip of the hand could make, one place each.
+
+    compare     < to <=, <= to <, == to !=, `is` to `is not`, `in` to `not in`, ...
+    logic       `and` to `or`, a condition negated, one side of an `and` or `or` left out
+    number      +1, -1 (0 becomes 1), `+` to `-`, min to max, True to False
+    statement   a statement dropped, a return at its place where a function returns nothing
+
+Ids are `module:function:operator:number`, the number counting that operator's places in the function,
+so they are the same everywhere until the function changes.  A place is an expression or statement of
+a function; texts, annotations, defaults, decorators and asserts are left alone.
+
+Theory: the "sufficient" operators of Offutt et al. (TOSEM 1996): ABS, ROR, LCR, UOI, AOR, and statement
+deletion (Deng, Offutt, Li 2013).  Not here: which lines are worth it (`reach`), running (`mutate`).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from specchk.conform.mutation.mutants import Mutant, MutantError
+from specchk.conform.mutation.patches import Patch, source_of
+
+_FLIPS: Mapping[type[ast.cmpop], type[ast.cmpop]] = MappingProxyType({
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+})  # fmt: skip
+_SWAPS: Mapping[str, str] = MappingProxyType({"min": "max", "max": "min", "any": "all", "all": "any"})
+_DROPPED = (ast.Assign, ast.AugAssign, ast.Expr, ast.Delete, ast.Raise)
+Change = tuple[str, ast.expr | str]  # operator, what comes instead
+
+
+def generated(module: str) -> tuple[Mutant, ...]:
+    """All mutants of a module, in the order of its text."""
+    source = source_of(module).read_text(encoding="utf-8")
+    found = []
+    for function, node in _functions(ast.parse(source), ()):
+        numbers: Counter[str] = Counter()
+        for place, (operator, new) in _changes(node):
+            number = numbers[operator]
+            numbers[operator] += 1
+            name = f"{module}:{function}:{operator}:{number}"
+            patch = _patch(module, source, place, new)
+            story = f"line {place.lineno}: `{_line(patch.old)}` becomes `{_line(patch.new)}`"
+            found.append(Mutant(name, operator, story, (patch,)))
+    return tuple(found)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Functions with their dotted names; those inside a function belong to it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield ".".join((*outer, child.name)), child
+        elif isinstance(child, ast.ClassDef):
+            yield from _functions(child, (*outer, child.name))
+
+
+def _changes(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt | ast.expr, Change]]:
+    """Each place of a function with each change to it."""
+    returns_nothing = isinstance(function.returns, ast.Constant) and function.returns.value is None
+    for statement in _statements(function.body):
+        yield from ((statement, change) for change in _of_statement(statement, returns_nothing))
+        for expression in _expressions(statement):
+            yield from ((expression, change) for change in _of_expression(expression))
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        yield statement
+        for name in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(statement, name, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _statements(handler.body)
+        for case in getattr(statement, "cases", []):
+            yield from _statements(case.body)
+
+
+def _of_statement(statement: ast.stmt, returns_nothing: bool) -> Iterator[Change]:
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    if isinstance(statement, _DROPPED) and not is_text:
+        yield "drop", "pass"
+        if returns_nothing:
+            yield "return", "return"
+    is_plain = isinstance(statement, ast.Return) and statement.value is None
+    if is_plain or isinstance(statement, ast.Continue | ast.Break):
+        yield "drop", "pass"
+    if isinstance(statement, ast.Return) and _is_truth(statement.value):
+        yield "negate", ast.UnaryOp(ast.Not(), statement.value or ast.Constant(None))
+
+
+def _is_truth(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Compare | ast.BoolOp) or (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    )
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The expressions of one statement, those of statements inside it left out."""
+    if isinstance(statement, ast.Assert | ast.FunctionDef | ast.Raise | ast.ClassDef):
+        return
+    for name, value in ast.iter_fields(statement):
+        if name in ("body", "orelse", "finalbody", "handlers", "cases", "annotation", "targets", "target"):
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, ast.expr):
+                yield from _within(one)
+
+
+def _within(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.JoinedStr):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield from _within(child)
+        elif isinstance(child, ast.keyword):
+            yield from _within(child.value)
+        elif isinstance(child, ast.comprehension):
+            for one in (child.iter, *child.ifs):
+                yield from _within(one)
+
+
+def _of_expression(node: ast.expr) -> Iterator[Change]:
+    match node:
+        case ast.Compare(ops=ops):
+            for number, op in enumerate(ops):
+                changed = copy.deepcopy(node)
+                changed.ops[number] = _FLIPS[type(op)]()
+                yield "compare", changed
+        case ast.BoolOp(op=op, values=values):
+            changed_op = copy.deepcopy(node)
+            changed_op.op = ast.Or() if isinstance(op, ast.And) else ast.And()
+            yield "logic", changed_op
+            for number in range(len(values)):
+                rest = [value for at, value in enumerate(values) if at != number]
+                yield "side", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "negate", operand
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            yield "negate", ast.IfExp(ast.UnaryOp(ast.Not(), test), body, orelse)
+        case ast.BinOp(op=ast.Add() | ast.Sub() as op):
+            changed_sum = copy.deepcopy(node)
+            changed_sum.op = ast.Sub() if isinstance(op, ast.Add) else ast.Add()
+            yield "sign", changed_sum
+        case ast.Call(func=ast.Name(id=name)) if name in _SWAPS:
+            changed_call = copy.deepcopy(node)
+            changed_call.func = ast.Name(_SWAPS[name], ast.Load())
+            yield "swap", changed_call
+        case ast.Constant(value=bool() as value):
+            yield "constant", ast.Constant(not value)
+        case ast.Constant(value=int() as value):
+            yield "constant", ast.Constant(value + 1)
+
+
+def _patch(module: str, source: str, place: ast.stmt | ast.expr, new: ast.expr | str) -> Patch:
+    begin = _offset(source, place.lineno, place.col_offset)
+    end = _offset(source, place.end_lineno or place.lineno, place.end_col_offset or 0)
+    if isinstance(new, str):
+        text = new
+    elif isinstance(place, ast.Return):
+        text = f"return {ast.unparse(ast.fix_missing_locations(new))}"
+    else:
+        text = f"({ast.unparse(ast.fix_missing_locations(new))})"
+    return Patch(module, source[begin:end], text, begin)
+
+
+def _offset(source: str, line: int, column: int) -> int:
+    """A place in characters; the syntax tree counts bytes of UTF-8 in a line."""
+    lines = source.split("\n")
+    return sum(len(one) + 1 for one in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
+
+
+def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]:
+    """A sample that a seed decides, in the mutants' order; the lot of one does not depend on the others."""
+    by_lot = sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.id}".encode()).digest())
+    picked = {one.id for one in by_lot[:count]}
+    return tuple(one for one in mutants if one.id in picked)
+
+
+def argued(mutants: Iterable[Mutant], path: Path) -> tuple[Mutant, ...]:
+    """Mutants, those with the arguments of a file that they are equivalent.
+
+    The file has `[[equivalent]]` tables of `id`, `was` (the text that is changed, so that an argument is
+    about the code that it was made for) and `reason`.  `MutantError` for one that fits no mutant.
+    """
+    every = tuple(mutants)
+    if not path.exists():
+        return every
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("equivalent", [])
+        reasons = {one["id"]: (one["was"], one["reason"]) for one in tables}
+    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise MutantError(f"{path}: {error}") from error
+    known = {one.id: _line(one.patches[0].old) for one in every}
+    for name, (was, _) in reasons.items():
+        if known.get(name) != was:
+            raise MutantError(
+                f"{path}: {name} is not about `{was}` (any more), but `{known.get(name, 'nothing')}`"
+            )
+    return tuple(
+        Mutant(one.id, one.flaw, one.story, one.patches, one.shown, reasons[one.id][1])
+        if one.id in reasons
+        else one
+        for one in every
+    )

@@ -1,0 +1,204 @@
+"""Source patches applied while a module is imported: how a mutant is made without editing a file.
+
+    install((Patch("replog.core.isr", old="remote.leo < state.log.hw", new="False"),))
+    import replog.core.isr                     # is compiled from the patched text
+
+A finder stands before all others on `sys.meta_path`; for the modules that are named, and for all of
+the packages whose work is counted (`work`), it hands out the usual loader, but for the code, which is
+compiled from the patched source and never cached.
+
+Invariants: a text to be replaced is in the source exactly once, or, where its place is given, stands
+there; anything else is `StalePatch`, so a mutant cannot lose its meaning in silence.  Standard library
+only, because specchk itself is patched this way too.  Not here: what is patched and why (`mutants`,
+`operators`), in which process (`mutate`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from specchk.conform.work.effort import TICK, Meter, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """In the source of a module, `new` instead of `old`; `at` is its place, counted in characters."""
+
+    module: str
+    old: str
+    new: str
+    at: int | None = None
+
+
+class StalePatch(Exception):
+    """A patch that does not fit the source: it was made for another one."""
+
+
+def patched(source: str, patches: Iterable[Patch]) -> str:
+    """A source with its patches, those with a place first and from the end, so that places stay right."""
+    wanted = list(patches)
+    for patch in sorted((one for one in wanted if one.at is not None), key=_place, reverse=True):
+        place = _place(patch)
+        end = place + len(patch.old)
+        if source[place:end] != patch.old:
+            raise StalePatch(f"{patch.module}: at {place} there is no longer `{patch.old}`")
+        source = source[:place] + patch.new + source[end:]
+    for patch in wanted:
+        if patch.at is None:
+            count = source.count(patch.old)
+            if count != 1:
+                first = patch.old.strip().splitlines()[0] if patch.old.strip() else "nothing"
+                raise StalePatch(f"{patch.module}: the text that begins `{first}` is found {count} times")
+            source = source.replace(patch.old, patch.new)
+    return source
+
+
+def _place(patch: Patch) -> int:
+    return -1 if patch.at is None else patch.at
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The packages, by their top names, whose work a meter counts."""
+
+    packages: frozenset[str]
+    meter: Meter
+
+
+class _Loader(SourceFileLoader):
+    """Compiles the patched text; byte code on disk is neither read nor written."""
+
+    def __init__(self, name: str, path: str, patches: Sequence[Patch], meter: Meter | None) -> None:
+        super().__init__(name, path)
+        self._patches = patches
+        self._meter = meter
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the patched source."""
+        return _compiled(patched(self.get_source(fullname) or "", self._patches), self.path, self._meter)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run it, with what counts its work."""
+        _begin(module, self._meter)
+        super().exec_module(module)
+
+
+def _compiled(text: str, path: str, meter: Meter | None) -> CodeType:
+    if meter is not None:
+        return counted(text, path)
+    code: CodeType = compile(text, path, "exec", dont_inherit=True)
+    return code
+
+
+def _begin(module: ModuleType, meter: Meter | None) -> None:
+    if meter is not None:
+        vars(module)[TICK] = meter.tick
+
+
+class Patcher(MetaPathFinder):
+    """Finds modules that have patches or are counted; `used` are those with patches that were imported."""
+
+    def __init__(self, patches: Iterable[Patch], counts: Counted | None = None) -> None:
+        self._patches: dict[str, list[Patch]] = {}
+        for patch in patches:
+            self._patches.setdefault(patch.module, []).append(patch)
+        self.counts = counts
+        self.used: set[str] = set()
+
+    def wanted(self, module: str) -> tuple[Patch, ...]:
+        """The patches of a module."""
+        return tuple(self._patches.get(module, ()))
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module's spec with a patching loader; None for all other modules."""
+        is_counted = self.counts is not None and fullname.split(".")[0] in self.counts.packages
+        if fullname not in self._patches and not is_counted:
+            return None
+        found = PathFinder.find_spec(fullname, path, target)
+        if found is None or found.origin is None or not isinstance(found.loader, SourceFileLoader):
+            if fullname not in self._patches:
+                return None
+            raise StalePatch(f"{fullname} is no module with a source")
+        meter = self.counts.meter if self.counts is not None and is_counted else None
+        found.loader = _Loader(fullname, found.origin, self.wanted(fullname), meter)
+        if fullname in self._patches:
+            self.used.add(fullname)
+        return found
+
+
+def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
+    """Let the named modules be patched, and packages counted, when they are imported, from now on.
+
+    `StalePatch` for a module that is loaded: its patch would be left out.
+    """
+    wanted = tuple(patches)
+    for patch in wanted:
+        if patch.module in sys.modules:
+            raise StalePatch(f"{patch.module} is loaded already, so it can no longer be patched")
+    patcher = Patcher(wanted, counts)
+    sys.meta_path.insert(0, patcher)
+    return patcher
+
+
+def uninstall(patcher: Patcher) -> None:
+    """Let modules be imported as they are again; those that are loaded stay as they were."""
+    sys.meta_path.remove(patcher)
+
+
+def run_file(path: Path, module: ModuleType) -> None:
+    """Run a file as a module, with the patches and the count that are installed, but without importing it."""
+    finders = [finder for finder in sys.meta_path if isinstance(finder, Patcher)]
+    patches = [one for finder in finders for one in finder.wanted(module.__name__)]
+    meter = next((finder.counts.meter for finder in finders if finder.counts is not None), None)
+    _begin(module, meter)
+    code = _compiled(patched(path.read_text(encoding="utf-8"), patches), str(path), meter)
+    exec(code, vars(module))  # noqa: S102 - the file is the user's own program
+
+
+def forget(tops: Iterable[str], folders: Iterable[Path] = ()) -> None:
+    """Unload packages by their top names, and the modules in some folders: the next import is a fresh one."""
+    names, places = frozenset(tops), tuple(str(folder.resolve()) for folder in folders)
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if name.split(".")[0] in names or any(Path(file).parent == Path(place) for place in places if file):
+            del sys.modules[name]
+
+
+def source_of(module: str) -> Path:
+    """The source file of a module, found without importing it; `StalePatch` if it has none."""
+    path: Sequence[str] | None = None
+    parts = module.split(".")
+    for number in range(len(parts)):
+        found = PathFinder.find_spec(".".join(parts[: number + 1]), path)
+        if found is None:
+            raise StalePatch(f"there is no module {module}")
+        path = found.submodule_search_locations
+    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        raise StalePatch(f"{module} is no module with a source")
+    return Path(found.origin)
+
+
+def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
+    """Patches as plain data."""
+    return [{"module": one.module, "old": one.old, "new": one.new, "at": one.at} for one in patches]
+
+
+def from_json(found: Iterable[Mapping[str, object]]) -> tuple[Patch, ...]:
+    """The patches that `as_json` gave."""
+    return tuple(
+        Patch(
+            str(one["module"]),
+            str(one["old"]),
+            str(one["new"]),
+            None if one["at"] is None else int(str(one["at"])),
+        )
+        for one in found
+    )

@@ -1,0 +1,140 @@
+"""Which lines of an implementation a member of the gate runs: where it could see a mutant at all.
+
+Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, or
+none was new for `PATIENCE` calls, when all of them count as run: so the cost falls as the run goes on,
+and no line is missed.  Lines of a module or class body do not count: importing runs them, whatever is
+tested.
+
+Invariant: a member that runs none of the lines that a mutant changes takes the same steps with it as
+without it, so it is not asked.  A change outside of functions is everybody's.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from specchk.conform.mutation.patches import Patch, source_of
+
+PATIENCE = 3_000
+Lines = dict[str, frozenset[int]]  # by module
+
+
+@dataclass(slots=True)
+class _Function:
+    """A function's code, and its lines that were run and those that were not."""
+
+    code: CodeType
+    run: set[int]
+    left: set[int]
+    calls: int = 0  # since a line was new
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """It is called, or a line of it is run."""
+        line = frame.f_lineno
+        if line in self.left:
+            self.left.discard(line)
+            self.run.add(line)
+            self.calls = 0
+        elif event == "call":
+            self.calls += 1
+            if self.calls > PATIENCE:
+                self.run |= self.left
+                self.left.clear()
+            if not self.left:
+                return None
+        return self
+
+
+@dataclass(slots=True)
+class Tracer:
+    """Records lines of the files of some packages, by file name."""
+
+    names: Mapping[str, str]  # file -> module
+    seen: dict[int, _Function] = field(default_factory=dict)  # by identity: hashing code is slow
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """A function is called: watch it if it is one of ours and has lines that were not seen."""
+        code = frame.f_code
+        function = self.seen.get(id(code))
+        if function is None:
+            if code.co_filename not in self.names:
+                return None
+            function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, _lines_of(code))
+        return function(frame, event, argument)
+
+    def lines(self) -> Lines:
+        """What was run in functions."""
+        found: dict[str, set[int]] = {}
+        for function in self.seen.values():
+            code = function.code
+            if code.co_flags & _NEWLOCALS and code.co_name != "<module>":
+                found.setdefault(self.names[code.co_filename], set()).update(function.run)
+        return {module: frozenset(lines) for module, lines in found.items()}
+
+
+_NEWLOCALS = 0x2 | 0x1  # set for functions; a class body has neither
+
+
+def _lines_of(code: CodeType) -> set[int]:
+    return {line for _, _, line in code.co_lines() if line}
+
+
+@contextmanager
+def recording(packages: Iterable[str]) -> Iterator[Tracer]:
+    """Record the lines of packages that are run inside."""
+    tracer = Tracer(_files(packages))
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        yield tracer
+    finally:
+        sys.settrace(before)
+
+
+def _files(packages: Iterable[str]) -> dict[str, str]:
+    return {str(path): module for package in packages for path, module in modules_of(package)}
+
+
+def modules_of(package: str) -> Iterator[tuple[Path, str]]:
+    """The files of a package, or of a module that is none, with their modules' names."""
+    top = source_of(package)
+    if top.name != "__init__.py":
+        yield top, package
+        return
+    for path in sorted(top.parent.rglob("*.py")):
+        parts = [package, *path.relative_to(top.parent).with_suffix("").parts]
+        yield path, ".".join(part for part in parts if part != "__init__")
+
+
+def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] | None:
+    """The lines of functions that patches change, by module; None if one is outside of all functions."""
+    found = []
+    for patch in patches:
+        source = source_of(patch.module).read_text(encoding="utf-8")
+        begin = source.index(patch.old) if patch.at is None else patch.at
+        first = source.count("\n", 0, begin) + 1
+        lines = frozenset(range(first, first + patch.old.rstrip("\n").count("\n") + 1))
+        inside = {line for span in _functions(source) for line in span}
+        if not lines & inside:
+            return None
+        found.append((patch.module, lines & inside))
+    return tuple(found)
+
+
+def _functions(source: str) -> Iterator[range]:
+    """The lines of each function's body."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def reaches(lines: Lines, changed: tuple[tuple[str, frozenset[int]], ...] | None) -> bool:
+    """Whether a member that runs these lines could notice a change."""
+    return changed is None or any(lines.get(module, frozenset()) & those for module, those in changed)

@@ -1,0 +1,91 @@
+"""A member of a gate: recordings of the implementation, each of which its spec has to explain.
+
+    Recorded("recordings", "tracing.py", record, range(40))    each seed is a test
+
+`record` makes a recording's lines from a seed; the tracing is in a file beside the binding.  The
+programs that explain recordings are computed with the implementation as it is, and shared: a mutant's
+recording that needs other constants has a program of its own.
+
+Invariant: a recording without events explains nothing, so it fails.  Not here: how a recording is
+explained (`validate`), and campaigns of recordings in files (`campaign`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.recording import BadRecording, Recording, parse
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.mutation.members import Bench, Reporter, load
+from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.lang.frontend import check
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Runs that are written down and explained by the spec of a tracing; `file` has the tracing."""
+
+    name: str
+    file: str
+    record: Callable[[int], Sequence[str]]
+    seeds: range
+
+    def prepare(self, bench: Bench) -> None:
+        """Compute the programs that recordings of the implementation as it is need."""
+        tracing = self._tracing(bench)
+        for seed in self.seeds:
+            self._validator(bench, tracing, self._recording(seed))
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Record and explain while it is wanted; False if the modules play no part in it."""
+        if modules and not any(module in sys.modules for module in modules):
+            return False
+        tracing = self._tracing(bench)
+        for seed in self.seeds:
+            if not reporter.ask(f"seed {seed}", lambda seed=seed: self._wrong(bench, tracing, seed)):  # type: ignore[misc]
+                break
+        return True
+
+    def _recording(self, seed: int) -> Recording:
+        return parse(f"seed {seed}", list(self.record(seed)))
+
+    def _wrong(self, bench: Bench, tracing: type[Tracing], seed: int) -> str:
+        """Why the spec does not explain a recording; empty if it does."""
+        try:
+            recording = self._recording(seed)
+        except BadRecording as error:
+            return str(error)
+        validator = self._validator(bench, tracing, recording)
+        found = validator.explain(tracing(validator.program, recording), recording)
+        if found.blocked is not None:
+            return _told(found.blocked)
+        if not found.consumed or found.consumed != len(recording.events):
+            return f"{found.consumed} of {len(recording.events)} events were explained"
+        return ""
+
+    def _tracing(self, bench: Bench) -> type[Tracing]:
+        """The tracing class of the file."""
+        module = load(bench.folder / self.file)
+        found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Tracing)]
+        own = [one for one in found if one.__module__ == module.__name__]
+        if len(own) != 1:
+            raise LookupError(f"{self.file} has {len(own)} classes derived from Tracing; it takes one")
+        return own[0]
+
+    def _validator(self, bench: Bench, tracing: type[Tracing], recording: Recording) -> Validator:
+        constants = dict(tracing.constants(recording))
+        key = repr((tracing.spec, tracing.model, sorted(constants.items())))
+        if key not in bench.validators:
+            path = str((bench.folder / tracing.spec).resolve())
+            if path not in bench.specs:
+                bench.specs[path] = check(path)
+            bench.validators[key] = Validator(instantiate(bench.specs[path], tracing.model, constants))
+        return bench.validators[key]
+
+
+def _told(blocked: Blocked) -> str:
+    what = blocked.event.get("event")
+    return f"event {blocked.number} ({what}) is not explained {blocked.reason}".strip()

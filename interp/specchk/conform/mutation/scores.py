@@ -1,0 +1,176 @@
+"""What a campaign found, told: a table for people, an object for programs, and whether it is enough.
+
+    mutant                  flaw           killed by                                   seconds
+    joins-below-hw          B30            classes slow_follower 3f2a.. (2 tests)         0.42
+
+Not here: running it (`mutate`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from specchk.conform.mutation.mutants import diff
+from specchk.conform.mutation.outcomes import (
+    ENDLESS,
+    EQUIVALENT,
+    GOOD,
+    KILLED,
+    SURVIVED,
+    UNFINISHED,
+    WEAK,
+    WRONGLY,
+    Ground,
+    Outcome,
+)
+
+CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The share of mutants to be killed, and by how many tests each."""
+
+    share: float
+    tests: int
+
+
+WANTED_CURATED, WANTED_GENERATED, WANTED_HARNESS = Wanted(1.0, 2), Wanted(0.9, 1), Wanted(1.0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A campaign's outcomes, and what they should be."""
+
+    kind: str
+    wanted: Wanted
+    outcomes: tuple[Outcome, ...]
+    ground: Ground | None
+    seconds: float
+
+    def verdict(self, outcome: Outcome) -> str:
+        """What became of a mutant, by the number of tests that is wanted."""
+        return outcome.verdict(self.wanted.tests)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many mutants there are of each verdict."""
+        return Counter(self.verdict(one) for one in self.outcomes)
+
+    @property
+    def counted(self) -> int:
+        """The mutants that could have been killed."""
+        return len(self.outcomes) - self.counts[EQUIVALENT]
+
+    @property
+    def killed(self) -> int:
+        """The mutants that were, by as many tests as wanted, which found a difference or had no end."""
+        return sum(self.verdict(one) in GOOD for one in self.outcomes)
+
+    @property
+    def shortfall(self) -> str:
+        """Why the score is not what it must be; empty if it is."""
+        if self.ground is not None and self.ground.kills:
+            first = self.ground.kills[0]
+            return f"the implementation as it is fails {first.member} {first.test}: {first.reason}"
+        if self.ground is not None and self.ground.unfinished:
+            return f"the implementation as it is did not come through {self.ground.unfinished[0]}"
+        if self.counts[WRONGLY]:
+            return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
+        if not self.counted:
+            return "there was no mutant to kill"
+        if self.killed + self.counts[UNFINISHED] < self.wanted.share * self.counted:
+            return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} wanted"
+        if self.counts[UNFINISHED]:
+            open_ = next(one for one in self.outcomes if self.verdict(one) == UNFINISHED)
+            return f"{self.counts[UNFINISHED]} not decided: {open_.mutant.id} ({open_.how})"
+        return ""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is no score because something was stopped: it says how fast a machine is, no more."""
+        if self.ground is not None and not self.ground.is_sound:
+            return self.ground.is_late and not self.ground.kills
+        open_ = [one for one in self.outcomes if self.verdict(one) == UNFINISHED]
+        is_open = self.shortfall.startswith(f"{len(open_)} not decided")
+        return is_open and any(one.is_late for one in open_)
+
+
+def render(score: Score) -> str:
+    """The table, the survivors with their diffs, and the score in the first line."""
+    lines = [headline(score), ""]
+    widths = max((len(one.mutant.id) for one in score.outcomes), default=6), _flaws(score)
+    lines.append(f"{'mutant':<{widths[0]}}  {'flaw':<{widths[1]}}  {'seconds':>7}  killed by")
+    lines += [_line(score, one, widths) for one in score.outcomes]
+    left = [one for one in score.outcomes if score.verdict(one) not in (*GOOD, EQUIVALENT)]
+    for one in left:
+        lines += ["", f"{one.mutant.id} ({score.verdict(one)}): {one.mutant.story}", diff(one.mutant)]
+    lines += ["", *_members(score)]
+    return "\n".join(lines)
+
+
+def headline(score: Score) -> str:
+    """The score in a line."""
+    counts = score.counts
+    words = [f"{score.killed} of {score.counted} killed"]
+    words += [f"{counts[name]} {text}" for name, text in (
+        (ENDLESS, "of them by never ending"), (WEAK, "by one test only"), (SURVIVED, "survived"),
+        (UNFINISHED, "not decided"),
+        (EQUIVALENT, "equivalent"), (WRONGLY, "wrongly called equivalent")) if counts[name]]  # fmt: skip
+    control = "; not run unchanged"
+    if score.ground is not None:
+        control = f"; unchanged, {score.ground.tests} tests pass"
+    if score.is_late:
+        return (
+            f"inconclusive: {score.shortfall}; see --max-seconds ({score.kind} mutants: {', '.join(words)})"
+        )
+    if score.shortfall:
+        return f"below the mark: {score.shortfall} ({score.kind} mutants: {', '.join(words)})"
+    return f"{score.kind} mutants: {', '.join(words)}{control}, {score.seconds:.0f} s"
+
+
+def _flaws(score: Score) -> int:
+    return min(30, max((len(one.mutant.flaw) for one in score.outcomes), default=4))
+
+
+def _line(score: Score, outcome: Outcome, widths: tuple[int, int]) -> str:
+    verdict = score.verdict(outcome)
+    tests = dict.fromkeys(f"{kill.member} {kill.test}" for kill in outcome.kills)
+    what = ", ".join(tests) if tests else verdict
+    if verdict not in (KILLED, SURVIVED):
+        what = f"{verdict}: {', '.join(tests) or outcome.mutant.equivalent or outcome.how}"
+    seconds = "kept" if outcome.is_cached else f"{outcome.seconds:.1f}"
+    flaw = outcome.mutant.flaw[: widths[1]]
+    return f"{outcome.mutant.id:<{widths[0]}}  {flaw:<{widths[1]}}  {seconds:>7}  {what}"
+
+
+def _members(score: Score) -> list[str]:
+    """How many mutants each member had a part in killing."""
+    killers = Counter(member for one in score.outcomes for member in {kill.member for kill in one.kills})
+    return [f"{count:5} by {member}" for member, count in killers.most_common()]
+
+
+def as_json(score: Score, exit_code: int) -> dict[str, object]:
+    """Everything of the text and the reasons of the kills."""
+    return {
+        "schema": "specchk.mutation/1", "kind": score.kind, "killed": score.killed, "counted": score.counted,
+        "counts": dict(score.counts), "shortfall": score.shortfall, "seconds": round(score.seconds, 2),
+        "control_tests": None if score.ground is None else score.ground.tests,
+        "mutants": [_outcome(score, one) for one in score.outcomes], "exit_code": exit_code,
+    }  # fmt: skip
+
+
+def _outcome(score: Score, outcome: Outcome) -> dict[str, object]:
+    mutant = outcome.mutant
+    kills = [
+        {"member": kill.member, "test": kill.test, "reason": kill.reason, "seconds": round(kill.seconds, 3),
+         "endless": kill.is_endless}
+        for kill in outcome.kills
+    ]  # fmt: skip
+    return {
+        "id": mutant.id, "flaw": mutant.flaw, "story": mutant.story, "shown": mutant.shown,
+        "equivalent": mutant.equivalent, "verdict": score.verdict(outcome), "kills": kills,
+        "asked": list(outcome.asked), "tests": outcome.tests, "seconds": round(outcome.seconds, 3),
+        "cached": outcome.is_cached,
+    }  # fmt: skip

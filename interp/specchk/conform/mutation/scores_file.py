@@ -1,0 +1,77 @@
+"""Mutation scores as `specchk mutate --json` writes them, for the lock and the page of a gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.gate.lock import Kills
+from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
+
+SCHEMA = "specchk.mutation/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One mutant: its kind, its name and flaw, the verdict, and how many tests killed it."""
+
+    kind: str
+    name: str
+    flaw: str
+    verdict: str
+    kills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What some files say: the scores by kind, and every mutant."""
+
+    kills: Mapping[str, Kills]
+    rows: tuple[Row, ...]
+
+
+class NoScores(Exception):
+    """A file that has no mutation scores."""
+
+
+def read_scores(paths: Sequence[str]) -> Scores:
+    """The scores in some files, one for each kind of mutants; raises `NoScores`.
+
+    A score whose campaign did not run the implementation as it is, is none; nor is one that leaves
+    mutants undecided, or that its rows do not add up to.
+    """
+    kills: dict[str, Kills] = {}
+    rows: list[Row] = []
+    for path in paths:
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            if found["schema"] != SCHEMA:
+                raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
+            if not found["control_tests"]:
+                raise NoScores(f"{path} has no control: the implementation was not run as it is")
+            mine = [_row(found["kind"], one) for one in found["mutants"]]
+            kills[found["kind"]] = _kills(path, mine, int(found["killed"]), int(found["counted"]))
+            rows += mine
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
+    return Scores(kills, tuple(rows))
+
+
+def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
+    """The score, if the rows say the same."""
+    open_ = [row.name for row in rows if row.verdict == UNFINISHED]
+    if open_:
+        raise NoScores(
+            f"{path} has no score: {len(open_)} mutants are not decided, {open_[0]} first; run them again"
+        )
+    found = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
+    if found != Kills(killed, counted):
+        raise NoScores(f"{path} says {killed} of {counted} killed, its mutants {found.killed} of {found.all}")
+    return found
+
+
+def _row(kind: str, found: Mapping[str, Any]) -> Row:
+    return Row(kind, str(found["id"]), str(found["flaw"]), str(found["verdict"]), len(found["kills"]))

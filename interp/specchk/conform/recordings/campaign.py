@@ -1,0 +1,281 @@
+"""Many recordings explained at once, and the guards against having explained nothing.
+
+A campaign is vacuous, and no success, unless
+
+- every recording is whole (`recording` refuses others) and every event of it was consumed,
+- every kind of event that the tracing understands was seen, but for those it calls rare,
+- every field had at least two values,
+- candidate sets stayed small: a spec that could be anywhere agrees with anything,
+- of the copies that were spoiled (`corrupt`) at least 95 in 100 were rejected.
+
+The same recordings and seed give the same result, on any number of processes, here or anywhere.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import Any
+
+from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.recording import BadRecording, Recording, decode, read_bytes, read_recording
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.recordings.corrupt import KINDS, spoil
+from specchk.conform.recordings.explanation import Explanation, told
+from specchk.conform.recordings.validate import Explained, Validator
+from specchk.conform.work.crews import Crew
+from specchk.conform.work.forks import each
+from specchk.lang.frontend import CheckedSpec, check
+
+POWER = 0.95
+PER_HAND = 4  # shares of the recordings for each hand of a crew
+MOST_MEAN, MOST_AT_ONCE = 8.0, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A spoiled copy, and whether it was rejected."""
+
+    kind: str
+    what: str
+    rejected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one recording."""
+
+    name: str
+    events: int = 0
+    consumed: int = 0
+    most: int = 0
+    total: int = 0
+    silent: int = 0
+    seconds: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+    values: dict[str, frozenset[str]] = field(default_factory=dict)
+    copies: tuple[Copy, ...] = ()
+    bad: str = ""
+    blocked: Explanation | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a behaviour of the spec explains all of it."""
+        return not self.bad and self.blocked is None
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """All results, in the order of the recordings, and why they prove nothing, if they do not."""
+
+    tracing: str
+    spec: str
+    results: tuple[Result, ...]
+    seconds: float
+    workers: int
+    vacuous: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How often each event was consumed."""
+        return sum((one.kinds for one in self.results), Counter())
+
+    @property
+    def copies(self) -> list[Copy]:
+        """All spoiled copies."""
+        return [copy for one in self.results for copy in one.copies]
+
+    def power(self, kind: str | None = None) -> float | None:
+        """The share of spoiled copies that were rejected; None if there were none."""
+        found = [copy.rejected for copy in self.copies if kind in (None, copy.kind)]
+        return sum(found) / len(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a campaign is run: `power` spoils accepted recordings, `partial` is a few of many."""
+
+    workers: int = 1
+    power: bool = True
+    partial: bool = False
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A recording's file to be sent: its name and packed bytes, or why it cannot be read."""
+
+    name: str
+    packed: bytes
+    bad: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """A `crews.Work` that explains recordings, several at a time; `spec` is what its file is called."""
+
+    wanted: Wanted
+    spec: str
+
+    def begin(self, cls: Any, folder: Path) -> Callable[[Sequence[Sheet]], list[Result]]:
+        """Explains by the spec of a tracing, which is told by the name that it has where it came from."""
+        there = str(folder / cls.spec)
+        one = _Explainer(cls, check(there), self.wanted)
+        names = str(Path(there).parent), str(Path(self.spec).parent)
+        return lambda sheets: [_renamed(one.of(sheet), *names) for sheet in sheets]
+
+
+def _renamed(result: Result, here: str, there: str) -> Result:
+    """A result that names a spec's files by another folder."""
+    if result.blocked is None:
+        return result
+    misses = tuple(
+        {**miss, "guards": [{**one, "where": _moved(one["where"], here, there)} for one in miss["guards"]]}
+        for miss in result.blocked.misses
+    )
+    return replace(result, blocked=replace(result.blocked, misses=misses))
+
+
+def _moved(where: str, here: str, there: str) -> str:
+    return there + where.removeprefix(here) if where.startswith(here) else where
+
+
+def run_campaign(
+    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], wanted: Wanted, crew: Crew | None = None
+) -> Campaign:
+    """Explain all recordings, here or by a crew; raises `SpecError` if the spec has no room for one."""
+    begun = perf_counter()
+    workers = max(1, min(wanted.workers if crew is None else crew.hands, len(paths)))
+    count = workers if crew is None else min(PER_HAND * workers, len(paths))
+    shares = [paths[number::count] for number in range(count)]
+    if crew is None:
+        parts = _here(cls, checked, shares, wanted)
+    else:
+        about = f"{cls.__name__}: {len(paths)} recordings"
+        work = Explaining(wanted, checked.spec.source.path)
+        parts = crew.each(work, [tuple(map(_sheet, mine)) for mine in shares], about)
+    results = tuple(parts[number % count][number // count] for number in range(len(paths)))
+    found = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
+    return replace(found, vacuous=_vacuous(cls, found, wanted))
+
+
+def _here(
+    cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: Wanted
+) -> list[list[Result]]:
+    def share(mine: Sequence[Path]) -> list[Result]:
+        one = _Explainer(cls, checked, wanted)
+        return [one.result(path) for path in mine]
+
+    return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
+
+
+def _sheet(path: Path) -> Sheet:
+    try:
+        return Sheet(path.name, zlib.compress(read_bytes(path), 1))
+    except BadRecording as error:
+        return Sheet(path.name, b"", str(error))
+
+
+class _Explainer:
+    """One process's work; programs are shared by recordings that need the same constants."""
+
+    def __init__(self, cls: type[Tracing], checked: CheckedSpec, wanted: Wanted) -> None:
+        self.cls, self.checked, self.wanted = cls, checked, wanted
+        self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
+
+    def result(self, path: Path) -> Result:
+        """Explain the recording in a file, and its spoiled copies."""
+        return self._read(path.name, lambda: read_recording(path))
+
+    def of(self, sheet: Sheet) -> Result:
+        """The same of a file that was sent."""
+        if sheet.bad:
+            return Result(sheet.name, bad=sheet.bad)
+        return self._read(sheet.name, lambda: decode(sheet.name, zlib.decompress(sheet.packed)))
+
+    def _read(self, name: str, read: Callable[[], Recording]) -> Result:
+        try:
+            recording = read()
+        except BadRecording as error:
+            return Result(name, bad=str(error))
+        if recording.header["format"] != self.cls.reads:
+            wrong = recording.header["format"]
+            return Result(name, bad=f"{name}:1: the format is {wrong}, and not {self.cls.reads}")
+        return self._explained(recording)
+
+    def _explained(self, recording: Recording) -> Result:
+        validator = self._validator(recording)
+        begun = perf_counter()
+        found = self._explain(validator, recording)
+        seconds = perf_counter() - begun
+        kinds = Counter(str(event["event"]) for event in recording.events[: found.consumed])
+        values = {name: frozenset(sorted(known)[:2]) for name, known in found.seen.items()}
+        blocked = None if found.blocked is None else told(validator, recording, found.blocked)
+        copies = self._copies(validator, recording) if self.wanted.power and blocked is None else ()
+        return Result(
+            recording.name, len(recording.events), found.consumed, found.most, found.total, found.silent,
+            seconds, kinds, values, copies, "", blocked,
+        )  # fmt: skip
+
+    def _explain(self, validator: Validator, recording: Recording) -> Explained:
+        return validator.explain(self.cls(validator.program, recording), recording)
+
+    def _validator(self, recording: Recording) -> Validator:
+        constants = dict(self.cls.constants(recording))
+        key = tuple(sorted(constants.items()))
+        if key not in self._validators:
+            instance = instantiate(self.checked, self.cls.model, constants)
+            self._validators[key] = Validator(instance)
+        return self._validators[key]
+
+    def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
+        random = Random(f"{self.wanted.seed}/{recording.name}")  # noqa: S311 - repeatable chance is wanted
+        found = []
+        for kind in KINDS:
+            spoiled = spoil(recording, kind, random)
+            if spoiled is not None:
+                again = self._explain(validator, spoiled.recording)
+                found.append(Copy(kind, spoiled.what, again.blocked is not None))
+        return tuple(found)
+
+
+def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: Wanted) -> tuple[str, ...]:
+    """Every reason why the campaign shows nothing."""
+    found = [one.bad for one in campaign.results if one.bad]
+    if not sum(one.consumed for one in campaign.results):
+        return (*found, "no event was explained")
+    if not wanted.partial:
+        missing = sorted(set(cls.events()) - set(campaign.kinds) - set(cls.rare))
+        if missing:
+            found.append(f"no recording has the events {', '.join(missing)}")
+        constant = _constant(campaign.results)
+        if constant:
+            found.append(f"always the same, so not compared: {', '.join(constant)}")
+    found += _too_large(campaign.results)
+    power = campaign.power()
+    if power is not None and power < POWER and not wanted.partial:
+        found.append(f"only {power:.1%} of the spoiled copies were rejected; {POWER:.0%} are asked for")
+    return tuple(found)
+
+
+def _constant(results: Sequence[Result]) -> list[str]:
+    """The fields that never had a second value."""
+    values: dict[str, set[str]] = {}
+    for one in results:
+        for name, known in one.values.items():
+            values.setdefault(name, set()).update(known)
+    return sorted(name for name, known in values.items() if len(known) < 2)
+
+
+def _too_large(results: Sequence[Result]) -> list[str]:
+    consumed = sum(one.consumed for one in results)
+    mean = sum(one.total for one in results) / max(consumed, 1)
+    most = max(one.most for one in results)
+    if mean > MOST_MEAN or most > MOST_AT_ONCE:
+        return [f"candidate sets are large: {mean:.1f} states on average, at most {most}; log more"]
+    return []

@@ -1,0 +1,105 @@
+"""Trace power: copies of accepted recordings with one thing wrong, which have to be rejected.
+
+A validator that accepts everything would accept every recording; so each accepted one is spoiled in
+every way below, renumbered as if it had been recorded so, and must not be explained any more.
+
+    flip        one field that an event shows has another value
+    drop        one event is missing
+    swap        two successive events of one writer stand in each other's place
+    duplicate   one event is there twice
+
+Not every spoiled copy is wrong: what it says may have happened as well (a request that nobody ever
+answered may not have been served; two events of one writer may be independent).  So the share of
+rejected copies is a measure, which a campaign holds to a floor, and not a law for each copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from specchk.conform.contract.recording import Event, Recording, renumbered
+
+KINDS = ("flip", "drop", "swap", "duplicate")
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """A copy with one thing wrong, and what that is."""
+
+    kind: str
+    what: str
+    recording: Recording
+
+
+def spoil(recording: Recording, kind: str, random: Random) -> Spoiled | None:
+    """A copy with one thing of a kind wrong; None where there is nothing to spoil in this way."""
+    events = list(recording.events)
+    if kind == "flip":
+        shown = [n for n, event in enumerate(events) if event.get("after")]
+        if not shown:
+            return None
+        at = random.choice(shown)
+        after = dict(events[at]["after"])
+        field = random.choice(sorted(after))
+        after[field] = _other(after[field], random)
+        what = f"{field} of {_named(events, at)} is {after[field]!r}"
+        events[at] = {**events[at], "after": after}
+    elif not events:
+        return None
+    elif kind == "drop":
+        at = random.randrange(len(events))
+        what = f"{_named(events, at)} is missing"
+        del events[at]
+    elif kind == "duplicate":
+        at = random.randrange(len(events))
+        what = f"{_named(events, at)} is there twice"
+        events.insert(at, events[at])
+    else:
+        pairs = _successive(events)
+        if not pairs:
+            return None
+        at, next_ = random.choice(pairs)
+        what = f"{_named(events, at)} comes after {_named(events, next_)}"
+        events[at], events[next_] = events[next_], events[at]
+    return Spoiled(kind, what, replace(recording, events=renumbered(events)))
+
+
+def _named(events: list[Event], at: int) -> str:
+    return f"event {at + 1} ({events[at]['event']})"
+
+
+def _successive(events: list[Event]) -> list[tuple[int, int]]:
+    """Each event with the next one of its writer, where the two differ in more than their number."""
+    last: dict[Any, int] = {}
+    pairs = []
+    for number, event in enumerate(events):
+        before = last.get(event["at"])
+        if before is not None and {**events[before], "seq": 0} != {**event, "seq": 0}:
+            pairs.append((before, number))
+        last[event["at"]] = number
+    return pairs
+
+
+def _other(value: Any, random: Random) -> Any:
+    """Another value, near to the one given."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + random.choice((-1, 1))
+        case str():
+            return {"leader": "follower", "follower": "leader"}.get(value, value + "?")
+        case list() if value:
+            at = random.randrange(len(value))
+            kept = value[:at] + value[at + 1 :]
+            return (
+                kept if random.random() < 0.5 else [*value[:at], _other(value[at], random), *value[at + 1 :]]
+            )
+        case dict() if value:
+            key = random.choice(sorted(value))
+            return {**value, key: _other(value[key], random)}
+        case list():
+            return [0]
+    return 0

@@ -1,0 +1,158 @@
+"""A blocked recording in words: what was explained last, the event, the spec's states, every near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.tracing import Meaning
+from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
+from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.explore.view import Viewer
+from specchk.ir.nodes import Value
+from specchk.ir.types import Map, Type
+from specchk.meaning.values import State, show
+
+LAST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a recording is no behaviour of the spec, as plain values.
+
+    `before` are the last explained events, with what each of them changed.
+    """
+
+    number: int
+    event: Mapping[str, Any]
+    calls: tuple[str, ...]
+    before: tuple[Mapping[str, Any], ...]
+    candidates: int
+    state: tuple[tuple[str, str], ...]
+    misses: tuple[Mapping[str, Any], ...]
+    instead: tuple[str, ...]
+    reason: str
+
+
+def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
+    """The explanation of a blocked recording."""
+    first = max(0, blocked.number - 1 - LAST)
+    misses = near_misses(validator, blocked)
+    shown = blocked.candidates[misses[0].candidate] if misses else blocked.candidates[0]
+    return Explanation(
+        blocked.number, blocked.event, _calls(blocked.meaning),
+        tuple(_changes(recording.events, at) for at in range(first, blocked.number - 1)),
+        len(blocked.candidates),
+        tuple(_lines(validator, shown)), tuple(map(_miss, misses)), instead(validator, blocked),
+        blocked.reason,
+    )  # fmt: skip
+
+
+def _changes(events: Sequence[Event], at: int) -> Event:
+    """An event with only those fields that its writer's last event did not show so."""
+    event = events[at]
+    earlier = (one for one in reversed(events[:at]) if one["at"] == event["at"] and one.get("after"))
+    known = next(earlier, {}).get("after", {})
+    after = event.get("after") or {}
+    return {**event, "after": {k: v for k, v in after.items() if k not in known or known[k] != v}}
+
+
+def _calls(meaning: Meaning | None) -> tuple[str, ...]:
+    if meaning is None:
+        return ()
+    return tuple(" then ".join(map(str, way)) or "no step" for way in meaning.ways)
+
+
+def _lines(validator: Validator, state: State) -> Iterator[tuple[str, str]]:
+    """A line for each lane of the spec's view, then all that the view does not hide.
+
+    A map has a line for each run of keys with the same value.
+    """
+    viewer = Viewer(validator.instance)
+    for lane, name in enumerate(viewer.lanes):
+        cells = [
+            (text, len(list(run))) for text, run in groupby(c.text for c in viewer.log(state, lane) or ())
+        ]
+        log = "log [" + " ".join(text if count == 1 else f"{text} x{count}" for text, count in cells) + "]"
+        marks = [f"{mark}={value}" for mark, value in viewer.marks(state, lane).items()]
+        labels = [f"{label}={value}" for label, value in viewer.labels(state, lane).items()]
+        shown = [*([log] if cells or marks else []), *marks, *labels]
+        if shown:
+            yield name, " ".join(shown)
+    for variable, value in zip(validator.program.variables, state, strict=True):
+        if variable.name in viewer.hidden:
+            continue
+        if isinstance(variable.type, Map) and isinstance(value, tuple):
+            yield from _runs(variable.name, validator.keys(variable.type), value, variable.type.value)
+        else:
+            yield variable.name, show(value, variable.type)
+
+
+def _runs(name: str, keys: Sequence[str], values: Sequence[Value], kind: Type) -> Iterator[tuple[str, str]]:
+    for item, run in groupby(zip(keys, values, strict=True), key=itemgetter(1)):
+        same = [key for key, _ in run]
+        where = same[0] if len(same) == 1 else f"{same[0]}..{same[-1]}"
+        yield f"{name}[{where}]", show(item, kind)
+
+
+def _miss(miss: NearMiss) -> dict[str, Any]:
+    guards = [{"text": one.text, "where": one.span.where, "values": dict((*one.bindings, *one.values))}
+              for one in miss.guards]  # fmt: skip
+    return {"step": miss.call, "guards": guards, "fields": [asdict(one) for one in miss.differs]}
+
+
+def render(name: str, events: int, found: Explanation) -> str:
+    """The explanation as text."""
+    lines = [f"{name}: no behaviour of the spec explains event {found.number} of {events}", ""]
+    lines += ["the events before it, which are explained, and what changed:"] if found.before else []
+    first = found.number - len(found.before)
+    lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(found.before)]
+    lines += ["", "the event that is not:", f"{found.number:6}  {_event(found.event)}"]
+    lines += [f"        it is {' or '.join(found.calls)}" if found.calls else "", ""]
+    if found.reason:
+        lines += [f"why: {found.reason}", ""]
+    if found.misses:
+        many = "the only state" if found.candidates == 1 else f"any of the {found.candidates} states"
+        lines += [f"why the spec does not allow it, from {many} in which it can be:"]
+        for miss in found.misses:
+            lines += _miss_lines(miss)
+        lines += [""]
+    if found.instead:
+        lines += ["all would be as the event shows after: " + ", ".join(found.instead), ""]
+    lines += ["a state of the spec before the event:"]
+    lines += [f"  {name} = {value}" for name, value in found.state]
+    return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
+
+
+def _miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
+    if miss["guards"]:
+        lines = [f"  {miss['step']} is not enabled:"]
+        for guard in miss["guards"]:
+            values = ", ".join(f"{name} = {value}" for name, value in guard["values"].items())
+            lines.append(f"    {guard['text']} is false" + (f"  ({values})" if values else ""))
+            lines.append(f"      at {guard['where']}")
+        return lines
+    lines = [f"  {miss['step']} is enabled, but then"]
+    for one in miss["fields"]:
+        lines.append(
+            f"    {one['expression']} is {one['spec']}; the recording has {one['field']} {one['recorded']}"
+        )
+    return lines
+
+
+def _event(event: Event) -> str:
+    """An event on one line: who, what, its arguments, and what it shows."""
+    shown = event.get("after") or {}
+    facts = [f"{k}={_short(v)}" for k, v in event.items() if k not in ("at", "seq", "event", "after")]
+    after = [f"{k}={_short(v)}" for k, v in shown.items()]
+    return f"{event.get('at')}: {event.get('event')} {' '.join(facts)}".rstrip() + (
+        f"  ->  {' '.join(after)}" if after else ""
+    )
+
+
+def _short(value: Any) -> str:
+    return str(value).replace(" ", "")

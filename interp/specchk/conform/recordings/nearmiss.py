@@ -1,0 +1,165 @@
+"""Why no candidate could take an event: for each action it may be, the guard or the field in the way.
+
+For every candidate state and every way the event may be read, its calls are taken one after another.
+The first that has no successor was blocked by a guard, an option that is not there or a choice among
+nothing, and that conjunct is told with the values it read.  Where all calls go through, what the event
+shows is not what the spec then has: the fields that differ are told.
+
+Invariant: an event that `validate` could not take has at least one near miss, unless no candidate was
+left before it or its meaning was impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.conform.contract.tracing import Call, Impossible, Seen
+from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.ir.nodes import And, Bind, Expr, Guard, Unwrap
+from specchk.ir.program import Action, Property
+from specchk.meaning.explain import Blame, blame
+from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State, show
+from specchk.search.verdict import Step
+
+MOST = 6
+_NO_BRANCH = "no branch of the action can be taken here"
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """A field: what the recording has, and what the spec."""
+
+    field: str
+    expression: str
+    recorded: str
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """One way in which one candidate could not take the event: a guard is false, or fields differ."""
+
+    call: str
+    candidate: int
+    guards: tuple[Blame, ...]
+    differs: tuple[Differs, ...]
+
+    @property
+    def distance(self) -> tuple[int, int]:
+        """How near it was: a step that was taken is nearer than one that was not."""
+        return (1, len(self.guards)) if self.guards else (0, len(self.differs))
+
+
+def near_misses(validator: Validator, blocked: Blocked) -> tuple[NearMiss, ...]:
+    """Why the event was blocked, the nearest first, each reason once."""
+    if blocked.meaning is None:
+        return ()
+    found: dict[tuple[str, str], NearMiss] = {}
+    for number, state in enumerate(blocked.candidates):
+        for way in blocked.meaning.ways:
+            for miss in _misses(validator, number, state, way, blocked.meaning.seen):
+                reason = repr([(g.text, g.values) for g in miss.guards] + list(miss.differs))
+                found.setdefault((miss.call, reason), miss)
+    return tuple(sorted(found.values(), key=lambda miss: miss.distance)[:MOST])
+
+
+def _misses(
+    validator: Validator, number: int, state: State, way: Sequence[Call], seen: Sequence[Seen]
+) -> Iterator[NearMiss]:
+    states: tuple[State, ...] = (state,)
+    for call in way:
+        try:
+            index, instances = validator.instances(call)
+        except Impossible:
+            return
+        after = validator.by_call(call, states)
+        if not after:
+            for args in instances[:MOST]:
+                yield _guarded(validator, number, states[0], index, args)
+            return
+        states = after
+    name = " then ".join(map(str, way)) or "no step"
+    for reached in states:
+        yield NearMiss(name, number, (), tuple(differences(validator, reached, seen)))
+
+
+def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Iterator[Differs]:
+    """The fields of an event that a state does not have as shown."""
+    env: list[Any] = [*state, *state, *([0] * 64)]
+    for one in seen:
+        has = validator.shown(one, env)
+        if validator.wanted(one) != has:
+            kind = validator.watch(one.expression).type
+            yield Differs(
+                one.field, one.expression, _plainly(one.value), "nothing" if has is None else show(has, kind)
+            )
+
+
+def _plainly(value: Any) -> str:
+    return "{" + ", ".join(sorted(map(str, value))) + "}" if isinstance(value, frozenset) else str(value)
+
+
+def _guarded(validator: Validator, number: int, state: State, index: int, args: tuple[Any, ...]) -> NearMiss:
+    action = validator.program.actions[index]
+    step = Step.of(validator.program, index, args, state)
+    return NearMiss(str(step), number, tuple(_blames(validator, action, state, args)), ())
+
+
+def _blames(validator: Validator, action: Action, state: State, args: tuple[Any, ...]) -> list[Blame]:
+    """The false conjuncts of the guards that stand at the beginning of an action's body."""
+    evaluator = validator.evaluator
+    env: list[Any] = [*state, *state, *([0] * (action.locals + len(state) + 1))]
+    env[evaluator.first_local : evaluator.first_local + len(args)] = args
+    found: list[Blame] = []
+    try:
+        for stmt in action.body:
+            match stmt:
+                case Bind():
+                    env[evaluator.index(stmt.local)] = evaluator.compile(stmt.value)(env)
+                case Unwrap():
+                    value: Any = evaluator.compile(stmt.value)(env)
+                    if not value:
+                        return [*found, Blame(stmt.value.span, f"{stmt.value.span.text} is none", ())]
+                    env[evaluator.index(stmt.local)] = value[0]
+                case Guard():
+                    for part in _conjuncts(stmt.condition):
+                        if not evaluator.compile(part)(env):
+                            prop = Property("guard", action.name, part, action.locals, part.span)
+                            found.append(blame(prop, evaluator, env))
+                case _:
+                    break
+    except Undefined as undefined:
+        found = found or [Blame(undefined.span, undefined.reason, ())]
+    return found or [Blame(action.span, _NO_BRANCH, ())]
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if not isinstance(condition, And):
+        return [condition]
+    return [part for one in condition.parts for part in _conjuncts(one)]
+
+
+def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:
+    """Steps of the spec, other than the event's, after which all is as the event shows."""
+    if blocked.meaning is None or not blocked.meaning.seen or blocked.reason:
+        return ()
+    named: set[tuple[int, tuple[Any, ...]]] = set()
+    for call in [call for way in blocked.meaning.ways for call in way]:
+        number, instances = validator.instances(call)
+        named.update((number, args) for args in instances)
+    found: dict[str, None] = {}
+    for state in blocked.candidates:
+        if validator.agrees(state, blocked.meaning.seen):
+            found["no step at all"] = None
+        try:
+            successors = validator.stepper.successors(state)
+        except Faulty:
+            continue
+        for number, args, after in successors:
+            if (number, args) not in named and validator.agrees(after, blocked.meaning.seen):
+                found[str(Step.of(validator.program, number, args, after))] = None
+    return tuple(found)[:MOST]

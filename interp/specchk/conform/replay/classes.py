@@ -1,0 +1,167 @@
+"""Effect classes: which edges of a state graph do the same, and which refusals have the same reason.
+
+The class of an edge is its action, the marks that the way to it left (`meaning.tracing`: branches taken,
+signs of comparisons, arms of matches), and its effect: each place that changes and how, where a
+place is a variable with fields and keys, a key being the parameter that has its value, or `other`.
+
+    hw[l] up        remote[l][f] new       fetch[f].body to Records       log[other].cached grows
+
+The class of a refusal is the action and the marks of all paths that end: which part of which guard
+fails, and for which signs.  Both are derived from the spec alone, finite, and the same everywhere:
+a class's id is made of words of the spec.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from specchk.conform.replay.cases import EffectClass, stable_id
+from specchk.ir.program import Action
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.meaning.tracing import Looked, Mark, Marks, Tracer
+from specchk.meaning.values import State, universe
+
+Key = tuple[int, Marks, tuple[str, ...]]
+ProbeKey = tuple[int, frozenset[Marks]]
+MAX_TEXT = 60
+
+
+class Classifier:
+    """Gives edges and refusals their classes; a class is found by its key and described once."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.program = tracer.program
+        self._orders: dict[Type, tuple[Any, ...]] = {}
+        self._texts = _distinct(tracer)
+
+    def edge(self, state: State, looked: Looked, after: State, marks: Marks) -> Key:
+        """The class of a step."""
+        return looked.index, marks, self.effect(looked.index, looked.args, state, after)
+
+    def effect(self, index: int, args: Sequence[Any], before: State, after: State) -> tuple[str, ...]:
+        """Each place that changes and how, ascending."""
+        found: set[str] = set()
+        action = self.program.actions[index]
+        for variable, old, new in zip(self.program.variables, before, after, strict=True):
+            if old != new:
+                found.update(self._changes(variable.name, variable.type, old, new, (action, args)))
+        return tuple(sorted(found))
+
+    def _changes(
+        self, place: str, kind: Type, old: Any, new: Any, at: tuple[Action, Sequence[Any]]
+    ) -> Iterator[str]:
+        if old == new:
+            return
+        match kind:
+            case Map():
+                keys = self._order(kind.key)
+                for key, one, other in zip(keys, old, new, strict=True):
+                    if one != other:
+                        inside = f"{place}[{_called(key, kind.key, at)}]"
+                        yield from self._changes(inside, kind.value, one, other, at)
+            case Record():
+                for (name, part), one, other in zip(kind.fields, old, new, strict=True):
+                    yield from self._changes(f"{place}.{name}", part, one, other, at)
+            case Union() if old[0] == new[0]:
+                yield from self._changes(place, kind.variants[old[0]][1], old[1], new[1], at)
+            case Option() if old and new:
+                yield from self._changes(place, kind.item, old[0], new[0], at)
+            case _:
+                yield f"{place} {_turn(kind, old, new, at)}"
+
+    def _order(self, kind: Type) -> tuple[Any, ...]:
+        if kind not in self._orders:
+            self._orders[kind] = tuple(sorted(universe(kind)))
+        return self._orders[kind]
+
+    # -- in words
+
+    def described(self, key: Key) -> EffectClass:
+        """A step's class, in words of the spec."""
+        index, marks, effect = key
+        branches = tuple(sorted(self._branch(mark) for mark in marks if mark.kind == "branch"))
+        signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind != "branch"}))
+        return self._named(index, branches, signs, effect)
+
+    def described_refusal(self, key: ProbeKey) -> EffectClass:
+        """A refusal's class: `effect` has the guards that fail."""
+        index, ends = key
+        marks = {mark for end in ends for mark in end}
+        signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind not in ("branch", "end")}))
+        fails = tuple(sorted({f"not: {self._text(mark)}" for mark in marks if mark.kind == "end"}))
+        paths = tuple(sorted(self._path(end) for end in ends)) if len(ends) > 1 else ()
+        return self._named(index, paths, signs, fails)
+
+    def _named(
+        self, index: int, branches: tuple[str, ...], signs: tuple[str, ...], effect: tuple[str, ...]
+    ) -> EffectClass:
+        action = self.program.actions[index].name
+        parts = [action, "branches", *branches, "signs", *signs, "effect", *effect]
+        return EffectClass(stable_id(parts), action, branches, signs, effect)
+
+    def _path(self, end: Marks) -> str:
+        return "; ".join(sorted(self._sign(mark) for mark in end if mark.kind != "branch"))
+
+    def _branch(self, mark: Mark) -> str:
+        point = self.program.points[mark.where]
+        return f"{_short(point.span.text)} -> {point.label}"
+
+    def _text(self, mark: Mark) -> str:
+        return self._texts[mark.where]
+
+    def _sign(self, mark: Mark) -> str:
+        return f"{self._text(mark)} {mark.kind} {mark.how}"
+
+
+def _distinct(tracer: Tracer) -> dict[int, str]:
+    """What stands at each place, numbered where the same words stand at several."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for span in sorted(tracer.places, key=lambda one: (one.start, one.end)):
+        text = _short(span.text)
+        seen[text] += 1
+        found[tracer.place(span)] = f"{text} #{seen[text]}" if seen[text] > 1 else text
+    return found
+
+
+def _called(key: Any, kind: Type, at: tuple[Action, Sequence[Any]]) -> str:
+    """A key by the first parameter of its type that has its value."""
+    action, args = at
+    for param, arg in zip(action.params, args, strict=True):
+        if param.type == kind and arg == key:
+            return param.name
+    return "other"
+
+
+def _turn(kind: Type, old: Any, new: Any, at: tuple[Action, Sequence[Any]]) -> str:
+    """How a value without parts of its own changes."""
+    match kind:
+        case Int():
+            return "up" if new > old else "down"
+        case Bool():
+            return "true" if new else "false"
+        case Enum():
+            return f"to {kind.members[new]}"
+        case Sort():
+            return f"to {_called(new, kind, at)}"
+        case Option():
+            return "new" if new else "gone"
+        case Union():
+            return f"to {kind.variants[new[0]][0]}"
+        case Set():
+            if set(old) < set(new):
+                return "grows"
+            return "shrinks" if set(new) < set(old) else "changes"
+        case Seq() | Bag():
+            if len(old) == len(new):
+                return "changes"
+            return "longer" if len(new) > len(old) else "shorter"
+    return "changes"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."

@@ -1,0 +1,222 @@
+"""Covers: a few paths that have every class, or every edge, of a model's state graph.
+
+`classes`: for each class of steps two of its edges, of those nearest to the start, and for each class
+of refusals a state of those nearest to the start that have it.  Paths are shortest ways, so they form
+a tree: the deepest classes choose first, and each later one what adds least to the tree.  Two edges,
+so that what one of them hides (a value that is right by chance) the other may show.
+
+`edges`: every edge, in as few restarts as a greedy tour needs: go on by an edge that was not taken
+yet, else to the nearest state that has one, else start again.
+
+Invariants: a function of the program alone; every case is a path of the graph from an initial state.
+Not here: taking the steps (`runner`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from specchk.conform.replay.cases import Case, CaseStep, Probe, Suite, case_id, label_of
+from specchk.conform.replay.graph import ClassGraph, Edge, Refusal, explore
+from specchk.ir.program import Program
+from specchk.meaning.values import show
+
+EDGES_PER_CLASS = 2
+PROBES_PER_CLASS = 3
+LONGEST_TOUR = 200  # steps of a case of the edge cover, so that a failure has a path that can be read
+
+
+class NoSuchSuite(Exception):
+    """A kind of suite that is not made of cases."""
+
+
+def build_suite(
+    program: Program,
+    kind: str = "classes",
+    bounds: Sequence[tuple[str, str]] = (),
+    max_states: int | None = None,
+) -> Suite:
+    """The suite of a program; `bounds` are its overrides, for its name only.
+
+    With `max_states` only what is seen from the first so many states; then it is not complete.
+    """
+    if kind not in ("classes", "edges"):
+        raise NoSuchSuite(kind)
+    graph = explore(program, max_states, keep_edges=kind == "edges")
+    paths = _class_paths(graph) if kind == "classes" else list(_tours(graph))
+    label = label_of(program.model, bounds)
+    cases = tuple(_case(graph, label, path) for path in paths)
+    described = graph.classifier
+    return Suite(
+        kind, program.model, tuple(bounds), cases,
+        tuple(described.described(key) for key in graph.classes.keys),
+        tuple(described.described_refusal(key) for key in graph.refusals.keys),
+        tuple(_probes(graph, paths)), len(graph.states), graph.edges, graph.complete,
+    )  # fmt: skip
+
+
+# -- cases
+
+
+Path = tuple[int, tuple[Edge, ...]]  # the initial state's number, and the steps
+
+
+def _case(graph: ClassGraph, label: str, path: Path) -> Case:
+    start, edges = path
+    steps = tuple(_step(graph.program, edge) for edge in edges)
+    classes = tuple(graph.edges_of(edge.source)[edge] for edge in edges)
+    return Case(case_id(label, start, steps), steps, classes, start)
+
+
+def _step(program: Program, edge: Edge) -> CaseStep:
+    action = program.actions[edge.action]
+    return CaseStep(action.name, _shown(program, edge), edge.choice)
+
+
+def _shown(program: Program, at: Edge | Refusal) -> tuple[str, ...]:
+    params = program.actions[at.action].params
+    return tuple(show(arg, param.type) for arg, param in zip(at.args, params, strict=True))
+
+
+def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
+    """For each class of refusals the first few places of the cases that have it."""
+    left = dict.fromkeys(range(len(graph.refusals.keys)), PROBES_PER_CLASS)
+    seen: set[int] = set()
+    for case, (start, edges) in enumerate(paths):
+        for step, state in enumerate([start, *(edge.target for edge in edges)]):
+            if state in seen:
+                continue
+            seen.add(state)
+            for number, refusal in graph.refused_in(state).items():
+                if left[number]:
+                    left[number] -= 1
+                    name = graph.program.actions[refusal.action].name
+                    yield Probe(case, step, name, _shown(graph.program, refusal), number)
+
+
+# -- the tree of classes
+
+
+@dataclass(slots=True)
+class _Tree:
+    """Shortest ways to some states, and edges at their ends; `covered` counts the edges of each class."""
+
+    graph: ClassGraph
+    states: set[int] = field(default_factory=set)
+    ends: dict[Edge, None] = field(default_factory=dict)
+    covered: Counter[int] = field(default_factory=Counter)
+    refused: set[int] = field(default_factory=set)
+
+    def cost(self, state: int) -> int:
+        """How many states a way to a state would add."""
+        cost = 0
+        while state not in self.states:
+            cost += 1
+            step = self.graph.first[state]
+            if step is None:
+                break
+            state = step.source
+        return cost
+
+    def grow_to(self, state: int) -> None:
+        """Add the way to a state."""
+        for edge in self.graph.way_to(state):
+            if edge.target not in self.states:
+                self._enter(edge.target)
+                self.covered.update(self.graph.edges_of(edge.source)[edge])
+        if self.graph.first[state] is None:
+            self._enter(state)
+
+    def _enter(self, state: int) -> None:
+        self.states.add(state)
+        self.refused.update(self.graph.refused_in(state))
+
+    def has(self, edge: Edge) -> bool:
+        """Whether an edge is on the tree."""
+        return edge in self.ends or (edge.target in self.states and self.graph.first[edge.target] == edge)
+
+    def grow_by(self, edge: Edge) -> None:
+        """Add an edge, with the way to where it starts."""
+        self.grow_to(edge.source)
+        if self.graph.first[edge.target] == edge:
+            self.grow_to(edge.target)
+        else:
+            self.ends[edge] = None
+            self.covered.update(self.graph.edges_of(edge.source)[edge])
+
+    def paths(self) -> list[Path]:
+        """The ways to all leaves, neighbours beside each other."""
+        inner = {edge.source for edge in self.ends}
+        inner |= {step.source for state in self.states if (step := self.graph.first[state]) is not None}
+        found = [tuple(self.graph.way_to(state)) for state in self.states - inner]
+        found += [(*self.graph.way_to(edge.source), edge) for edge in self.ends]
+        return sorted((path[0].source, path) for path in found if path)
+
+
+def _class_paths(graph: ClassGraph) -> list[Path]:
+    tree = _Tree(graph)
+    depths = graph.depth
+    deepest = sorted(
+        range(len(graph.classes.keys)), key=lambda one: (-depths[graph.classes.examples[one][0].source], one)
+    )
+    for number in deepest:
+        edges: list[Edge] = graph.classes.examples[number]
+        near = [edge for edge in edges if depths[edge.source] == depths[edges[0].source]]
+        for among in (near, edges):
+            left = [edge for edge in among if not tree.has(edge)]
+            while left and tree.covered[number] < EDGES_PER_CLASS:
+                tree.grow_by(min(left, key=lambda edge: tree.cost(edge.source)))
+                left = [edge for edge in left if not tree.has(edge)]
+    for number, refusals in enumerate(graph.refusals.examples):
+        if number not in tree.refused:
+            states = [one.state for one in refusals if depths[one.state] == depths[refusals[0].state]]
+            tree.grow_to(min(states, key=tree.cost))
+    return tree.paths()
+
+
+# -- a tour of all edges
+
+
+def _tours(graph: ClassGraph) -> Iterator[Path]:
+    """Paths that take every edge."""
+    left = [dict.fromkeys(edges) for edges in graph.out]
+    starts = [state for state, step in enumerate(graph.first) if step is None]
+    while True:
+        found = next((path for path in (_tour(graph, left, start) for start in starts) if path), None)
+        if found is None:
+            return
+        yield found[0].source, tuple(found)
+
+
+def _tour(graph: ClassGraph, left: list[dict[Edge, None]], start: int) -> list[Edge]:
+    path: list[Edge] = []
+    state = start
+    while len(path) < LONGEST_TOUR or not path:
+        way = _nearest(graph, left, state)
+        if way is None:
+            break
+        path += way
+        for edge in way:
+            left[edge.source].pop(edge, None)
+        state = path[-1].target
+    return path
+
+
+def _nearest(graph: ClassGraph, left: list[dict[Edge, None]], state: int) -> list[Edge] | None:
+    """The shortest path that ends with an edge that is left."""
+    before: dict[int, Edge | None] = {state: None}
+    queue = deque([state])
+    while queue:
+        at = queue.popleft()
+        if left[at]:
+            path = [next(iter(left[at]))]
+            while (step := before[path[0].source]) is not None:
+                path.insert(0, step)
+            return path
+        for edge in graph.out[at]:
+            if edge.target not in before:
+                before[edge.target] = edge
+                queue.append(edge.target)
+    return None

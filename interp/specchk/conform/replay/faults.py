@@ -1,0 +1,114 @@
+"""Faults in the middle of steps: the suite `faults`.
+
+A spec's crash comes between two steps; a real one comes between two writes, or in one.  For every
+step on the way, and every fault of the spec that the binding can let strike inside it
+(`@interruption`), the step is taken again and again with the fault one occasion later each time,
+until it comes too late.  What is left must be a state that the spec allows: the fault struck before
+the step, or after it.  A variable that is set `aside`, what the environment remembers, may also be
+what it was before or after the step.
+
+States are explored breadth first, as by `product`; at most `limit` of them are gone on from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.contract.binding import BindingError, Interruption, Mistake
+from specchk.conform.replay.replay import Diverged, Divergence, Found, Instance, Place, Replayer
+from specchk.conform.replay.suites import Result, breadth_first, why_vacuous
+from specchk.meaning.values import State
+from specchk.search.verdict import Step
+
+S = TypeVar("S")
+
+
+def run_faults(replayer: Replayer[Any], limit: int | None = None) -> Result:
+    """Explore spec and implementation together, and let faults strike inside every step.
+
+    Raises `BindingError` if the binding has no interruption.
+    """
+    suite = _Faults(replayer, limit)
+    begun, divergence = perf_counter(), None
+    try:
+        suite.go()
+    except Diverged as diverged:
+        divergence = diverged.divergence
+    seconds = perf_counter() - begun
+    vacuous = "" if divergence is not None else suite.vacuous()
+    complete = suite.complete and divergence is None
+    return Result("faults", divergence, replayer.tally, len(suite.seen), complete, seconds, vacuous)
+
+
+class _Faults(Generic[S]):
+    def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
+        self.replayer = replayer
+        self.limit = limit
+        self.seen: set[State] = set()
+        self.complete = True
+        names = [variable.name for variable in replayer.program.variables]
+        by_action = {one.action: one for one in type(replayer.binding).interruptions()}
+        self.faults = [(by_action[instance.label.action], instance) for instance in replayer.instances
+                       if instance.label.action in by_action]  # fmt: skip
+        self.aside = {one.action: frozenset(map(names.index, one.aside)) for one in by_action.values()}
+        if not self.faults:
+            hint = "mark a method with @interruption; without one no fault can strike inside a step"
+            raise BindingError((Mistake("the binding has no interruption", hint),))
+
+    def go(self) -> None:
+        """Breadth first, from the initial state; raises `Diverged`."""
+        self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
+
+    def vacuous(self) -> str:
+        """What this cannot have done, were it not broken itself."""
+        if not self.replayer.tally.struck:
+            return "no fault struck inside a step"
+        return why_vacuous(self.replayer.tally, self.replayer.blind_to, 0)
+
+    def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
+        enabled, _ = self.replayer.options(place.state)
+        for instance, successors in enabled:
+            for fault, striking in self.faults:
+                for way in instance.ways:
+                    self._interrupt(place, (instance, way, successors), fault, striking)
+            yield from self.replayer.take(place, instance, successors)
+
+    def _interrupt(
+        self, place: Place[S], taken: tuple[Instance, str, tuple[State, ...]], fault: Interruption,
+        striking: Instance,
+    ) -> None:  # fmt: skip
+        """Let a fault strike at each moment of a step, until it comes too late."""
+        instance, way, successors = taken
+        around = (place.state, *successors)
+        allowed = tuple(s for state in around for s in self.replayer.allowed(state, striking))
+        if not allowed:
+            return
+        moment = 0
+        while (found := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
+            if not self._is_allowed(found, allowed, around, self.aside[fault.action]):
+                blame = self._blame(place, instance, striking, moment)
+                raise Diverged(replace(blame, expected=allowed, found=found))
+            moment += 1
+
+    def _is_allowed(
+        self, found: Found, allowed: tuple[State, ...], around: tuple[State, ...], aside: frozenset[int]
+    ) -> bool:
+        for state in allowed:
+            wanted: list[object] = list(state)
+            for slot in aside:
+                if any(found[slot] == other[slot] for other in around):
+                    wanted[slot] = found[slot]
+            if self.replayer.same(wanted, found):
+                return True
+        return False
+
+    def _blame(self, place: Place[S], taken: Instance, by: Instance, moment: int) -> Divergence:
+        reason = (
+            f"{by.label} struck inside {taken.label}, at its moment {moment}, and left a state that the "
+            "spec reaches neither with the fault before that step nor with the fault after it"
+        )
+        step = Step(by.label.action, by.label.args, ())
+        return Divergence("fault", place.trace(), step, "", reason, ways=place.ways())

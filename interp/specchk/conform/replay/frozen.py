@@ -1,0 +1,236 @@
+"""A divergence as a test file that runs without specchk: the path, the spec's states, and a small runner.
+
+    def test_the_implementation_follows_the_spec():
+        with binding_of(BINDING, "Bank", SPEC, "9a3f07c2d41b6e58") as binding:
+            bank = Follower(binding, INITIAL)
+            bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 1, "a2": 3}})
+            bank.step("transfer", ("a1", "a2"), "", {"balance": {"a1": 0, "a2": 4}})
+
+The test fails as long as the implementation diverges and passes once it does what the spec says, so
+it can be kept.  It has the spec's values, not the spec: where the spec changes, freeze anew.  Its
+steps and values are sealed, so that one which was changed since does not pass.  It
+needs the binding and the implementation only; `frozen_run` has the stand-ins for specchk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from os.path import relpath
+from pathlib import Path
+from pprint import pformat
+from textwrap import dedent, indent
+from types import MappingProxyType
+from typing import Any
+
+from specchk.compile.instantiate import Instance
+from specchk.conform.contract.binding import Binding
+from specchk.conform.contract.values import plain
+from specchk.conform.replay.divergence import WORDS, differences, step_text, wanted
+from specchk.conform.replay.frozen_run import Bag as Bag_
+from specchk.conform.replay.frozen_run import Items, Some, seal_of
+from specchk.conform.replay.replay import Divergence, Replayer
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, show
+from specchk.meaning.values import State, universe
+from specchk.search.verdict import Step
+
+WIDTH = 110
+HARNESS = MappingProxyType(
+    {
+        "ambiguous": "the binding observes too little, which no test of the implementation shows",
+        "fault": "the fault struck inside a step, where only the harness lets it",
+    }
+)
+_RULER = "# -- the runner"
+
+
+class CannotFreeze(Exception):
+    """A divergence that no test of the implementation shows; the text says why."""
+
+
+def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Divergence, target: Path) -> str:
+    """The text of a test file at `target`, for the binding in the file `path`; raises `CannotFreeze`."""
+    if found.kind in HARNESS:
+        raise CannotFreeze(HARNESS[found.kind])
+    program, name = instance.program, type(binding).__name__
+    runner = files("specchk.conform.replay").joinpath("frozen_run.py").read_text(encoding="utf-8")
+    imports, rest = runner[runner.index("from __future__") :].split("\n\n\n", 1)
+    beside = relpath(path.resolve(), target.resolve().parent).replace("\\", "/")
+    writer = _Writer(binding)
+    calls = [
+        "        system = Follower(binding, INITIAL)",
+        *(indent(call, " " * 8) for call in writer.calls(found)),
+    ]
+    data = [
+        f"BINDING = Path(__file__).resolve().parent / {beside!r}",
+        f"SPEC = {_text(_spec(program))}",
+        f"INITIAL = {_text(writer.observed(found.trace.initial))}",
+    ]
+    seal = _seal(data[1:], calls)
+    test = [
+        "def test_the_implementation_follows_the_spec() -> None:",
+        f'    """{_claim(found)}"""',
+        f"    with binding_of(BINDING, {name!r}, SPEC, {seal!r}) as binding:",
+        *calls,
+    ]
+    head = f'"""{_head(program, name, found)}\n"""\n\n{imports}'
+    return "\n\n\n".join([head, "\n".join(data), "\n".join(test), f"{_RULER}\n\n\n{rest.rstrip()}"]) + "\n"
+
+
+class _Listener:
+    """Stands in for what takes the steps, and only hears of them."""
+
+    def __init__(self, binding: object, initial: Mapping[str, Any]) -> None:
+        self.heard: list[Any] = [dict(initial)]
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *told: self.heard.append((name, *told) if told else name)
+
+
+def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
+    """The seal of the text that a test will have: of what it says when it is run."""
+    names: dict[str, Any] = {
+        "Follower": _Listener,
+        "Bag": Bag_,
+        "Items": Items,
+        "Some": Some,
+        "binding": None,
+    }
+    exec("\n".join([*data, dedent("\n".join(calls))]), names)  # noqa: S102 - text that was just made here
+    return seal_of([names["SPEC"], *names["system"].heard])
+
+
+def _head(program: Program, name: str, found: Divergence) -> str:
+    lines = [
+        f"Frozen by specchk: {WORDS[found.kind]}.",
+        "",
+        f"{program.spec}, model {program.model}, on {name}.  {step_text(found)}".rstrip(),
+        *([found.reason] if found.kind != "state" and found.reason else []),
+        *(
+            f"{change.path}: the spec has {change.before}, the implementation {change.after}"
+            for change in differences(program, found, wanted(program, found))
+        ),
+        "",
+        "Runs without specchk: the runner below stands in for what the binding imports of it.",
+    ]
+    return "\n".join(line.replace("\\", "\\\\").replace('"""', "'''") for line in lines)
+
+
+def _claim(found: Divergence) -> str:
+    if found.step is None:
+        return "The implementation starts, and is restored, as the spec says."
+    return f"Step {len(found.trace.steps) + 1}, {found.step.action}, does what the spec says."
+
+
+def _spec(program: Program) -> dict[str, Any]:
+    """What a binding asks of its program: names, sorts, constants."""
+    return {
+        "spec": program.spec,
+        "model": program.model,
+        "sorts": {sort.name: sort.members for sort in program.sorts},
+        "constants": {one.name: exact(one.value, one.type) for one in program.constants},
+    }
+
+
+class _Writer:
+    """Writes the calls that take a path."""
+
+    def __init__(self, binding: Binding[Any]) -> None:
+        self.replayer = Replayer(binding)
+        self.unobserved = binding.unobserved
+        self.by_label = {(one.label.action, one.label.args): one for one in self.replayer.instances}
+
+    def calls(self, found: Divergence) -> Iterator[str]:
+        """One call a step, the last for what diverged: a step that the spec has, or has not."""
+        before = found.trace.initial
+        for step, way in zip(found.trace.steps, found.ways, strict=True):
+            yield self._call(before, step, way, (step.state,))
+            before = step.state
+        if found.step is not None:
+            instance = self.by_label[found.step.action, found.step.args]
+            yield self._call(before, found.step, found.way, self.replayer.allowed(before, instance))
+        elif found.kind in ("restored", "reopened"):
+            yield f"system.is_{'kept' if found.kind == 'restored' else 'on_disk'}()"
+
+    def _call(self, before: State, step: Step, way: str, after: tuple[State, ...]) -> str:
+        instance = self.by_label[step.action, step.args]
+        params = self.replayer.program.actions[instance.index].params
+        given = tuple(exact(arg, one.type) for arg, one in zip(instance.args, params, strict=True))
+        args = f"{step.action!r}, {given!r}, {way!r}"
+        if not after:
+            return f"system.no_step({args})"
+        changes = [f"{indent(_text(self._changed(before, state)), '    ')},\n" for state in after]
+        return f"system.step(\n    {args},\n{''.join(changes)})"
+
+    def _changed(self, before: State, after: State) -> dict[str, Any]:
+        slots = {variable.name: slot for slot, variable in enumerate(self.replayer.program.variables)}
+        now = self.observed(after)
+        return {name: value for name, value in now.items() if before[slots[name]] != after[slots[name]]}
+
+    def observed(self, state: State) -> dict[str, Any]:
+        """The observed variables, as expressions."""
+        pairs = zip(self.replayer.program.variables, state, strict=True)
+        return {v.name: exact(value, v.type) for v, value in pairs if v.name not in self.unobserved}
+
+
+# -- values as Python
+
+
+class _As:
+    """What stands in the text as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _text(items: dict[str, Any]) -> str:
+    """A dict, on one line if it is short, else one item a line."""
+    if len(repr(items)) <= WIDTH - 16:
+        return repr(items)
+    texts = [pformat(value, width=WIDTH - 24, sort_dicts=False) for value in items.values()]
+    lines = [
+        f"    {name!r}: {_hanging(text, len(name) + 8)},\n" for name, text in zip(items, texts, strict=True)
+    ]
+    return "{\n" + "".join(lines) + "}"
+
+
+def _hanging(text: str, by: int) -> str:
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * by + line for line in rest)])
+
+
+def exact(value: Any, kind: Type) -> Any:
+    """A value in its plain form, such that its `repr` makes it again, over the names of `frozen_run`."""
+    match kind:
+        case Bool() | Int() | Enum() | Sort():
+            return plain(value, kind)
+        case Option():
+            item = exact(value[0], kind.item) if value else None
+            return _As(f"Some({item!r})") if value and isinstance(kind.item, Option) else item
+        case Record():
+            return _fields(value, kind)
+        case Union():
+            name, fields = kind.variants[value[0]]
+            return name, _fields(value[1], fields)
+        case Map():
+            keys = [exact(key, kind.key) for key in sorted(universe(kind.key))]
+            if not all(isinstance(key, bool | int | str) for key in keys):
+                raise CannotFreeze(f"a key of type {show(kind.key)} has no short form in Python")
+            return dict(zip(keys, (exact(item, kind.value) for item in value), strict=True))
+        case Set() if isinstance(kind.item, Bool | Int | Enum | Sort):
+            return (
+                _As("{" + ", ".join(repr(plain(item, kind.item)) for item in value) + "}") if value else set()
+            )
+        case Set() | Bag():
+            name = "Items" if isinstance(kind, Set) else "Bag"
+            return _As(f"{name}({[exact(item, kind.item) for item in value]!r})")
+        case Seq():
+            return [exact(item, kind.item) for item in value]
+
+
+def _fields(value: Any, kind: Record) -> dict[str, Any]:
+    return {name: exact(item, part) for (name, part), item in zip(kind.fields, value, strict=True)}

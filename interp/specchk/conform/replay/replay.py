@@ -1,0 +1,397 @@
+"""Steps of a spec, taken by an implementation: what must be accepted, what refused, and what comes of it.
+
+    in the spec          the implementation must
+    initial state        start in it, as far as it is observed
+    enabled step         accept it, and then be in one of its successors: that one is followed
+    disabled instance    refuse it (a negative probe), and not change
+    beyond a horizon     nothing: the spec does not say, so it is not tried
+
+A difference is a value, `Divergence`, with the spec's behaviour that leads to it.
+
+Invariants: nothing is compared but projections; every projection is compared whole, over all
+observed variables; what was kept of a system is looked at again before and after it is used, so a
+`restore` that forgets is noticed.  Not here: which steps are taken (`product`, `walks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.contract.binding import (  # fmt: skip
+    Accepted,
+    Answer,
+    Binding,
+    BindingError,
+    Impossible,
+    Interruption,
+    Mistake,
+    OutsideSpec,
+    Refused,
+    mistakes,
+)
+from specchk.conform.contract.values import NotAValue, plain, raw
+from specchk.ir.nodes import Value
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import State, Values, show
+from specchk.search.verdict import Step, Trace
+
+S = TypeVar("S")
+# What broken code raises; whatever else comes out of a handler is not the implementation's.
+FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
+            TypeError, ValueError)  # fmt: skip
+Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An action with its arguments; `ways` are the environment's choices, one empty without any."""
+
+    index: int
+    args: tuple[Value, ...]
+    plain: tuple[Any, ...]  # the arguments as the binding gets them
+    label: Step  # its state is not used
+    ways: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Generic[S]):
+    """A state that both have reached, what was kept of the system there, and how it was reached."""
+
+    state: State
+    kept: Any
+    step: Step | None = None
+    before: Place[S] | None = None
+    way: str = ""  # in which the step was taken
+
+    def trace(self) -> Trace:
+        """The spec's behaviour up to here."""
+        steps: list[Step] = []
+        place: Place[S] = self
+        while place.before is not None and place.step is not None:
+            steps.append(place.step)
+            place = place.before
+        return Trace(place.state, tuple(reversed(steps)))
+
+    def ways(self) -> tuple[str, ...]:
+        """In which way each step of the trace was taken."""
+        ways: list[str] = []
+        place: Place[S] = self
+        while place.before is not None:
+            ways.append(place.way)
+            place = place.before
+        return tuple(reversed(ways))
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where spec and implementation part.
+
+    `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled
+    one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
+    `outside` (a state without a projection), `ambiguous` (successors that the projection does not
+    tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
+    is not the state), `fault` (what a fault inside a step left), `raised` (an exception).
+    `reason` says more than the kind, where there is more to say.
+    `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
+    in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
+    """
+
+    kind: str
+    trace: Trace
+    step: Step | None
+    way: str
+    reason: str
+    expected: tuple[State, ...] = ()
+    found: Found | None = None
+    ways: tuple[str, ...] = ()
+    found_after: int | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done, by action: steps taken, probes refused, probes with nothing to ask with.
+
+    `compared` and `reopened` count states that were looked at, and systems that were opened again.
+    """
+
+    taken: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+    impossible: dict[str, int] = field(default_factory=dict)
+    left: dict[str, int] = field(default_factory=dict)
+    """Successors that the spec allows and the implementation never chose."""
+    compared: int = 0
+    struck: int = 0
+    """Faults that struck inside a step."""
+    reopened: int = 0
+
+    def add(self, other: Tally) -> None:
+        """What another worker did, as well."""
+        for mine, more in ((self.taken, other.taken), (self.refused, other.refused),
+                           (self.impossible, other.impossible), (self.left, other.left)):  # fmt: skip
+            for name, count in more.items():
+                self.count(mine, name, count)
+        self.compared += other.compared
+        self.reopened += other.reopened
+        self.struck += other.struck
+
+    @staticmethod
+    def count(table: dict[str, int], name: str, more: int = 1) -> None:
+        """Add to one number of a table."""
+        table[name] = table.get(name, 0) + more
+
+
+class Diverged(Exception):
+    """Ends a suite; carries the divergence."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        self.divergence = divergence
+        super().__init__(divergence.kind)
+
+
+class Replayer(Generic[S]):
+    """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`."""
+
+    def __init__(self, binding: Binding[S]) -> None:
+        wrong = mistakes(type(binding), binding.program)
+        if wrong:
+            raise BindingError(wrong)
+        self.binding = binding
+        self.program = binding.program
+        self.tally = Tally()
+        self._stepper = Stepper(self.program)
+        self._properties = Properties(self.program, self._stepper)
+        self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
+        cls = type(binding)
+        self._project = getattr(binding, cls.marked("project") or "")
+        self._keep = getattr(binding, cls.marked("snapshot") or "")
+        self._back = getattr(binding, cls.marked("restore") or "")
+        again = cls.marked("reopen")
+        self._again = getattr(binding, again) if again is not None else None
+        self._handlers = {one.action: getattr(binding, one.method) for one in cls.actions()}
+        self.instances = tuple(self._all_instances())
+        self.blind_to: tuple[str, ...] = ()
+
+    def _all_instances(self) -> Iterator[Instance]:
+        values = Values()
+        ways = {one.action: one.ways or ("",) for one in self.binding.actions()}
+        for index, action in enumerate(self.program.actions):
+            for args in product(*(values.values(param.type) for param in action.params)):
+                typed = [(arg, param.type) for arg, param in zip(args, action.params, strict=True)]
+                label = Step(action.name, tuple(show(arg, kind) for arg, kind in typed), ())
+                given = tuple(plain(arg, kind) for arg, kind in typed)
+                yield Instance(index, tuple(args), given, label, ways[action.name])
+
+    # -- places
+
+    def begin(self) -> Place[S]:
+        """The implementation's initial state, which must be one of the spec's."""
+        states = tuple(initial_states(self.program))
+        empty = Trace(states[0], ())
+        system = self.binding.start()
+        found = self._state(system, Divergence("outside", empty, None, "", ""))
+        allowed = [state for state in states if self.same(state, found)]
+        if not allowed:
+            reason = "the implementation does not start where the spec does"
+            raise Diverged(Divergence("initial", empty, None, "", reason, states, found))
+        self._only_one(allowed, Divergence("ambiguous", empty, None, "", "", states, found))
+        self.blind_to = self._blind_spots(found)
+        return Place(allowed[0], self._keep(system))
+
+    def _blind_spots(self, found: Found) -> tuple[str, ...]:
+        """The control of every run: the observed variables whose corruption is not noticed; none."""
+        blind = []
+        for slot in self._slots:
+            corrupted = (*found[:slot], ("corrupted",), *found[slot + 1 :])
+            if self.same(found, corrupted):
+                blind.append(self.program.variables[slot].name)
+        return tuple(blind)
+
+    def check_kept(self, place: Place[S]) -> None:
+        """What was kept at a place must still be in its state."""
+        blank = Divergence("outside", place.trace(), None, "", "", ways=place.ways())
+        found = self._state(self._back(place.kept), blank)
+        if not self.same(place.state, found):
+            reason = "what `restore` gives back is not in the state that was kept"
+            states, ways = (place.state,), place.ways()
+            raise Diverged(Divergence("restored", place.trace(), None, "", reason, states, found, ways))
+
+    def check_reopened(self, place: Place[S]) -> None:
+        """What is on disk must be in the same state, where the binding can open it again."""
+        if self._again is None:
+            return
+        states, ways = (place.state,), place.ways()
+        blank = Divergence("reopened", place.trace(), None, "", "", states, ways=ways)
+        try:
+            found = self._state(self._again(self._back(place.kept)), blank)
+        except FAILURES as error:  # the code under test is foreign; its failing is a finding
+            raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
+        self.tally.reopened += 1
+        if not self.same(place.state, found):
+            reason = "what a restart would find on disk is not the state"
+            raise Diverged(replace(blank, reason=reason, found=found))
+
+    def inside(self, state: State) -> bool:
+        """Whether the spec's constraints let a search go on here."""
+        return self._properties.inside(self._properties.environment(state))
+
+    # -- steps
+
+    def options(self, state: State) -> tuple[list[tuple[Instance, tuple[State, ...]]], list[Instance]]:
+        """What the spec says of each instance in a state: enabled, with its successors, or disabled.
+
+        One that only leads beyond a horizon is neither.
+        """
+        found: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
+        cuts = self._stepper.horizon_cuts
+        for index, args, after in self._stepper.successors(state):
+            found.setdefault((index, args), {})[after] = None
+        is_cut = self._stepper.horizon_cuts > cuts
+        enabled, disabled = [], []
+        for instance in self.instances:
+            successors = found.get((instance.index, instance.args))
+            if successors is not None:
+                enabled.append((instance, tuple(successors)))
+            elif not (is_cut and self._goes_beyond(state, instance)):
+                disabled.append(instance)
+        return enabled, disabled
+
+    def allowed(self, state: State, instance: Instance) -> tuple[State, ...]:
+        """The successors by one instance; none where it is not enabled."""
+        found = self._stepper.of_action(state, instance.index, instance.args)
+        return tuple(dict.fromkeys(after for _, _, after in found))
+
+    def forbids(self, state: State, instance: Instance) -> bool:
+        """Whether an instance is disabled, and not because it leads beyond a horizon."""
+        return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
+
+    def _goes_beyond(self, state: State, instance: Instance) -> bool:
+        cuts = self._stepper.horizon_cuts
+        self._stepper.of_action(state, instance.index, instance.args)
+        return self._stepper.horizon_cuts > cuts
+
+    def take(self, place: Place[S], instance: Instance, successors: tuple[State, ...]) -> list[Place[S]]:
+        """Take an enabled step in each way; the places it led to."""
+        reached: dict[State, Place[S]] = {}
+        for way in instance.ways:
+            after = self._take(place, instance, way, successors)
+            reached.setdefault(after.state, after)
+        Tally.count(self.tally.left, instance.label.action, len(successors) - len(reached))
+        return list(reached.values())
+
+    def _take(self, place: Place[S], instance: Instance, way: str, allowed: tuple[State, ...]) -> Place[S]:
+        system = self._back(place.kept)
+        answer = self._ask(system, place, instance, way)
+        if not isinstance(answer, Accepted):
+            raise Diverged(self._blame(place, instance, way, "refused", answer.reason, allowed))
+        found = self._state(system, self._blame(place, instance, way, "outside", "", allowed))
+        matching = [state for state in allowed if self.same(state, found)]
+        if not matching:
+            raise Diverged(self._blame(place, instance, way, "state", "", allowed, found))
+        self._only_one(matching, self._blame(place, instance, way, "ambiguous", "", allowed, found))
+        Tally.count(self.tally.taken, instance.label.action)
+        step = Step(instance.label.action, instance.label.args, matching[0])
+        return Place(matching[0], self._keep(system), step, place, way)
+
+    def cut_short(
+        self, place: Place[S], instance: Instance, way: str, fault: Interruption, by: Instance, moment: int
+    ) -> Found | None:
+        """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
+        system = self._back(place.kept)
+        cut = getattr(self.binding, fault.method)
+        if not cut(system, *by.plain, moment, lambda: self._ask(system, place, instance, way)):
+            return None
+        self.tally.struck += 1
+        return self._state(system, self._blame(place, by, way, "outside", f"inside {instance.label}"))
+
+    def probe(self, place: Place[S], instance: Instance) -> bool:
+        """Try a disabled instance in each way: it must be refused and change nothing.
+
+        True if the implementation was asked; False where the binding had nothing to ask it with.
+        """
+        was_asked = False
+        for way in instance.ways:
+            system = self._back(place.kept)
+            answer = self._ask(system, place, instance, way)
+            if isinstance(answer, Accepted):
+                raise Diverged(self._accepted(system, place, instance, way))
+            if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
+                Tally.count(self.tally.impossible, instance.label.action)
+                continue
+            found = self._state(system, self._blame(place, instance, way, "outside", ""))
+            if not self.same(place.state, found):
+                reason = f"a refused step changed the state (refused because: {answer.reason})"
+                raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
+            Tally.count(self.tally.refused, instance.label.action)
+            was_asked = True
+        return was_asked
+
+    def _accepted(self, system: S, place: Place[S], instance: Instance, way: str) -> Divergence:
+        """The divergence of a forbidden step that was taken, with where it led if that has a name."""
+        reason, found = "the spec has no such step here", None
+        try:
+            found = self._state(system, self._blame(place, instance, way, "outside", ""))
+        except Diverged as diverged:
+            reason += f"; and then: {diverged.divergence.reason}"
+        return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
+
+    def _ask(self, system: S, place: Place[S], instance: Instance, way: str) -> Answer:
+        handler = self._handlers[instance.label.action]
+        try:
+            answer = handler(system, *instance.plain, *([way] if way else []))
+        except FAILURES as error:  # the code under test is foreign; its failing is a finding
+            reason = f"{type(error).__name__}: {error}"
+            allowed = self.allowed(place.state, instance)
+            raise Diverged(self._blame(place, instance, way, "raised", reason, allowed)) from error
+        if not isinstance(answer, Accepted | Refused | Impossible):
+            hint = "return Accepted(), Refused(reason) or Impossible(reason)"
+            raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
+        return answer
+
+    def _blame(
+        self, place: Place[S], instance: Instance, way: str, kind: str, reason: str,
+        expected: tuple[State, ...] = (), found: Found | None = None,
+    ) -> Divergence:  # fmt: skip
+        trace, ways = place.trace(), place.ways()
+        return Divergence(kind, trace, instance.label, way, reason, expected, found, ways)
+
+    # -- comparing
+
+    def _state(self, system: S, blame: Divergence) -> Found:
+        """The projection as values of the spec; `blame` is what to say if there are none."""
+        self.tally.compared += 1
+        try:
+            return self._raw(self._project(system))
+        except (OutsideSpec, NotAValue) as error:
+            raise Diverged(replace(blame, kind="outside", reason=str(error))) from None
+
+    def _raw(self, state: Any) -> Found:
+        names = {self.program.variables[slot].name for slot in self._slots}
+        wrong = [Mistake(f"the projection does not give `{name}`", "give it, or say in `unobserved` why not")
+                 for name in sorted(names - set(state))]  # fmt: skip
+        wrong += [Mistake(f"the projection gives `{name}`, which it should not", "remove it")
+                  for name in sorted(set(state) - names)]  # fmt: skip
+        if wrong:
+            raise BindingError(tuple(wrong))
+        found: list[Value | None] = [None] * len(self.program.variables)
+        for slot in self._slots:
+            variable = self.program.variables[slot]
+            try:
+                found[slot] = raw(state[variable.name], variable.type)
+            except NotAValue as error:
+                raise error.inside(variable.name) from None
+        return tuple(found)
+
+    def same(self, state: Sequence[object], found: Sequence[object]) -> bool:
+        """Whether two states agree in every observed variable."""
+        return all(state[slot] == found[slot] for slot in self._slots)
+
+    @staticmethod
+    def _only_one(matching: list[State], blame: Divergence) -> None:
+        if len(matching) > 1:
+            reason = "the projection does not tell these successors apart; observe more"
+            raise Diverged(replace(blame, kind="ambiguous", reason=reason, expected=tuple(matching)))

@@ -1,0 +1,264 @@
+"""Takes cases: each step of a path, everything that is forbidden on the way, and a comparison after each.
+
+A case that begins like the one before it goes on from where they part, by what was kept there; so the
+cases of a class cover, which are sorted, are taken as the tree that they are.  Cases can be spread
+over processes: each takes a slice and hands back what it counted.
+
+    probing  `all`      every disabled instance in every state on the way
+             `classes`  those that stand for a class of refusals
+             `none`     nothing (a suite of cases that probes nothing is vacuous)
+
+Invariants: a case's result does not depend on the cases before it; the first failing case is that of
+the lowest position, and the numbers are those of one runner that took all, however many there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.contract.binding import BindingError
+from specchk.conform.replay.cases import Case, CaseStep, Suite
+from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer, Tally
+from specchk.conform.replay.suites import Coverage, Result, why_vacuous
+from specchk.conform.work.forks import cores, each
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Faulty
+from specchk.meaning.values import State
+
+S = TypeVar("S")
+Prefix = tuple[int, tuple[CaseStep, ...]]
+
+
+class StaleCase(Exception):
+    """A case that is no path of the spec: it was made for another one."""
+
+
+PASSING = (BindingError, Faulty, StaleCase)  # what is wrong with binding, spec or suite, not with the harness
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
+
+    case: Case
+    divergence: Divergence | None
+    taken: int
+
+
+@dataclass(slots=True)
+class Done:
+    """What a runner has done."""
+
+    cases: int = 0
+    disabled: int = 0
+    states: set[State] = field(default_factory=set)
+    covered: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    impossible: set[int] = field(default_factory=set)
+    failures: list[tuple[int, Divergence]] = field(default_factory=list)  # by the case's position
+    tally: Tally = field(default_factory=Tally)
+    blind_to: tuple[str, ...] = ()
+
+    def add(self, other: Done) -> None:
+        """What another worker has done, as well."""
+        self.cases += other.cases
+        self.disabled += other.disabled
+        self.states |= other.states
+        self.covered |= other.covered
+        self.refused |= other.refused
+        self.impossible |= other.impossible
+        self.failures += other.failures
+        self.tally.add(other.tally)
+        self.blind_to = self.blind_to or other.blind_to
+
+
+class Runner(Generic[S]):
+    """Takes cases of one suite with one replayer, best in the suite's order."""
+
+    def __init__(self, replayer: Replayer[S], suite: Suite, probing: str = "all") -> None:
+        self.replayer = replayer
+        self.suite = suite
+        self.probing = probing
+        self.done = self._new_page()
+        self._initial = tuple(initial_states(replayer.program))
+        self._steps: tuple[CaseStep, ...] = ()  # along which there are places
+        self._places: list[Place[S]] = []
+        self._wanted = _probes_at(suite)
+
+    def follow(self, before: Case, case: Case) -> None:
+        """Stand as after `before`, where `case` comes next and another runner takes what is before it.
+
+        What the two share is done here, too, and counted there.  So the numbers of a suite are the
+        same, in however many slices it is taken.
+        """
+        steps = zip(before.steps, case.steps, strict=False)
+        shared = next((n for n, (one, other) in enumerate(steps) if one != other),
+                      min(len(before.steps), len(case.steps)))  # fmt: skip
+        done, self.done = self.done, self._new_page()
+        with suppress(Diverged):  # is the other runner's to tell
+            self._take(replace(before, steps=before.steps[:shared]))
+        self.done, self.replayer.tally = done, done.tally
+
+    def _new_page(self) -> Done:
+        """Count from nothing from now on."""
+        self.replayer.tally = Tally()
+        return Done(tally=self.replayer.tally)
+
+    def run(self, case: Case) -> CaseResult:
+        """Take a case from its initial state, or from where the one before it began to differ."""
+        divergence = None
+        taken = 0
+        self.done.cases += 1
+        try:
+            taken = self._take(case)
+        except Diverged as diverged:
+            divergence = diverged.divergence
+        self.done.blind_to = self.done.blind_to or self.replayer.blind_to
+        return CaseResult(case, divergence, taken)
+
+    def _take(self, case: Case) -> int:
+        shared = self._shared(case)
+        del self._places[shared + 1 :]
+        self._steps = case.steps[:shared]
+        if not self._places:
+            place = self.replayer.begin()
+            if place.state != self._initial[case.start]:
+                return 0
+            self._arrive(place, case, 0)
+        for number in range(shared, len(case.steps)):
+            after = self._step(self._places[-1], case.steps[number])
+            if after is None:
+                return number
+            self.done.covered.update(case.classes[number])
+            self._steps = case.steps[: number + 1]
+            self._arrive(after, case, number + 1)
+        return len(case.steps)
+
+    def _shared(self, case: Case) -> int:
+        """How many steps lead along places that are known."""
+        if not self._places or self._places[0].state != self._initial[case.start]:
+            self._places.clear()
+            return 0
+        pairs = zip(case.steps, self._steps[: len(self._places) - 1], strict=False)
+        return next((n for n, (one, other) in enumerate(pairs) if one != other),
+                    min(len(case.steps), len(self._places) - 1))  # fmt: skip
+
+    def _step(self, place: Place[S], step: CaseStep) -> Place[S] | None:
+        """The place after a step; None where the implementation made another choice of the spec's."""
+        enabled, _ = self.replayer.options(place.state)
+        for instance, successors in enabled:
+            if (instance.label.action, instance.label.args) == (step.action, step.args):
+                wanted = sorted(successors)[step.choice]
+                reached = self.replayer.take(place, instance, successors)
+                return next((after for after in reached if after.state == wanted), None)
+        raise StaleCase(f"{step} is not enabled where case has it")
+
+    def _arrive(self, place: Place[S], case: Case, number: int) -> None:
+        """Look at a new place: that it can be gone back to and opened again, and what it forbids."""
+        self.replayer.check_kept(place)
+        self.replayer.check_reopened(place)
+        wanted = self._wanted.get((case.start, case.steps[:number]), {})
+        is_wanted = self.probing == "all" or (self.probing == "classes" and bool(wanted))
+        if is_wanted and self.replayer.inside(place.state):
+            self._probe(place, wanted)
+        self.done.states.add(place.state)
+        self._places.append(place)
+
+    def _probe(self, place: Place[S], wanted: dict[tuple[str, tuple[str, ...]], list[int]]) -> None:
+        _, disabled = self.replayer.options(place.state)
+        for instance in disabled:
+            classes = wanted.get((instance.label.action, instance.label.args), [])
+            if classes or self.probing == "all":
+                self.done.disabled += 1
+                asked = self.replayer.probe(place, instance)
+                (self.done.refused if asked else self.done.impossible).update(classes)
+        self.replayer.check_kept(place)
+
+
+def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]]:
+    """The probes of a suite by the path that leads to their place."""
+    found: dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]] = {}
+    for probe in suite.probes:
+        case = suite.cases[probe.case]
+        at = found.setdefault((case.start, case.steps[: probe.step]), {})
+        at.setdefault((probe.action, probe.args), []).append(probe.of)
+    return found
+
+
+def run_case(replayer: Replayer[Any], suite: Suite, case: Case, probing: str = "all") -> CaseResult:
+    """Take one case."""
+    return Runner(replayer, suite, probing).run(case)
+
+
+def run_suite(
+    replayer: Replayer[Any], suite: Suite, *, cases: Sequence[Case] | None = None,
+    keep_going: bool = False, workers: int = 1, probing: str = "all",
+) -> Result:  # fmt: skip
+    """Take all cases of a suite, or some, up to the first that fails or (`keep_going`) all of them.
+
+    With `workers` 0 on every core.
+    """
+    begun = perf_counter()
+    chosen = suite.cases if cases is None else cases
+    wanted = workers or cores()
+
+    def task(positions: range) -> Callable[[], Done]:
+        return lambda: run_slice(Runner(replayer, suite, probing), chosen, positions, keep_going=keep_going)
+
+    parts = each([task(one) for one in slices(len(chosen), wanted)], wanted, PASSING)
+    return merged(suite, chosen, parts, perf_counter() - begun, keep_going=keep_going)
+
+
+def slices(count: int, parts: int) -> list[range]:
+    """Positions from 0 up to `count`, cut into at most so many parts of about the same size."""
+    size = max(1, -(-count // parts))
+    return [range(first, min(first + size, count)) for first in range(0, count, size)]
+
+
+def run_slice(
+    runner: Runner[Any], cases: Sequence[Case], positions: range, *, keep_going: bool = False
+) -> Done:
+    """Take some of the cases, with a new runner; what it did of them."""
+    first = positions.start
+    if first > 0 and len(positions) > 0:
+        runner.follow(cases[first - 1], cases[first])
+    for position in positions:
+        divergence = runner.run(cases[position]).divergence
+        if divergence is not None:
+            runner.done.failures.append((position, divergence))
+            if not keep_going:
+                break
+    return runner.done
+
+
+def merged(
+    suite: Suite, cases: Sequence[Case], parts: Sequence[Done], seconds: float, *, keep_going: bool = False
+) -> Result:
+    """What the slices of a suite, in their order, are together: what one runner would have done."""
+    done = Done()
+    for part in parts:
+        done.add(part)
+        if part.failures and not keep_going:
+            break
+    return _result(suite, cases, done, seconds)
+
+
+def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> Result:
+    failures = [(cases[at].id, found) for at, found in sorted(done.failures, key=lambda one: one[0])]
+    divergence = failures[0][1] if failures else None
+    coverage = Coverage(
+        suite.label, done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
+        frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),
+    )  # fmt: skip
+    complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
+    vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
+    if not divergence and not vacuous and not done.disabled:
+        vacuous = "nothing that is forbidden was tried"
+    return Result(
+        suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous, tuple(failures),
+        coverage,
+    )  # fmt: skip

@@ -1,0 +1,239 @@
+"""Whether the harness would notice: a case of a binding's own suite, sabotaged in each way that has a name.
+
+    the start is another state             initial      an enabled step is refused          refused
+    the last step leads elsewhere          state        a forbidden step is taken           accepted
+    a handler does nothing and accepts     state        a refused step changes the state    changed
+                                                        what was kept is forgotten          restored
+
+A saboteur is a class derived from the binding that tells one lie.  The harness has to call each lie by
+its name, and has to find nothing in the binding as it is: a comparison that is always true, a suite
+without steps, probes that are skipped, a projection taken from the spec do not pass both.
+
+Invariant: what is sabotaged is found by running the binding, so this works for any binding.  Not
+here: mistakes of an implementation (`known_bad`, `mutants`), and breaking the harness (`harness`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.compile.instantiate import Instance
+from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
+from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.replay.replay import Place, Replayer
+from specchk.conform.replay.runner import run_suite
+
+Handler = Callable[..., Any]
+Plain = Mapping[str, Any]
+Given = tuple[Any, ...]
+AT_THE_END = (
+    "the last step leads elsewhere",
+    "a handler does nothing and accepts",
+    "an enabled step is refused",
+)
+
+
+class NothingToSabotage(Exception):
+    """The suite has no case in which a lie could be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """A lie, what it should be called, and what it was called (empty: nothing was noticed)."""
+
+    lie: str
+    wanted: str
+    found: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the harness was right."""
+        return self.wanted == self.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A case, and what the implementation looks like at its start, before its last step, and at its end.
+
+    Where it looks like `where` it refuses the action `refused`.
+    """
+
+    case: Case
+    first: Plain
+    before: Plain
+    last: Plain
+    action: str
+    args: Given
+    where: Plain
+    refused: str
+
+
+def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Iterator[Noticed]:
+    """Run the suite as it is, then one of its cases with each lie."""
+    result = run_suite(Replayer(cls(instance.program)), suite)
+    missed = result.coverage.missed if result.coverage is not None else ()
+    found = "" if result.divergence is None else result.divergence.kind
+    found = found or result.vacuous or (f"{len(missed)} classes missed" if missed else "")
+    yield Noticed("none", "", found)
+    if found:
+        return  # what lies would be called says nothing then
+    scene = _scene(cls(instance.program), suite)
+    for lie, wanted, changes in _lies(cls, scene):
+        saboteur = type(cls.__name__, (cls,), changes)
+        replayer = Replayer(saboteur(instance.program))
+        divergence = run_suite(replayer, suite, cases=[scene.case]).divergence
+        told = "" if divergence is None else divergence.kind
+        if (
+            divergence is not None
+            and lie in AT_THE_END
+            and len(divergence.trace.steps) + 1 != len(scene.case.steps)
+        ):
+            told = f"{told}, {len(scene.case.steps) - len(divergence.trace.steps) - 1} steps too early"
+        yield Noticed(lie, wanted, told)
+
+
+# -- finding a case to lie in
+
+
+def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
+    """The shortest case that serves; `NothingToSabotage` without one."""
+    replayer = Replayer(binding)
+    for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
+        places, args = _places(replayer, case)
+        states = [place.state for place in places]
+        if len(states) < 3 or states[-1] in states[:-1] or states[0] == states[1]:
+            continue
+        looks = [_look(binding, place) for place in places]
+        refused = _refused(replayer, places)
+        if refused is not None:
+            where, action_ = refused
+            return _Scene(
+                case, looks[0], looks[-2], looks[-1], case.steps[-1].action, args, looks[where], action_
+            )
+    raise NothingToSabotage("the suite has no case of two steps with a refusal on the way")
+
+
+def _places(replayer: Replayer[Any], case: Case) -> tuple[list[Place[Any]], Given]:
+    """Where a case leads, fewer places where the implementation chooses otherwise; its last arguments."""
+    places, args = [replayer.begin()], Given()
+    for step in case.steps:
+        enabled, _ = replayer.options(places[-1].state)
+        instance, successors = next(
+            one for one in enabled if (one[0].label.action, one[0].label.args) == (step.action, step.args)
+        )
+        wanted = sorted(successors)[step.choice]
+        reached = [
+            after for after in replayer.take(places[-1], instance, successors) if after.state == wanted
+        ]
+        if not reached:
+            break
+        places.append(reached[0])
+        args = instance.plain
+    return places, args
+
+
+def _method(binding: Binding[Any], mark: str) -> Handler:
+    found: Handler = getattr(binding, type(binding).marked(mark) or "")
+    return found
+
+
+def _look(binding: Binding[Any], place: Place[Any]) -> Plain:
+    found: Plain = _method(binding, "project")(_method(binding, "restore")(place.kept))
+    return found
+
+
+def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int, str] | None:
+    """The first place in which the implementation itself refuses something, and which action."""
+    handlers = {one.action: one.method for one in type(replayer.binding).actions()}
+    for number, place in enumerate(places):
+        for instance in replayer.options(place.state)[1]:
+            system = _method(replayer.binding, "restore")(place.kept)
+            ask = getattr(replayer.binding, handlers[instance.label.action])
+            way = instance.ways[0]
+            if isinstance(ask(system, *instance.plain, *([way] if way else [])), Refused):
+                return number, instance.label.action
+    return None
+
+
+# -- lies
+
+
+def _lies(cls: type[Binding[Any]], scene: _Scene) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each lie with the kind of divergence that it must be called, and the methods that tell it."""
+    yield "the start is another state", "initial", _seen(cls, scene.first, scene.last)
+    yield AT_THE_END[0], "state", _seen(cls, scene.last, scene.first)
+    yield (
+        AT_THE_END[1],
+        "state",
+        _answers(cls, scene.action, scene.before, lambda ask: Accepted(), scene.args),
+    )
+    yield (
+        AT_THE_END[2],
+        "refused",
+        _answers(cls, scene.action, scene.before, lambda ask: Refused("a lie"), scene.args),
+    )
+    yield "a forbidden step is taken", "accepted", _answers(cls, scene.refused, scene.where, _agree)
+    yield "a refused step changes the state", "changed", _tainting(cls, scene)
+    back = cls.marked("restore") or ""
+    yield "what was kept is forgotten", "restored", {back: restore(lambda self, kept: self.start())}
+
+
+def _agree(ask: Callable[[], Answer]) -> Answer:
+    answer = ask()
+    return Accepted() if isinstance(answer, Refused) else answer
+
+
+def _seen(cls: type[Binding[Any]], true: Plain, lie: Plain) -> dict[str, Any]:
+    """A projection that shows one state as another."""
+    name = cls.marked("project") or ""
+    right = getattr(cls, name)
+
+    def look(self: Binding[Any], system: Any) -> Plain:
+        found: Plain = right(self, system)
+        return lie if found == true else found
+
+    return {name: project(look)}
+
+
+def _answers(
+    cls: type[Binding[Any]], name: str, where: Plain, reply: Callable[[Callable[[], Answer]], Answer],
+    args: Given | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """A handler that answers otherwise in one state, to some arguments or to all."""
+    bound = next(one for one in cls.actions() if one.action == name)
+    right, look = getattr(cls, bound.method), getattr(cls, cls.marked("project") or "")
+
+    def handle(self: Binding[Any], system: Any, *arguments: Any) -> Answer:
+        def ask() -> Answer:
+            answer: Answer = right(self, system, *arguments)
+            return answer
+
+        is_meant = args is None or arguments[: len(args)] == args
+        return reply(ask) if is_meant and look(self, system) == where else ask()
+
+    return {bound.method: action(name, bound.ways)(handle)}
+
+
+def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
+    """A handler that refuses, and has changed something all the same."""
+    tainted: list[bool] = []
+    name, back = cls.marked("project") or "", cls.marked("restore") or ""
+    look, again = getattr(cls, name), getattr(cls, back)
+
+    def spoil(ask: Callable[[], Answer]) -> Answer:
+        answer = ask()
+        if isinstance(answer, Refused):
+            tainted.append(True)
+        return answer
+
+    def seen(self: Binding[Any], system: Any) -> Plain:
+        found: Plain = look(self, system)
+        return (scene.last if found == scene.first else scene.first) if tainted else found
+
+    def restored(self: Binding[Any], kept: Any) -> Any:
+        tainted.clear()
+        return again(self, kept)
+
+    return {**_answers(cls, scene.refused, scene.where, spoil), name: project(seen), back: restore(restored)}

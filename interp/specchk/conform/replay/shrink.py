@@ -1,0 +1,186 @@
+"""From the path on which a divergence was found to a short one, taken by the implementation at every try.
+
+1. Steps are left out as long as the same thing still diverges: halves of the path first, then
+   smaller parts, at last single steps (Zeller and Hildebrandt, "Simplifying and Isolating
+   Failure-Inducing Input", 2002).  Steps that the spec no longer allows then are left out with them.
+2. The spec's shortest path to the state before the divergence, breadth first, is tried in its stead.
+
+Invariants: what is given back has diverged on exactly the path that it tells, in the same way (kind
+and action); the path is never longer than the one found; the same divergence gives the same result.
+An implementation that does not diverge again on its own path is not a function of its steps: that
+is said, and the divergence told as it was found.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.replay.replay import Diverged, Divergence, Instance, Place, Replayer
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import State
+from specchk.search.verdict import Step
+
+S = TypeVar("S")
+MAX_STEPS = 20_000  # taken on the implementation while shrinking
+MAX_STATES = 50_000  # of the spec, looked at for a shortest path
+Came = dict[State, tuple[State, Instance] | None]  # from where, and by what; None for initial states
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A step to take: the instance, and the way in which it was taken."""
+
+    instance: Instance
+    way: str
+
+
+def shrunk(replayer: Replayer[Any], found: Divergence) -> Divergence:
+    """The same divergence on a path as short as could be found; `replayer` is used up by it."""
+    if not found.trace.steps:
+        return found
+    shrinker = _Shrinker(replayer, found)
+    again = shrinker.first()
+    if again is None:
+        reason = f"{found.reason}; taking the same path again did not show it".removeprefix("; ")
+        return replace(found, reason=reason)
+    shrinker.leave_out()
+    shrinker.go_straight()
+    return replace(shrinker.best, found_after=len(found.trace.steps))
+
+
+class _Shrinker(Generic[S]):
+    def __init__(self, replayer: Replayer[S], found: Divergence) -> None:
+        self.replayer = replayer
+        self.best = found
+        self.places: list[Place[S]] = []  # along the best path, the last where it diverges
+        self.left = MAX_STEPS
+        self._by_label = {(one.label.action, one.label.args): one for one in replayer.instances}
+        self._by_args = {(one.index, one.args): one for one in replayer.instances}
+
+    # -- taking a path
+
+    def _moves(self) -> list[_Move]:
+        steps = zip(self.best.trace.steps, self.best.ways, strict=True)
+        return [_Move(self._instance(step), way) for step, way in steps]
+
+    def _instance(self, step: Step) -> Instance:
+        return self._by_label[step.action, step.args]
+
+    def first(self) -> Divergence | None:
+        """Take the path as it was found."""
+        return self._try([], self._moves())
+
+    def _try(self, before: Sequence[Place[S]], moves: Sequence[_Move]) -> Divergence | None:
+        """Go on from where `before` ends; what diverges as wanted is the best from now on."""
+        places = list(before)
+        try:
+            if not places:
+                places.append(self.replayer.begin())
+            for move in moves:
+                self._go(places, move)
+            self._end(places[-1])
+        except Diverged as diverged:
+            found = diverged.divergence
+            if self._is_wanted(found):
+                self.best, self.places = found, places
+                return found
+        return None
+
+    def _go(self, places: list[Place[S]], move: _Move) -> None:
+        """One step more, unless the spec does not have it here."""
+        self.left -= 1
+        place = places[-1]
+        allowed = self.replayer.allowed(place.state, move.instance)
+        if allowed and self.replayer.inside(place.state):
+            places.extend(self.replayer.take(place, replace(move.instance, ways=(move.way,)), allowed))
+
+    def _end(self, place: Place[S]) -> None:
+        """What diverged at the end of the path: a step, a probe, or looking at what was kept."""
+        self.left -= 1
+        step = self.best.step
+        if step is None:
+            self.replayer.check_kept(place)
+            self.replayer.check_reopened(place)
+            return
+        instance = replace(self._instance(step), ways=(self.best.way,))
+        if allowed := self.replayer.allowed(place.state, instance):
+            self.replayer.take(place, instance, allowed)
+        elif self.replayer.forbids(place.state, instance):
+            self.replayer.probe(place, instance)
+
+    def _is_wanted(self, found: Divergence) -> bool:
+        wanted = self.best
+        action, other = (None if one.step is None else one.step.action for one in (wanted, found))
+        return (wanted.kind, action) == (found.kind, other)
+
+    # -- making it shorter
+
+    def leave_out(self) -> None:
+        """Leave out parts of the path, of half its length first, until no single step can go."""
+        size = max(len(self.best.trace.steps) // 2, 1)
+        while size and self.left > 0:
+            before = len(self.best.trace.steps)
+            self._leave_out_parts(size)
+            is_shorter = len(self.best.trace.steps) < before
+            size = min(size, len(self.best.trace.steps)) if is_shorter else size // 2
+
+    def _leave_out_parts(self, size: int) -> None:
+        """Try to leave out each part of a size, from the end to the beginning."""
+        at = len(self.best.trace.steps) - size
+        while at > -size and self.left > 0:
+            start = max(at, 0)
+            moves = self._moves()[at + size :]
+            if self._try(self.places[: start + 1], moves) is not None:
+                at = min(at, len(self.best.trace.steps))
+            at -= size
+
+    def go_straight(self) -> None:
+        """Take the spec's shortest path to the state before the divergence, if there is a shorter one."""
+        target, longest = self.best.trace.last, len(self.best.trace.steps)
+        path = self._shortest(target, longest - 1)
+        if path is None:
+            return
+        places = [self.replayer.begin()]
+        try:
+            for instance, state in path:
+                places.append(self._reach(places[-1], instance, state))
+        except (Diverged, StopIteration):
+            return  # it chooses another successor, or diverges elsewhere: the longer path stands
+        self._try(places, [])
+
+    def _reach(self, place: Place[S], instance: Instance, state: State) -> Place[S]:
+        """Take an instance in the first way that leads to a state."""
+        allowed = self.replayer.allowed(place.state, instance)
+        ways = (replace(instance, ways=(way,)) for way in instance.ways)
+        return next(
+            after for way in ways for after in self.replayer.take(place, way, allowed) if after.state == state
+        )
+
+    def _shortest(self, target: State, longest: int) -> list[tuple[Instance, State]] | None:
+        """Instances and states of a shortest path in the spec, None where it is longer than `longest`."""
+        program = self.replayer.program
+        stepper = Stepper(program)
+        came: Came = dict.fromkeys(initial_states(program))
+        queue = deque((state, 0) for state in came)
+        while queue and target not in came and len(came) < MAX_STATES:
+            state, depth = queue.popleft()
+            if depth == longest or not self.replayer.inside(state):
+                continue
+            for index, args, after in stepper.successors(state):
+                if after not in came:
+                    came[after] = (state, self._by_args[index, args])
+                    queue.append((after, depth + 1))
+        return _path(came, target) if target in came else None
+
+
+def _path(came: Came, target: State) -> list[tuple[Instance, State]]:
+    path = []
+    state = target
+    while (before := came[state]) is not None:
+        path.append((before[1], state))
+        state = before[0]
+    return path[::-1]

@@ -1,0 +1,249 @@
+"""Suites: which steps of a spec an implementation is made to take.
+
+- `product`: breadth first through the spec's states, as the implementation reaches them: every
+  edge once, every disabled instance of every state probed.  Divergences have shortest paths.
+- `walks`: at random, with a seed; the disabled instances of every state on the way are probed.
+- `classes`, `edges`: cases computed from the spec beforehand (`cover`), taken by `runner`.
+
+A suite that finds nothing says whether it could have: a comparison that does not notice a wrong
+value, a suite without steps or without probes is `vacuous`, which is no success.
+
+Both go on from what the implementation chose where the spec leaves a choice.  The product keeps one
+system for each state: what else a system may be in the same state of the spec, by another path, is
+for the walks to find.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from specchk.conform.replay.cases import EffectClass
+from specchk.conform.replay.replay import Diverged, Divergence, Instance, Place, Replayer, Tally
+from specchk.meaning.values import State
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the cases of a suite have covered, by position in the suite's classes.
+
+    A class of refusals is `refused` where the implementation was asked and refused, `impossible` where
+    the binding had nothing to ask with in any place that was tried.  `listed` are the classes of steps
+    that the implementation is said never to take (`choices`).
+    """
+
+    label: str
+    cases: int
+    classes: tuple[EffectClass, ...]
+    covered: frozenset[int]
+    probe_classes: tuple[EffectClass, ...]
+    refused: frozenset[int]
+    impossible: frozenset[int]
+    listed: frozenset[int] = frozenset()
+
+    @property
+    def missed(self) -> tuple[EffectClass, ...]:
+        """The classes of steps that were reachable and not taken, nor known never to be."""
+        return tuple(
+            self.classes[at] for at in range(len(self.classes)) if at not in self.covered | self.listed
+        )
+
+    @property
+    def never(self) -> tuple[EffectClass, ...]:
+        """The classes that the spec allows and the implementation is known never to take."""
+        return tuple(self.classes[at] for at in sorted(self.listed - self.covered))
+
+    @property
+    def wrong(self) -> tuple[EffectClass, ...]:
+        """The classes that are said never to be taken, and were."""
+        return tuple(self.classes[at] for at in sorted(self.listed & self.covered))
+
+    @property
+    def reachable(self) -> int:
+        """How many classes of steps this implementation can take, as far as it is known."""
+        return len(self.classes) - len(self.never)
+
+    def __str__(self) -> str:
+        more = f" ({len(self.never)} more are allowed and never taken)" if self.never else ""
+        return f"{len(self.covered)} of {self.reachable} classes{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a suite found; `complete` when it did all that it could have done.
+
+    `failures` are the ids of the cases that diverged, each with its divergence; `divergence` is the
+    first of them.  `coverage` is of suites that are made of cases.
+    """
+
+    suite: str
+    divergence: Divergence | None
+    tally: Tally
+    states: int
+    complete: bool
+    seconds: float
+    vacuous: str = ""
+    """Why the suite says nothing, whatever it found; empty where it says something."""
+    failures: tuple[tuple[str, Divergence], ...] = ()
+    coverage: Coverage | None = None
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return sum(self.tally.taken.values())
+
+    @property
+    def probes(self) -> int:
+        """How many disabled instances were tried and refused by the implementation."""
+        return sum(self.tally.refused.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """The size of a random suite."""
+
+    seed: int
+    walks: int
+    steps: int
+
+
+def run_product(replayer: Replayer[Any], limit: int | None = None) -> Result:
+    """Explore spec and implementation together; at most `limit` states are gone on from."""
+    return _Product(replayer, limit).run()
+
+
+def run_walks(replayer: Replayer[Any], walks: Walks) -> Result:
+    """Walk at random; the same seed walks the same."""
+    return _Walker(replayer, walks).run()
+
+
+def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
+    """What a suite that found nothing cannot have done, were it not broken itself; empty if it is sound."""
+    if blind_to:
+        return f"a wrong value of {', '.join(blind_to)} was not noticed"
+    if not tally.taken:
+        return "no step was taken"
+    if disabled and not tally.refused and not tally.impossible:
+        return f"none of {disabled} disabled instances was tried"
+    if tally.compared <= sum(tally.taken.values()):
+        return "not every step was followed by a comparison"
+    return ""
+
+
+class _Suite(Generic[S]):
+    name = ""
+
+    def __init__(self, replayer: Replayer[S]) -> None:
+        self.replayer = replayer
+        self.seen: set[State] = set()
+        self.complete = True
+        self.disabled = 0
+
+    def run(self) -> Result:
+        """The whole suite, to its end or its first divergence."""
+        begun = perf_counter()
+        divergence = None
+        try:
+            self.go()
+        except Diverged as diverged:
+            divergence = diverged.divergence
+        seconds = perf_counter() - begun
+        complete = self.complete and divergence is None
+        tally = self.replayer.tally
+        vacuous = "" if divergence is not None else why_vacuous(tally, self.replayer.blind_to, self.disabled)
+        return Result(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
+
+    def _probe(self, place: Place[S], disabled: list[Instance]) -> None:
+        """Try all that the spec forbids at a place, and look that the place is still what it was."""
+        self.disabled += len(disabled)
+        for instance in disabled:
+            self.replayer.probe(place, instance)
+        self.replayer.check_kept(place)
+
+    def go(self) -> None:
+        """Take the suite's steps; raises `Diverged`."""
+        raise NotImplementedError
+
+
+def breadth_first(
+    replayer: Replayer[S],
+    seen: set[State],
+    limit: int | None,
+    steps: Callable[[Place[S]], Iterable[Place[S]]],
+) -> bool:
+    """Go to every place of the product once, and note its state; `steps` takes those of one place.
+
+    False where `limit` places had their steps taken and others had not.
+    """
+    first = replayer.begin()
+    seen.add(first.state)
+    queue = deque([first])
+    expanded = 0
+    while queue:
+        if expanded == limit:
+            return False
+        expanded += 1
+        for after in steps(queue.popleft()):
+            if after.state not in seen:
+                seen.add(after.state)
+                if replayer.inside(after.state):
+                    queue.append(after)
+    return True
+
+
+class _Product(_Suite[S]):
+    name = "product"
+
+    def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
+        super().__init__(replayer)
+        self.limit = limit
+
+    def go(self) -> None:
+        """Breadth first, from the initial state."""
+        self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
+
+    def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
+        """All steps at one place, and then all probes."""
+        self.replayer.check_kept(place)
+        enabled, disabled = self.replayer.options(place.state)
+        for instance, successors in enabled:
+            yield from self.replayer.take(place, instance, successors)
+        self._probe(place, disabled)
+
+
+class _Walker(_Suite[S]):
+    name = "walks"
+
+    def __init__(self, replayer: Replayer[S], walks: Walks) -> None:
+        super().__init__(replayer)
+        self.walks = walks
+        self.random = random.Random(walks.seed)  # noqa: S311 - chooses tests, keeps no secrets
+
+    def go(self) -> None:
+        """Each walk from the start, until it may not go on or is long enough."""
+        for _ in range(self.walks.walks):
+            place: Place[S] | None = self.replayer.begin()
+            for _ in range(self.walks.steps):
+                if place is None:
+                    break
+                place = self._go_on(place)
+
+    def _go_on(self, place: Place[S]) -> Place[S] | None:
+        """Probe a state that was not seen yet, and take one step; None where there is none to take."""
+        enabled, disabled = self.replayer.options(place.state)
+        if place.state not in self.seen:
+            self.seen.add(place.state)
+            self.replayer.check_kept(place)
+            self._probe(place, disabled)
+        if not enabled:
+            return None
+        action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
+        chosen, successors = self.random.choice([one for one in enabled if one[0].index == action])
+        after = self.random.choice(self.replayer.take(place, chosen, successors))
+        return after if self.replayer.inside(after.state) else None

@@ -1,0 +1,93 @@
+"""A campaign as text and as plain JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from specchk.conform.recordings.campaign import Campaign
+from specchk.conform.recordings.corrupt import KINDS
+from specchk.conform.recordings.explanation import render
+
+SCHEMA = "specchk.validate/1"
+MOST_BLOCKED = 3
+
+
+def verdict(campaign: Campaign) -> str:
+    """`explained`, `diverges` or `vacuous`; a divergence is worth more than a guard."""
+    if any(one.blocked for one in campaign.results):
+        return "diverges"
+    return "vacuous" if campaign.vacuous else "explained"
+
+
+def text(campaign: Campaign) -> str:
+    """The campaign as text: what is not explained first, figures last."""
+    lines = []
+    blocked = [one for one in campaign.results if one.blocked]
+    for one in blocked[:MOST_BLOCKED]:
+        assert one.blocked is not None
+        lines += [render(one.name, one.events, one.blocked), ""]
+    if len(blocked) > MOST_BLOCKED:
+        lines += [f"{len(blocked) - MOST_BLOCKED} more recordings are not explained; --json has them all", ""]
+    lines += [f"vacuous: {reason}" for reason in campaign.vacuous]
+    return "\n".join([*lines, *_figures(campaign)])
+
+
+def _figures(campaign: Campaign) -> list[str]:
+    found = figures(campaign)
+    accepted, count = found["accepted"], found["recordings"]
+    lines = [
+        f"{verdict(campaign)}: {accepted} of {count} recordings are behaviours of {campaign.spec}",
+        f"  events      {found['consumed']} of {found['events']} consumed, {found['kinds_seen']} kinds",
+        f"  candidates  {found['candidates_mean']} states on average, at most {found['candidates_most']}",
+        f"  silent      {found['silent']} steps",
+    ]
+    if found["power"] is not None:
+        kinds = ", ".join(f"{kind} {rate:.1%}" for kind, rate in found["power_by_kind"].items())
+        lines.append(
+            f"  power       {found['power']:.1%} of {found['copies']} spoiled copies rejected: {kinds}"
+        )
+    return lines
+
+
+def figures(campaign: Campaign) -> dict[str, Any]:
+    """The numbers of a campaign, times aside."""
+    results = campaign.results
+    consumed = sum(one.consumed for one in results)
+    power = {kind: campaign.power(kind) for kind in KINDS}
+    return {
+        "recordings": len(results),
+        "accepted": sum(one.accepted for one in results),
+        "events": sum(one.events for one in results),
+        "consumed": consumed,
+        "kinds_seen": len(campaign.kinds),
+        "kinds": dict(sorted(campaign.kinds.items())),
+        "candidates_mean": round(sum(one.total for one in results) / max(consumed, 1), 2),
+        "candidates_most": max((one.most for one in results), default=0),
+        "silent": sum(one.silent for one in results),
+        "copies": len(campaign.copies),
+        "power": campaign.power(),
+        "power_by_kind": {kind: rate for kind, rate in power.items() if rate is not None},
+    }
+
+
+def as_json(campaign: Campaign, exit_code: int) -> dict[str, Any]:
+    """The campaign as plain values; `missed` are the spoiled copies that were explained all the same."""
+    seconds = sum(one.seconds for one in campaign.results)
+    found = figures(campaign)
+    return {
+        "schema": SCHEMA,
+        "tracing": campaign.tracing,
+        "spec": campaign.spec,
+        "verdict": verdict(campaign),
+        **found,
+        "events_per_second": round(found["consumed"] / seconds) if seconds else None,
+        "seconds": round(campaign.seconds, 3),
+        "workers": campaign.workers,
+        "vacuous": list(campaign.vacuous),
+        "blocked": [{"recording": one.name, **asdict(one.blocked)}
+                    for one in campaign.results if one.blocked],
+        "missed": [{"recording": one.name, "kind": copy.kind, "what": copy.what}
+                   for one in campaign.results for copy in one.copies if not copy.rejected],
+        "exit_code": exit_code,
+    }  # fmt: skip

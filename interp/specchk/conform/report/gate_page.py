@@ -1,0 +1,144 @@
+"""The sections that a gate adds to a page: which classes of which action were covered, and what it rests on.
+
+A cell of the map is a class: a way in which the action can go, or be refused.  What it is stands in
+its title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from types import MappingProxyType
+
+from specchk.conform.gate.gate import Held
+from specchk.conform.gate.lock import Kills
+from specchk.conform.gate.tiers import Part
+from specchk.conform.mutation.scores_file import Row
+from specchk.conform.replay.cases import EffectClass
+from specchk.conform.replay.suites import Coverage, Result
+
+# What a cell says by its letter and its colour.
+CELLS = MappingProxyType({
+    "covered": ("#", "#2e7d32"), "missed": ("!", "#c62828"),
+    "never taken": ("-", "#607d8b"), "refused": ("x", "#1565c0"),
+    "asked nothing": ("o", "#9e9e9e"), "not tried": (".", "#e0a800"),
+})  # fmt: skip
+
+
+def sections(
+    parts: Sequence[Part], results: Sequence[Result], held: Held | None, mutants: Sequence[Row] = ()
+) -> list[str]:
+    """All of them, each as HTML."""
+    found = [_map(part, result.coverage) for part, result in zip(parts, results, strict=True)
+             if result.coverage is not None]  # fmt: skip
+    if found:
+        found.insert(0, _legend())
+    found.append(_unobserved(parts[0].binding.unobserved))
+    if held is not None:
+        found += [*_controls(held), *_lock(held), *_scores(held.found.mutants)]
+    found += _mutants(mutants)
+    return found
+
+
+def _legend() -> str:
+    words = " &nbsp; ".join(f"{_cell(state, state)} {state}" for state in CELLS)
+    return (
+        f"<h2>Classes</h2><p>Each cell is a class of steps or of refusals of an action. {words}</p>"
+        "<p>What is never taken is allowed by the spec and not chosen by the implementation, as their whole "
+        "product has shown. Nothing was asked where the binding has no such message, process or budget.</p>"
+    )
+
+
+def _cell(state: str, title: str) -> str:
+    letter, color = CELLS[state]
+    style = f"background:{color};color:white;font-family:monospace;padding:0 .3em;margin:1px"
+    return f'<span class="{state.replace(" ", "-")}" style="{style}" title="{escape(title)}">{letter}</span>'
+
+
+def _map(part: Part, coverage: Coverage) -> str:
+    steps, refusals = _by_action(coverage.classes), _by_action(coverage.probe_classes)
+    rows = "".join(
+        f"<tr><td><code>{escape(action.name)}</code></td>"
+        f"<td>{''.join(_steps(coverage, steps.get(action.name, ())))}</td>"
+        f"<td>{''.join(_refusals(coverage, refusals.get(action.name, ())))}</td></tr>"
+        for action in part.instance.program.actions
+    )
+    return (
+        f"<h3>{escape(part.label)}: {coverage}, {coverage.cases} cases</h3>"
+        f"<table><tr><th>action</th><th>steps</th><th>refusals</th></tr>{rows}</table>"
+    )
+
+
+def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, EffectClass]]]:
+    found: dict[str, list[tuple[int, EffectClass]]] = {}
+    for number, one in enumerate(classes):
+        found.setdefault(one.action, []).append((number, one))
+    return found
+
+
+def _steps(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
+    for number, one in classes:
+        not_taken = "never taken" if number in coverage.listed else "missed"
+        yield _cell("covered" if number in coverage.covered else not_taken, _said(one))
+
+
+def _refusals(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
+    for number, one in classes:
+        states = {"refused": coverage.refused, "asked nothing": coverage.impossible}
+        state = next((name for name, numbers in states.items() if number in numbers), "not tried")
+        yield _cell(state, _said(one))
+
+
+def _said(one: EffectClass) -> str:
+    return "; ".join((str(one), *one.signs))
+
+
+def _unobserved(names: Mapping[str, str]) -> str:
+    rows = "".join(
+        f"<li><code>{escape(name)}</code>: {escape(reason)}</li>" for name, reason in names.items()
+    )
+    return "<h2>Unobserved variables</h2>" + (f"<ul>{rows}</ul>" if rows else "<p>None.</p>")
+
+
+def _controls(held: Held) -> Iterator[str]:
+    rows = "".join(
+        f"<tr><td>{escape(one.kind)}</td><td>{escape(one.name)}</td>"
+        f"<td>{escape(one.told or 'nothing was found')}</td></tr>"
+        for one in held.tried
+    )
+    head = "<tr><th>wrong is</th><th>control</th><th>found</th></tr>"
+    yield f"<h2>Controls</h2><table>{head}{rows}</table>" if rows else "<h2>Controls</h2><p>None.</p>"
+
+
+def _lock(held: Held) -> Iterator[str]:
+    if held.lock is not None:
+        rows = "".join(f"<li>{escape(str(one))}</li>" for one in held.below)
+        yield "<h2>Lock</h2>" + (f'<ul class="violated">{rows}</ul>' if rows else "<p>It holds.</p>")
+
+
+def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
+    if mutants:
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{kills.killed}</td><td>{kills.all}</td></tr>"
+            for name, kills in sorted(mutants.items())
+        )
+        yield f"<h2>Mutants</h2><table><tr><th>kind</th><th>killed</th><th>all</th></tr>{rows}</table>"
+
+
+def _mutants(mutants: Sequence[Row]) -> Iterator[str]:
+    """A line for each mutant; one that no test killed is marked, unless that is argued."""
+    if mutants:
+        rows = "".join(
+            f"<tr{_marked(one)}>"
+            f"<td>{escape(one.kind)}</td><td>{escape(one.name)}</td><td>{escape(one.flaw)}</td>"
+            f"<td>{escape(one.verdict)}</td><td>{one.kills}</td></tr>"
+            for one in mutants
+        )
+        head = (
+            "<tr><th>kind</th><th>mutant</th><th>flaw</th><th>verdict</th><th>tests that killed it</th></tr>"
+        )
+        yield f"<details><summary>{len(mutants)} mutants</summary><table>{head}{rows}</table></details>"
+
+
+def _marked(mutant: Row) -> str:
+    return ' class="never"' if mutant.verdict in ("survived", "weak", "wrongly") else ""

@@ -1,0 +1,95 @@
+"""What came of a gate's controls and lock, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from specchk.conform.gate.gate import Held
+from specchk.conform.gate.lock import Lowered
+from specchk.conform.gate.since_run import Since
+
+
+def render_held(held: Held, path: Path) -> list[str]:
+    """The lines below the suites' report; `path` is the lock's file."""
+    return [*_controls(held), *_lock(held, path)]
+
+
+def render_since(revision: str, ran: Since, audited: bool, wrongly: Sequence[str]) -> list[str]:
+    """What was run of all cases, and why; what an audit says against it."""
+    plan = ran.plan
+    what = "everything" if plan.actions is None else ", ".join(sorted(plan.actions)) or "no action"
+    lines = [f"since {revision}: {ran.ran} of {ran.all} cases, concerned: {what} ({plan.reason})"]
+    green = not any(result.divergence for result in ran.results)
+    if audited and plan.actions is not None and green:
+        left = ran.all - ran.ran
+        said = "none runs what has changed, none diverges" if not wrongly else "LEFT OUT WRONGLY:"
+        lines.append(f"audit: {left} cases left out; {said}")
+    return [*lines, *(f"  {line}" for line in wrongly)]
+
+
+def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, object]:
+    """The same as a member of a report's JSON object."""
+    plan = ran.plan
+    return {
+        "since": {
+            "revision": revision,
+            "actions": None if plan.actions is None else sorted(plan.actions),
+            "reason": plan.reason,
+            "changed": [f"{function} of {file}" for file, function in sorted(plan.changed)],
+            "cases": ran.ran,
+            "of": ran.all,
+            "left_out_wrongly": list(wrongly),
+        }
+    }
+
+
+def _controls(held: Held) -> Iterator[str]:
+    if held.tried or held.vacuous:
+        caught = sum(bool(one.told) for one in held.tried)
+        yield f"controls: {caught} of {len(held.tried)} were found wrong, as they are"
+    for one in held.tried:
+        what = "spec" if one.kind == "spec" else "code"
+        yield f"  {what} `{one.name}`: {one.told or 'NOT FOUND: the gate is blind'}"
+    if held.vacuous:
+        yield f"vacuous: {held.vacuous}"
+
+
+def _lock(held: Held, path: Path) -> Iterator[str]:
+    if held.written:
+        yield f"lock: {path} written; review it with the change that it belongs to"
+        return
+    if held.lock is None:
+        return
+    if held.below:
+        yield f"below the lock {path}:"
+        yield from (f"  {one}" for one in held.below)
+        yield "  if it is meant (or the spec is another one): --update-lock, and have the lock reviewed"
+    else:
+        yield f"lock: {path} holds, {len(held.lock.suites)} suites"
+    if held.above:
+        yield "above the lock (--update-lock keeps it):"
+        yield from (f"  {one.place}: {one.locked}, the lock has {one.found}" for one in held.above)
+    if held.lock.implementation != held.found.implementation:
+        was, now = held.lock.implementation, held.found.implementation
+        yield f"implementation changed since the lock, {was} to {now}: this run is about what is here"
+
+
+def held_json(held: Held) -> dict[str, object]:
+    """The same as members of a report's JSON object."""
+    return {
+        "controls": [{"name": one.name, "kind": one.kind, "found": one.told or None} for one in held.tried],
+        "controls_vacuous": held.vacuous or None,
+        "lock": None if held.lock is None else {
+            "below": [_lowered(one) for one in held.below],
+            "above": [_lowered(one) for one in held.above],
+            "written": held.written,
+            "implementation_changed": held.lock.implementation != held.found.implementation,
+        },
+        "implementation": held.found.implementation,
+        "spec_fingerprint": held.found.spec,
+    }  # fmt: skip
+
+
+def _lowered(one: Lowered) -> dict[str, str]:
+    return {"place": one.place, "lock": one.locked, "found": one.found}

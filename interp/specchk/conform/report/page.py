@@ -1,0 +1,91 @@
+"""A suite's result as one HTML page: the verdict, what it rests on, and a divergence to step through.
+
+The last step of a divergence is the implementation's state beside the spec's, the cells marked
+that differ.  What else is worth a section (a map of classes, a table of mutants) is given in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from types import MappingProxyType
+
+from specchk.conform.replay.divergence import WORDS, differences, instead, step_text, told, wanted
+from specchk.conform.replay.replay import Divergence, Tally
+from specchk.conform.replay.suites import Result
+from specchk.conform.report.suite import About, basis, headline, verdict
+from specchk.ir.program import Program
+from specchk.report.diff import parts
+from specchk.report.fold import unchanging
+from specchk.report.page import frame
+
+COLORS = MappingProxyType({
+    "conforms": "holds", "conforms so far": "inconclusive", "diverges": "violated", "vacuous": "inconclusive",
+})  # fmt: skip
+
+
+def page(about: About, result: Result, drawing: str | None, sections: Sequence[str] = ()) -> str:
+    """The whole page; `drawing` is the SVG of the divergence, `sections` are further ones, in HTML."""
+    program, title = about.instance.program, headline(about, result)
+    body = [
+        f"<h1>{escape(program.spec)}, model {escape(program.model)}</h1>",
+        frame.verdict(COLORS[verdict(result)], title, basis(about, result)),
+        *_diverged(program, result.divergence, drawing),
+        *_actions(program, result.tally),
+        *sections,
+        f"<footer>specchk conform, {escape(program.path)}</footer>",
+    ]
+    return frame.document(title, body)
+
+
+def _diverged(program: Program, found: Divergence | None, drawing: str | None) -> Iterator[str]:
+    if found is None:
+        return
+    trace, beside = told(program, found), wanted(program, found)
+    yield f"<h2>{escape(WORDS[found.kind])}</h2>"
+    yield f'<div class="because">{"".join(_because(program, found))}</div>'
+    different = {change.variable for change in differences(program, found, beside)}
+    left_out = unchanging(program, trace, different)
+    yield from frame.folded(program, trace, left_out, "do not differ")
+    last = _instead(program, found, len(trace.steps) + 1)
+    yield frame.controls(len(trace.steps) + (1 if last else 0))
+    yield from frame.steps(program, trace, left_out)
+    yield last
+    yield from frame.picture(drawing)
+
+
+def _because(program: Program, found: Divergence) -> Iterator[str]:
+    for line in (step_text(found), found.reason):
+        if line:
+            yield f"<div>{escape(line)}</div>"
+    for change in differences(program, found, wanted(program, found)):
+        yield (
+            f"<div><code>{escape(change.path)}</code>: the spec has <code>{escape(change.before)}</code>, "
+            f'the implementation <code class="differs">{escape(change.after)}</code></div>'
+        )
+
+
+def _instead(program: Program, found: Divergence, number: int) -> str:
+    """The two states side by side; empty where the implementation's is not known."""
+    beside = wanted(program, found)
+    other = instead(found, beside)
+    if beside is None or other is None:
+        return ""
+    rows = "<tr><th>variable</th><th>the spec</th><th>the implementation</th></tr>"
+    for (name, right), (_, seen) in zip(parts(program, beside), parts(program, other), strict=True):
+        mark = ' class="differs"' if right != seen else ""
+        rows += f"<tr><td>{escape(name)}</td><td{mark}>{escape(right)}</td><td{mark}>{escape(seen)}</td></tr>"
+    by = f", after {found.step}" if found.step is not None else ""
+    return frame.step(number, f"the implementation instead{by}", rows)
+
+
+def _actions(program: Program, tally: Tally) -> Iterator[str]:
+    """What was done, by action; one that was never taken is marked."""
+    yield "<h2>Actions</h2><table><tr><th>action</th><th>steps taken</th><th>probes refused</th>"
+    yield "<th>nothing to ask with</th><th>successors never chosen</th></tr>"
+    for action in program.actions:
+        tables = (tally.taken, tally.refused, tally.impossible, tally.left)
+        counts = "".join(f"<td>{table.get(action.name, 0)}</td>" for table in tables)
+        mark = "" if tally.taken.get(action.name) else ' class="never"'
+        yield f"<tr{mark}><td><code>{escape(action.name)}</code></td>{counts}</tr>"
+    yield "</table>"

@@ -1,0 +1,159 @@
+"""What a suite found, for people and for programs: the verdict first, then what it rests on.
+
+A divergence is shown as the spec's behaviour that leads to it, a lane for each element of the main
+sort, then the implementation's state beside the spec's, and every place where the two differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
+
+from specchk.compile.instantiate import Instance
+from specchk.conform.contract.binding import Binding
+from specchk.conform.replay.divergence import SCHEMA, WORDS, drawn
+from specchk.conform.replay.divergence import as_json as divergence_json
+from specchk.conform.replay.suites import Coverage, Result
+from specchk.ir.footprint import switched_off
+from specchk.report.draw.text import text
+from specchk.report.json import value_json
+from specchk.report.text import constants
+
+WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a suite was run on."""
+
+    instance: Instance
+    binding: Binding[object]
+
+    @property
+    def name(self) -> str:
+        """The spec, its model and the binding."""
+        program = self.instance.program
+        return f"{program.spec}, model {program.model}, on {type(self.binding).__name__}"
+
+
+def verdict(result: Result) -> str:
+    """`diverges`, `vacuous`, `conforms`, or `conforms so far` where a budget ended the suite."""
+    if result.divergence is not None:
+        return "diverges"
+    if result.vacuous:
+        return "vacuous"
+    return "conforms" if result.complete else "conforms so far"
+
+
+def headline(about: About, result: Result) -> str:
+    """The verdict in one line."""
+    why = f": {WORDS[result.divergence.kind]}" if result.divergence is not None else ""
+    why = f": {result.vacuous}" if result.vacuous else why
+    return f"{verdict(result)}{why}: {about.name}"
+
+
+def render(about: About, result: Result) -> str:
+    """The whole report."""
+    lines = [headline(about, result)]
+    lines += [part for line in basis(about, result) for part in _wrapped(line)]
+    if result.divergence is not None:
+        lines += ["", text(drawn(about.instance, result.divergence))]
+    return "\n".join(lines)
+
+
+def _wrapped(line: str) -> list[str]:
+    return wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False,
+                break_on_hyphens=False)  # fmt: skip
+
+
+def basis(about: About, result: Result) -> Iterator[str]:
+    """The numbers, and what was not looked at."""
+    program, tally = about.instance.program, result.tally
+    nothing = sum(tally.impossible.values())
+    yield f"{result.suite}: {result.states} states, {result.steps} steps taken, {result.seconds:.2f} s"
+    found = result.divergence
+    if found is not None and found.found_after is not None:
+        yield f"found after {found.found_after} steps, shrunk to {len(found.trace.steps)}"
+    yield f"probes: {result.probes} refused, {nothing} with nothing to ask the implementation with"
+    if result.coverage is not None:
+        yield from _covered(result.coverage, is_green=result.divergence is None)
+    if tally.reopened:
+        yield f"opened again from disk: {tally.reopened} times"
+    if tally.struck:
+        yield f"faults that struck inside a step: {tally.struck}"
+    yield f"constants: {constants(program) or '(none)'}"
+    off = switched_off(program)
+    never = [a.name for a in program.actions if a.name not in tally.taken and a.name not in off]
+    left = [f"{name} ({count})" for name, count in tally.left.items() if count]
+    for title, names in (
+        ("never taken", never),
+        ("never taken, because these constants switch them off", list(off)),
+        ("successors that the implementation never chose", left),
+        ("unobserved", [f"{name} ({reason})" for name, reason in about.binding.unobserved.items()]),
+    ):
+        if names:
+            yield f"{title}: {', '.join(names)}"
+
+
+def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
+    refusals = len(coverage.probe_classes)
+    yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {coverage.cases} cases; "
+           f"of {refusals} kinds of refusal {len(coverage.refused)} by the implementation, "
+           f"{len(coverage.impossible)} with nothing to ask it with")  # fmt: skip
+    if coverage.never:
+        yield (f"never taken, though the spec allows it: {len(coverage.never)} more classes, as the whole "
+               "product of spec and implementation has shown")  # fmt: skip
+    if coverage.missed and is_green:
+        yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
+
+
+def _coverage_json(result: Result) -> dict[str, object] | None:
+    found = result.coverage
+    if found is None:
+        return None
+    classes: dict[str, list[int]] = {}
+    for number, one in enumerate(found.classes):
+        row = classes.setdefault(one.action, [0, 0])
+        row[0] += number in found.covered
+        row[1] += 1
+    return {
+        "cases": found.cases,
+        "failed_cases": [case for case, _ in result.failures],
+        "classes": len(found.classes),
+        "classes_taken": len(found.covered),
+        "classes_missed": [{"id": one.id, "class": str(one)} for one in found.missed],
+        "classes_never": [{"id": one.id, "class": str(one)} for one in found.never],
+        "classes_by_action": {name: {"taken": row[0], "reachable": row[1]} for name, row in classes.items()},
+        "refusals": len(found.probe_classes),
+        "refusals_asked": len(found.refused),
+        "refusals_impossible": len(found.impossible),
+    }
+
+
+def as_json(about: About, result: Result, exit_code: int) -> dict[str, object]:
+    """The report as one JSON object."""
+    program = about.instance.program
+    return {
+        "schema": SCHEMA,
+        "verdict": verdict(result).replace(" ", "_"),
+        "spec": program.path,
+        "model": program.model,
+        "constants": {one.name: value_json(one.value, one.type) for one in program.constants},
+        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+        "binding": type(about.binding).__name__,
+        "suite": result.suite,
+        "states": result.states,
+        "taken": result.tally.taken,
+        "refused": result.tally.refused,
+        "impossible": result.tally.impossible,
+        "left": {name: count for name, count in result.tally.left.items() if count},
+        "reopened": result.tally.reopened,
+        "struck": result.tally.struck,
+        "coverage": _coverage_json(result),
+        "unobserved": dict(about.binding.unobserved),
+        "vacuous": result.vacuous or None,
+        "divergence": None if result.divergence is None else divergence_json(program, result.divergence),
+        "seconds": round(result.seconds, 3),
+        "exit_code": exit_code,
+    }

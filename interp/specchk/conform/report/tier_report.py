@@ -1,0 +1,91 @@
+"""What several suites found together: the worst verdict first, a line for each, then the first divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specchk.conform.gate.tiers import Part
+from specchk.conform.replay.cases import Suite
+from specchk.conform.replay.suites import Result
+from specchk.conform.report.suite import About, render, verdict
+from specchk.conform.report.suite import as_json as as_json_of
+
+_WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
+
+
+def overall(results: Sequence[Result]) -> Result:
+    """The result that the whole is to be judged by: the first of the worst."""
+    return min(results, key=lambda result: _WORST_FIRST.index(verdict(result)))
+
+
+def render_tier(tier: str, parts: Sequence[Part], results: Sequence[Result]) -> str:
+    """The whole report: a failing suite, and the only one, is told as if it had been run alone."""
+    if len(parts) == 1:
+        return render(About(parts[0].instance, parts[0].binding), results[0])
+    worst = overall(results)
+    program = parts[0].instance.program
+    cases = sum(result.coverage.cases for result in results if result.coverage is not None)
+    steps, probes = sum(one.steps for one in results), sum(one.probes for one in results)
+    lines = [
+        f"{verdict(worst)}: {program.spec} on {type(parts[0].binding).__name__}, {tier}",
+        f"  {len(parts)} suites, {cases} cases, {steps} steps taken, {probes} probes refused",
+    ]
+    lines += [f"  {_line(part, result)}" for part, result in zip(parts, results, strict=True)]
+    if worst.divergence is not None or worst.vacuous:
+        part = parts[list(results).index(worst)]
+        lines += ["", render(About(part.instance, part.binding), worst)]
+    return "\n".join(lines)
+
+
+def _line(part: Part, result: Result) -> str:
+    said = f"{verdict(result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
+    if result.coverage is not None:
+        said += f", {result.coverage}"
+    return said
+
+
+def tier_json(
+    tier: str, parts: Sequence[Part], results: Sequence[Result], codes: Sequence[int]
+) -> dict[str, object]:
+    """The suite that the whole is judged by as one JSON object, with the objects of all in `suites`."""
+    found = [
+        {"label": part.label, **as_json_of(About(part.instance, part.binding), result, code)}
+        for part, result, code in zip(parts, results, codes, strict=True)
+    ]
+    return {**found[list(results).index(overall(results))], "tier": tier, "suites": found}
+
+
+def render_cases(suites: Sequence[Suite]) -> str:
+    """All cases: id, number of steps, the last step."""
+    lines = []
+    for suite in suites:
+        lines.append(f"{suite.label}, {suite.kind}: {len(suite.cases)} cases")
+        lines += [f"  {case.id}  {len(case.steps):3} steps to {case.steps[-1]}" for case in suite.cases]
+    return "\n".join(lines)
+
+
+def cases_json(suites: Sequence[Suite]) -> dict[str, object]:
+    """All cases with their steps and the ids of their classes."""
+    return {
+        "schema": "specchk.conform-cases/1",
+        "suites": [
+            {
+                "label": suite.label,
+                "suite": suite.kind,
+                "states": suite.states,
+                "edges": suite.edges,
+                "complete": suite.complete,
+                "classes": len(suite.classes),
+                "probe_classes": len(suite.probe_classes),
+                "cases": [
+                    {
+                        "id": case.id,
+                        "steps": [str(step) for step in case.steps],
+                        "classes": sorted({suite.classes[n].id for classes in case.classes for n in classes}),
+                    }
+                    for case in suite.cases
+                ],
+            }
+            for suite in suites
+        ],
+    }

@@ -1,0 +1,115 @@
+"""The user's files that a job needs where they are not: a binding or a tracing, what it imports, its spec.
+
+    the main file and its neighbours *.py, all of every package that it imports, however deep, the spec's
+    files, and what the binding calls its `implementation`
+
+They are sent by their path from a folder that has all of them, so they lie there as they lie here,
+and are imported from the same places.  What is installed (`sources.is_theirs`) is not sent: where
+work is done it has to be installed, too.
+
+Invariants: the same files make the same kit; where one process is given several kits, modules of
+another one are forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.contract.load import load_binding, load_tracing
+from specchk.conform.contract.tracing import Tracing
+from specchk.conform.work.crews import Work
+from specchk.conform.work.sources import files_of
+from specchk.lang.check.spec import Spec
+from specchk.lang.frontend import CheckedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """Files by their path from the folder `base`; `main` is the user's file, `roots` are imported from."""
+
+    files: tuple[tuple[str, bytes], ...]
+    main: str
+    roots: tuple[str, ...]
+    base: str
+
+
+def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path] = ()) -> Kit:
+    """The kit of a binding or a tracing that was loaded here; `more` are files to be sent as well."""
+    own = main.resolve()
+    imported = dict.fromkeys(files_of(own))
+    patterns = tuple(getattr(cls, "implementation", ()))
+    found = {*imported, *files_of(own, patterns), *spec_files(checked.spec), *(one.resolve() for one in more)}
+    roots = {own.parent: None}
+    found.update(path for path in own.parent.glob("*.py") if path.is_file())
+    for root, package in _packages(imported):
+        roots[root] = None
+        if package is not None:
+            found.update(path for path in package.rglob("*.py") if path.is_file())
+    base = Path(os.path.commonpath([*roots, *(path.parent for path in found)]))
+    files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(found))
+    inside = tuple(root.relative_to(base).as_posix() for root in roots)
+    return Kit(files, own.relative_to(base).as_posix(), inside, str(base))
+
+
+def spec_files(spec: Spec) -> set[Path]:
+    """The files of a spec: itself, what it extends and what it imports."""
+    spans = [*spec.declared.values(), *(decl.span for decl in (*spec.inits, *spec.actions.values()))]
+    found = {spec.source.path, *(span.source.path for span in spans)}
+    inside = {path for one in spec.imports.values() for path in spec_files(one)}
+    return {path.resolve() for path in map(Path, found) if path.is_file()} | inside
+
+
+def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Where the modules of some files are imported from, each with its package's folder, if it has one."""
+    wanted = frozenset(files)
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).resolve() in wanted:
+            path = Path(file).resolve()
+            folder = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            for _ in name.split(".")[1:]:
+                folder = folder.parent
+            yield folder.parent, folder if folder.is_dir() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A work, and how to begin it where a kit was unpacked; `deep` is how far Python may recurse there."""
+
+    work: Work[Any, Any]
+    main: str
+    roots: tuple[str, ...]
+    is_tracing: bool
+    deep: int
+
+    def __call__(self, place: Path) -> Callable[[Any], Any]:
+        """What does the work's pieces; raises what importing the user's modules raises."""
+        enter(place, self.roots)
+        sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))
+        main = place / self.main
+        cls = load_tracing(main) if self.is_tracing else load_binding(main)
+        return self.work.begin(cls, main.parent)
+
+
+def shipped(work: Work[Any, Any], kit: Kit, cls: type[Any]) -> Shipped:
+    """A work to be sent with a kit."""
+    return Shipped(work, kit.main, kit.roots, issubclass(cls, Tracing), sys.getrecursionlimit())
+
+
+def enter(place: Path, roots: Iterable[str]) -> None:
+    """Import from a kit first, and no longer from one that was unpacked beside it; zip files there stay."""
+    places = [str((place / root).resolve()) for root in roots]
+    around = str(place.parent.resolve()) + os.sep
+    sys.path[:] = [
+        *places,
+        *(path for path in sys.path if path.endswith(".zip") or not path.startswith(around)),
+    ]
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if file.startswith(around) and ".zip" + os.sep not in file:
+            del sys.modules[name]

@@ -1,0 +1,53 @@
+"""The seal of a file that the gate believes: a digest of its lines, on a line of its own.
+
+A lock is read by people and written by specchk.  A number in it that was changed by hand, by a merge or
+by a disk would be a gate that sees less and says nothing, so a file whose seal does not fit is refused.
+Line ends, which a checkout may change, do not count; nor do the lines that people fill in.
+
+Not here: what is in the file (`lock`, `choices`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from specchk import kept
+
+DIGITS = 16
+_SEAL = "seal = "
+
+
+class Broken(Exception):
+    """A file that is not as it was written; the text says so."""
+
+
+def write(path: Path, lines: Iterable[str], people: str = "") -> None:
+    """Write lines with their seal, whole or not at all; those that begin with `people` may be edited."""
+    every = "\n".join(lines).split("\n")
+    at = next(number for number, line in enumerate(every) if line and not line.startswith("#"))
+    every.insert(at, f'{_SEAL}"{_digest(every, people)}"')
+    kept.replace(path, ("\n".join(every) + "\n").encode())
+
+
+def read(path: Path, people: str = "") -> str:
+    """The text of a file as it was written; raises `Broken`, and `OSError` where there is none."""
+    data = path.read_bytes()
+    try:
+        text = data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise Broken(f"{path} is not as it was written: it is no text") from None
+    lines = text.split("\n")
+    seals = [line for line in lines if line.startswith(_SEAL)]
+    rest = [line for line in lines if not line.startswith(_SEAL)]
+    if not seals:
+        raise Broken(f"{path} has no seal, so it was written by an older specchk, or cut off")
+    if not text.endswith("\n") or seals != [f'{_SEAL}"{_digest(rest[:-1], people)}"']:
+        raise Broken(f"{path} is not as it was written: it was edited, merged or damaged")
+    return text
+
+
+def _digest(lines: Sequence[str], people: str) -> str:
+    mine = [line for line in lines if not (people and line.startswith(people))]
+    return hashlib.sha256("\n".join(mine).encode()).hexdigest()[:DIGITS]

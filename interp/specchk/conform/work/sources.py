@@ -1,0 +1,98 @@
+"""Which files an implementation is made of: what a binding imports, and what that imports.
+
+A module counts if it was loaded from a file of the user's: not of the standard library, not of an
+installed package, not of specchk.  The binding's own file comes first.  What is imported by name at
+run time is not seen here; `since`, which must not miss anything, looks at what was called as well.
+
+Invariants: files are named by their path from the binding's folder, with `/`; the order is the same
+everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+
+_OWN = Path(__file__).parents[2]
+_FOREIGN = tuple(
+    Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+DIGITS = 16
+
+
+def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
+    """The files of the implementation that a loaded binding is for; itself is the first.
+
+    With `patterns` those that these name, from the binding's folder, instead of what is imported.
+    """
+    own = binding.resolve()
+    if patterns:
+        named = {path.resolve() for pattern in patterns for path in own.parent.glob(pattern)}
+        return own, *sorted(path for path in named - {own} if path.is_file())
+    found: dict[Path, None] = {own: None}
+    queue = [(own, "")]
+    while queue:
+        path, package = queue.pop()
+        for name, imported in _imported(path, package):
+            if imported not in found:
+                found[imported] = None
+                queue.append((imported, name))
+    return own, *sorted(path for path in found if path != own)
+
+
+def is_theirs(path: Path) -> bool:
+    """Whether a file is the user's own."""
+    return not any(path.is_relative_to(place) for place in (_OWN, *_FOREIGN))
+
+
+def _imported(path: Path, module: str) -> Iterator[tuple[str, Path]]:
+    """The user's modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in _names(node, module, path):
+            known = sys.modules.get(name)
+            file = getattr(known, "__file__", None)
+            if file is not None and file.endswith(".py") and is_theirs(found := Path(file).resolve()):
+                yield name, found
+
+
+def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
+    """The modules that an import may mean, packages around them included."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield from _with_packages(alias.name)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            parts = module.split(".")
+            kept = parts[: len(parts) - node.level + (path.name == "__init__.py")]
+            base = ".".join([*kept, *filter(None, [node.module])])
+        yield from _with_packages(base)
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _with_packages(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def shown(path: Path, folder: Path) -> str:
+    """A file's path from a folder, the same on every system."""
+    up = PurePath(path)
+    root = folder.resolve()
+    steps = 0
+    while not up.is_relative_to(root):
+        root, steps = root.parent, steps + 1
+    return "/".join([*[".."] * steps, *up.relative_to(root).parts])
+
+
+def fingerprint(files: Sequence[Path], folder: Path) -> str:
+    """A short name of the files' contents and places."""
+    digest = hashlib.sha256()
+    for name, path in sorted((shown(path, folder), path) for path in files):
+        content = hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+        digest.update(f"{name} {content}\n".encode())
+    return digest.hexdigest()[:DIGITS]

@@ -1,0 +1,259 @@
+"""The counterexample that is easiest to read, among the shortest.
+
+A shortest trace passes only states at their own breadth-first level, so all shortest traces are the
+paths of a graph of levels.  It is built forwards, cut backwards to what reaches the end, and costs
+are added up from the end (dynamic programming over state and acting lane):
+
+1. fewest switches: consecutive steps in which another lane acts;
+2. then fewest distinct values: of arguments and of what steps write.  A set along a path does not
+   add up, so the paths with fewest switches are searched, cutting those that cannot become better.
+
+Work is bounded: beyond `MAX_STATES`, or `MAX_TRIES` paths, `Optimal.note` says what was not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+from specchk.explore.view import Lanes
+from specchk.ir.nodes import Value
+from specchk.ir.program import Program
+from specchk.ir.types import Map, Record, Type
+from specchk.meaning.deadlock import Ends
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import NoAnswer, Properties
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.values import State, show
+from specchk.search.verdict import Step, Trace, Violation
+
+MAX_STATES = 100_000
+MAX_TRIES = 20_000
+Lane = int | None
+Edge = tuple[Step, Lane]
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """The best traces, best first; `note` says what limited the search, if anything did."""
+
+    traces: tuple[Trace, ...]
+    note: str = ""
+
+
+def optimal(
+    program: Program, violation: Violation, sort: Lanes | None, wanted: int = 1, max_states: int = MAX_STATES
+) -> Optimal:
+    """The `wanted` best shortest traces to a violation; lanes are the members of `sort`."""
+    assert violation.trace is not None
+    try:
+        paths = _Paths(program, violation, sort, max_states)
+    except _TooLarge:
+        note = f"more than {max_states} states lie before it, so the first shortest trace is shown"
+        return Optimal((violation.trace,), note)
+    best = paths.best()
+    traces = [best] if best is not None else [violation.trace]
+    for trace in islice(paths.by_switches(), MAX_TRIES):
+        if len(traces) >= wanted:
+            break
+        if all(trace.states != other.states for other in traces):
+            traces.append(trace)
+    note = "not all of the shortest traces were compared for distinct values" if paths.tries <= 0 else ""
+    return Optimal(tuple(traces), note)
+
+
+def acting_lane(program: Program, sort: Lanes | None, before: State, step: Step) -> Lane:
+    """The lane that takes a step: its first argument of the sort, else the only one that changes."""
+    if sort is None:
+        return None
+    action = next(action for action in program.actions if action.name == step.action)
+    for text, param in zip(step.args, action.params, strict=True):
+        if param.type == sort:
+            return sort.members.index(text)
+    changed = {
+        lane
+        for variable, old, new in zip(program.variables, before, step.state, strict=True)
+        if isinstance(variable.type, Map) and variable.type.key == sort
+        for lane in range(len(sort.members))
+        if isinstance(old, tuple) and isinstance(new, tuple) and old[lane] != new[lane]
+    }
+    return changed.pop() if len(changed) == 1 else None
+
+
+def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
+    """How often another lane acts than in the step before."""
+    lanes = [acting_lane(program, sort, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
+    return sum(a != b for a, b in pairwise(lanes))
+
+
+def values_of(program: Program, before: State, step: Step) -> frozenset[str]:
+    """The values that a reader meets in a step: its arguments, and what it writes."""
+    found = set(step.args)
+    for variable, old, new in zip(program.variables, before, step.state, strict=True):
+        found |= _written(variable.type, old, new)
+    return frozenset(found)
+
+
+def distinct_values(program: Program, trace: Trace) -> int:
+    """How many values a reader of a trace meets."""
+    met = [values_of(program, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
+    return len(frozenset().union(*met))
+
+
+def _written(kind: Type, old: Value, new: Value) -> set[str]:
+    if old == new:
+        return set()
+    if isinstance(kind, Map | Record) and isinstance(old, tuple) and isinstance(new, tuple):
+        parts = [kind.value] * len(new) if isinstance(kind, Map) else [item for _, item in kind.fields]
+        return set().union(*(_written(p, a, b) for p, a, b in zip(parts, old, new, strict=True)))
+    return {show(new, kind)}
+
+
+class _TooLarge(Exception):
+    """More states lie before the violation than are looked at."""
+
+
+class _Paths:
+    """The graph of all shortest traces to a violation, with the cost to go from each state."""
+
+    def __init__(self, program: Program, violation: Violation, sort: Lanes | None, max_states: int) -> None:
+        assert violation.trace is not None
+        self.program = program
+        self.sort = sort
+        self.violation = violation
+        self.depth = len(violation.trace.steps)
+        self.tries = MAX_TRIES
+        self._stepper = Stepper(program)
+        self._properties = Properties(program, self._stepper)
+        self._ends = Ends(program, self._stepper, self._properties)
+        self.edges: dict[State, list[Edge]] = {}
+        self.starts: list[State] = []
+        self._levels = self._forwards(max_states)
+        self.togo: list[dict[tuple[State, Lane], int]] = []
+        self._backwards()
+
+    def _forwards(self, max_states: int) -> list[list[State]]:
+        level = list(dict.fromkeys(initial_states(self.program)))
+        seen, levels = set(level), [level]
+        for number in range(self.depth):
+            following: dict[State, None] = {}
+            for state in level:
+                edges = self._steps(state)
+                last = number == self.depth - 1 and self.violation.kind == "step invariant"
+                kept = [edge for edge in edges if last or edge[0].state not in seen]
+                self.edges[state] = kept
+                following.update(dict.fromkeys(step.state for step, _ in kept))
+            level = list(following) if number == self.depth - 1 else [s for s in following if self._inside(s)]
+            seen.update(level)
+            levels.append(level)
+            if len(seen) > max_states:
+                raise _TooLarge
+        return levels
+
+    def _steps(self, state: State) -> list[Edge]:
+        try:
+            successors = self._stepper.successors(state)
+        except Faulty:
+            return []
+        found = dict.fromkeys(Step.of(self.program, *one) for one in successors)
+        return [(step, acting_lane(self.program, self.sort, state, step)) for step in found]
+
+    def _inside(self, state: State) -> bool:
+        try:
+            return self._properties.inside(self._properties.environment(state))
+        except NoAnswer:
+            return False
+
+    def _backwards(self) -> None:
+        """Keep what reaches the violation; count the switches that are still to come."""
+        lanes: list[Lane] = [None, *range(len(self.sort.members) if self.sort is not None else 0)]
+        ends = dict.fromkeys(
+            ((state, lane) for state in self._levels[-1] if self._is_end(state) for lane in lanes), 0
+        )
+        self.togo = [ends]
+        for number in range(self.depth - 1, -1, -1):
+            after, here = self.togo[0], {}
+            for state in self._levels[number]:
+                self.edges[state] = [
+                    (step, lane) for step, lane in self.edges[state]
+                    if (step.state, lane) in after and self._is_last(number, state, step)
+                ]  # fmt: skip
+                for came in lanes if self.edges[state] else ():
+                    here[state, came] = min(
+                        (came != lane and number > 0) + after[step.state, lane]
+                        for step, lane in self.edges[state]
+                    )
+            self.togo.insert(0, here)
+        self.starts = [state for state in self._levels[0] if (state, None) in self.togo[0]]
+
+    def _is_end(self, state: State) -> bool:
+        """Whether the violation can be seen in a state alone."""
+        kind, name = self.violation.kind, self.violation.name
+        if kind == "step invariant":
+            return True
+        env = self._properties.environment(state)
+        among = [(prop, test) for prop, test in self._properties.invariants if prop.name == name]
+        if among:
+            return any(found == kind for _, found, _ in self._properties.failed(env, among))
+        if kind == "deadlock":
+            return self._ends.is_deadlock(state)
+        try:
+            self._stepper.successors(state)
+        except Faulty as fault:
+            return kind == "undefined" and self.program.actions[fault.action].name == name
+        return False
+
+    def _is_last(self, number: int, state: State, step: Step) -> bool:
+        """Whether a step may stand at its place: the last one has to break a step invariant."""
+        if self.violation.kind != "step invariant" or number < self.depth - 1:
+            return True
+        among = [(p, test) for p, test in self._properties.steps if p.name == self.violation.name]
+        env = self._properties.environment(state, step.state)
+        return any(True for _ in self._properties.failed(env, among))
+
+    def best(self) -> Trace | None:
+        """The path with fewest switches, and among those with fewest values; None where none was found."""
+        least = min((self.togo[0][state, None] for state in self.starts), default=None)
+        if least is None:
+            return None
+        found: list[tuple[int, Trace]] = []
+        for start in self.starts:
+            self._fewest(Trace(start, ()), None, least, frozenset(), found)
+        return found[-1][1] if found else None
+
+    def _fewest(
+        self, trace: Trace, came: Lane, left: int, met: frozenset[str], found: list[tuple[int, Trace]]
+    ) -> None:
+        number, state = len(trace.steps), trace.last
+        if self.togo[number].get((state, came), left + 1) > left or (found and len(met) >= found[-1][0]):
+            return
+        if number == self.depth:
+            found.append((len(met), trace))
+            self.tries -= 1
+            return
+        if found and self.tries <= 0:
+            return
+        self.tries -= 1
+        for step, lane in self.edges[state]:
+            cost = int(came != lane and number > 0)
+            longer = Trace(trace.initial, (*trace.steps, step))
+            self._fewest(longer, lane, left - cost, met | values_of(self.program, state, step), found)
+
+    def by_switches(self) -> Iterator[Trace]:
+        """All shortest traces, those with fewer switches first."""
+        for budget in range(self.depth + 1):
+            for start in self.starts:
+                yield from self._exactly(Trace(start, ()), None, budget)
+
+    def _exactly(self, trace: Trace, came: Lane, left: int) -> Iterator[Trace]:
+        number = len(trace.steps)
+        if self.togo[number].get((trace.last, came), left + 1) > left:
+            return
+        if number == self.depth:
+            if left == 0:
+                yield trace
+            return
+        for step, lane in self.edges[trace.last]:
+            cost = int(came != lane and number > 0)
+            yield from self._exactly(Trace(trace.initial, (*trace.steps, step)), lane, left - cost)

@@ -1,0 +1,236 @@
+"""What pictures show of a state: lanes, logs, marks, labels and messages.
+
+A spec's `view`s say it; without one, lanes are the elements of the sort that most variables are
+mapped over, and the log is the first sequence in a lane.  Values are computed here, by the meaning
+of the spec, so that the report rooms only draw.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.compile.instantiate import Instance
+from specchk.compile.scope import Scope
+from specchk.ir.nodes import Const, Expr
+from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type
+from specchk.lang.syntax import decls, tree
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State, show, universe
+from specchk.search.verdict import Step
+
+Lanes = Sort | Enum  # the type whose values are the lanes
+_EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One record of a log: its text, and the number its colour stands for (its epoch)."""
+
+    text: str
+    color: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """An expression of a view over one lane: `name` is what it is shown as."""
+
+    name: str
+    lane: str
+    value: tree.Expr
+
+
+class Viewer:
+    """Looks at states of an instance the way its views say.
+
+    All views of one spec, those that `extends` brings first, are one: arrows, hidden variables,
+    labels and marks add up, and the last to say how something is shown is right.  A part that is
+    undefined in a state, or `none`, is not drawn there.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.program = instance.program
+        views = instance.lowering.spec.views
+        self.sort = self._sort(views)
+        mine = [view for view in views if self.sort is not None and view.sort.full == self.sort.name]
+        self._marks = _named((view.lane, item) for view in mine for item in view.marks)
+        self._labels = _named((view.lane, item) for view in mine for item in view.labels)
+        self._logs = [Marked("log", view.lane, view.log) for view in mine if view.log is not None]
+        self._arrows = {arrow.action: arrow for view in mine for arrow in view.arrows}
+        self._guessed_log = None if mine else self._first_log()
+        self.hidden = self._hidden(views)
+        self._evaluator = Evaluator(len(self.program.variables))
+        self._known: dict[tuple[int, int], tuple[Callable[[list[Any]], Any], Type, int]] = {}
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes' names; none for a spec whose state is not per element of a sort."""
+        return self.sort.members if self.sort is not None else ()
+
+    def _sort(self, views: Sequence[decls.View]) -> Lanes | None:
+        sorts = {sort.name: sort for sort in self.program.sorts}
+        if views:
+            name = views[-1].sort.full
+            return sorts[name] if name in sorts else self._enum(name)
+        keys = [v.type.key for v in self.program.variables if isinstance(v.type, Map)]
+        counts = Counter(key.name for key in keys if isinstance(key, Sort))
+        return sorts[counts.most_common(1)[0][0]] if counts else None
+
+    def _enum(self, name: str) -> Enum | None:
+        """The declared enum of this name."""
+        lowering = self.instance.lowering
+        declared = lowering.spec.types.get(name)
+        if declared is None:
+            return None
+        found = lowering.ground.type(lowering.facts.declared[id(declared)], lowering.spec)
+        return found if isinstance(found, Enum) else None
+
+    def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
+        """What a view hides; a log that was guessed is in its cells already."""
+        hidden = {name.text for view in views for name in view.hidden}
+        if self._guessed_log is not None:
+            hidden.add(self.program.variables[self._guessed_log].name)
+        return frozenset(hidden)
+
+    def _first_log(self) -> int | None:
+        for slot, variable in enumerate(self.program.variables):
+            kind = variable.type
+            if self.is_lane_variable(slot) and isinstance(kind, Map) and isinstance(kind.value, Seq):
+                return slot
+        return None
+
+    def is_lane_variable(self, slot: int) -> bool:
+        """Whether a variable has one value for each lane."""
+        kind = self.program.variables[slot].type
+        return isinstance(kind, Map) and kind.key == self.sort
+
+    def log(self, state: State, lane: int) -> tuple[Cell, ...] | None:
+        """The records of a lane's log, or None where the spec has no logs."""
+        if self._logs:
+            value, kind = self._shown(self._logs[-1], state, lane)
+            return cells(value, kind) if value is not None else None
+        if self._guessed_log is None:
+            return None
+        kind = self.program.variables[self._guessed_log].type
+        assert isinstance(kind, Map)
+        items: Any = state[self._guessed_log]
+        return cells(items[lane], kind.value)
+
+    def marks(self, state: State, lane: int) -> dict[str, int]:
+        """Offsets to mark at a lane's log."""
+        found = {mark.name: self._shown(mark, state, lane)[0] for mark in self._marks}
+        return {name: value for name, value in found.items() if isinstance(value, int)}
+
+    def labels(self, state: State, lane: int) -> dict[str, str]:
+        """Values to show in a lane."""
+        found = {label.name: self._shown(label, state, lane) for label in self._labels}
+        return {name: show(value, kind) for name, (value, kind) in found.items() if value is not None}
+
+    def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
+        """The value, or what is in it if it is an option; None where there is nothing to show."""
+        value, kind = self._value(item, state, lane)
+        if not isinstance(kind, Option):
+            return value, kind
+        return (value[0] if value else None), kind.item
+
+    def _value(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
+        key = (id(item.value), lane)
+        if key not in self._known:
+            assert self.sort is not None
+            here = Const(self.sort, item.value.span, lane)
+            self._known[key] = self._compiled(item.value, {item.lane: here})
+        return self._run(self._known[key], state)
+
+    def _compiled(
+        self, node: tree.Expr, names: dict[str, Expr]
+    ) -> tuple[Callable[[list[Any]], Any], Type, int]:
+        lowering = self.instance.lowering
+        lowering.next_local = 0
+        body = lowering.lower(node, Scope(lowering.spec, names))
+        return self._evaluator.compile(body), body.type, lowering.next_local
+
+    def _run(self, compiled: tuple[Callable[[list[Any]], Any], Type, int], state: State) -> tuple[Any, Type]:
+        """The value in a state, None where it has none, with its type."""
+        function, kind, locals_ = compiled
+        try:
+            return function([*state, *state, *([0] * (locals_ + 1))]), kind
+        except Undefined:
+            return None, kind
+
+    def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
+        """From which lane to which a step sends something, if it does.
+
+        What the views declare; without any `arrow`, from the first lane argument to the second.
+        """
+        action = next(a for a in self.program.actions if a.name == step.action)
+        declared = self._arrows.get(step.action)
+        if self._arrows and declared is None:
+            return None
+        values = [_parse(text, param.type) for text, param in zip(step.args, action.params, strict=True)]
+        if declared is not None:
+            constants = [Const(p.type, p.span, value) for p, value in zip(action.params, values, strict=True)]
+            names: dict[str, Expr] = dict(zip(declared.params, constants, strict=True))
+            ends = [self._lane(node, before, names) for node in (declared.source, declared.target)]
+        else:
+            ends = [v for v, p in zip(values, action.params, strict=True) if p.type == self.sort][:2]
+        if len(ends) == 2 and isinstance(ends[0], int) and isinstance(ends[1], int) and ends[0] != ends[1]:
+            return ends[0], ends[1]
+        return None
+
+    def _lane(self, node: tree.Expr, state: State, names: dict[str, Expr]) -> Any:
+        value, kind = self._run(self._compiled(node, names), state)
+        if value is None or not isinstance(kind, Option):
+            return value
+        return value[0] if value else None
+
+
+def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
+    """Each name once, the last to say it."""
+    return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in found}.values())
+
+
+def _parse(text: str, kind: Type) -> Any:
+    """The value that `show` wrote as `text`."""
+    return next(value for value in universe(kind) if show(value, kind) == text)
+
+
+def cells(value: Any, kind: Type) -> tuple[Cell, ...]:
+    """A log as cells: a sequence of records, the end offset of each epoch, or just a length."""
+    match kind:
+        case Seq():
+            draw = _record_cell(kind.item)
+            return tuple(draw(item) for item in value)
+        case Map(key=Int(), value=Int()):
+            return _epoch_cells(value, kind)
+        case Int():
+            return tuple(Cell(str(offset), 0) for offset in range(value))
+    return ()
+
+
+def _epoch_cells(ends: tuple[int, ...], kind: Map) -> tuple[Cell, ...]:
+    found: list[Cell] = []
+    for epoch, end in zip(sorted(universe(kind.key)), ends, strict=True):
+        assert isinstance(epoch, int)
+        found += [Cell(f"e{epoch}", epoch)] * (end - len(found))
+    return tuple(found)
+
+
+def _record_cell(kind: Type) -> Callable[[Any], Cell]:
+    if not isinstance(kind, Record):
+        return lambda item: Cell(show(item, kind), item if isinstance(item, int) else 0)
+    names = [name for name, _ in kind.fields]
+    epoch = next((names.index(name) for name in _EPOCH_FIELDS if name in names), None)
+
+    def cell(item: Any) -> Cell:
+        others = [
+            show(v, t) for i, ((_, t), v) in enumerate(zip(kind.fields, item, strict=True)) if i != epoch
+        ]
+        color = item[epoch] if epoch is not None else 0
+        text = " ".join(others)
+        return Cell(f"{text} e{color}" if epoch is not None else text, color)
+
+    return cell

@@ -1,0 +1,167 @@
+"""Walking through a state space by hand: a path of choices, and what can be done at its end.
+
+A path is a list of numbers: which initial state, then which of the enabled steps, as `enabled`
+lists them.  It says everything, so it can be a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from specchk.compile.instantiate import Instance
+from specchk.ir.nodes import Apply, Const, Op
+from specchk.ir.program import Program, Property
+from specchk.ir.types import Bool
+from specchk.meaning.deadlock import Ends
+from specchk.meaning.explain import Blame
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.values import State
+from specchk.search.budget import Budget
+from specchk.search.reference import Options, search
+from specchk.search.verdict import Step, Trace, Violated, Violation
+
+DEADLOCK = "deadlock"
+
+
+class NoSuchPath(Exception):
+    """A number of a path names no initial state or no enabled step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a path leads: the trace, the steps enabled there, and the properties that fail there."""
+
+    path: tuple[int, ...]
+    trace: Trace
+    enabled: tuple[Step, ...]
+    failed: tuple[tuple[str, str, Blame], ...]  # name, kind, why
+    fault: Violation | None  # an action that is undefined here
+
+
+class Walker:
+    """Follows paths through an instance's states."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.program = instance.program
+        self._stepper = Stepper(self.program)
+        self._properties = Properties(self.program, self._stepper)
+        self._ends = Ends(self.program, self._stepper, self._properties)
+        self.initial = initial_states(self.program)
+
+    def at(self, path: Sequence[int]) -> Position:
+        """The position at the end of a path; raises `NoSuchPath`."""
+        if not path or not 0 <= path[0] < len(self.initial):
+            raise NoSuchPath
+        trace = Trace(self.initial[path[0]], ())
+        for choice in path[1:]:
+            try:
+                steps = self.enabled(trace.last)
+            except Faulty:
+                raise NoSuchPath from None
+            if not 0 <= choice < len(steps):
+                raise NoSuchPath
+            trace = Trace(trace.initial, (*trace.steps, steps[choice]))
+        return self._position(tuple(path), trace)
+
+    def _position(self, path: tuple[int, ...], trace: Trace) -> Position:
+        state = trace.last
+        env = self._properties.environment(state)
+        failed = [
+            (p.name, kind, b) for p, kind, b in self._properties.failed(env, self._properties.invariants)
+        ]
+        if trace.steps:
+            pair = self._properties.environment(trace.states[-2], state)
+            failed += [
+                (p.name, kind, b) for p, kind, b in self._properties.failed(pair, self._properties.steps)
+            ]
+        try:
+            return Position(path, trace, tuple(self.enabled(state)), tuple(failed), None)
+        except Faulty as fault:
+            action = self.program.actions[fault.action].name
+            blame = Blame(fault.undefined.span, fault.undefined.reason, ())
+            return Position(path, trace, (), tuple(failed), Violation("undefined", action, trace, blame))
+
+    def enabled(self, state: State) -> list[Step]:
+        """The steps enabled in a state, each once, in the order of actions; raises `Faulty`."""
+        return list(dict.fromkeys(Step.of(self.program, *one) for one in self._stepper.successors(state)))
+
+    def find(self, name: str, seconds: float) -> Trace | None:
+        """A shortest trace to a witness, or to a violation of a property, found within a time."""
+        program = asking(self.program, name)
+        if program is None:
+            return None
+        outcome = search(program, Options(Budget(max_seconds=seconds), symmetry=False))
+        violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+        return next((violation.trace for violation in violations if violation.name == name), None)
+
+    def follow(self, states: Sequence[State], labels: Sequence[tuple[str | None, tuple[str, ...]]]) -> Trace:
+        """The trace through given states, each step checked; raises `NoSuchPath` with the place.
+
+        `labels` names for each state the action and arguments that led there, where they are known.
+        """
+        if states[0] not in self.initial:
+            raise NoSuchPath("its first state is not an initial state")
+        trace = Trace(states[0], ())
+        for number, (wanted, (action, args)) in enumerate(zip(states[1:], labels[1:], strict=True), 1):
+            try:
+                found = [step for step in self.enabled(trace.last) if step.state == wanted]
+            except Faulty as fault:
+                raise NoSuchPath(f"state {number - 1} has no successors: {fault}") from None
+            named = [
+                step for step in found if action in (None, step.action) and (not args or args == step.args)
+            ]
+            if not named:
+                what = f"{action}({', '.join(args)})" if action is not None else "any step"
+                raise NoSuchPath(f"{what} does not lead from state {number - 1} to state {number}")
+            trace = Trace(trace.initial, (*trace.steps, named[0]))
+        return trace
+
+    def violation(self, trace: Trace, name: str | None) -> Violation | None:
+        """What is violated where a trace ends: `name`, or the first that is without one."""
+        position = self._position((), trace)
+        for found, kind, why in position.failed:
+            if name in (None, found):
+                return Violation(kind, found, trace, why)
+        if name == DEADLOCK and self._ends.is_deadlock(trace.last):
+            return Violation(DEADLOCK, DEADLOCK, trace)
+        if position.fault is not None and name in (None, position.fault.name):
+            return position.fault
+        return None
+
+    def path_to(self, trace: Trace) -> tuple[int, ...]:
+        """The path that takes a trace; raises `NoSuchPath` for something that is no behaviour."""
+        if trace.initial not in self.initial:
+            raise NoSuchPath
+        path, state = [self.initial.index(trace.initial)], trace.initial
+        for step in trace.steps:
+            steps = self.enabled(state)
+            if step not in steps:
+                raise NoSuchPath
+            path.append(steps.index(step))
+            state = step.state
+        return tuple(path)
+
+
+def _anywhere(program: Program) -> Property:
+    span = program.variables[0].span
+    return Property("deadlock ok", "deadlock ok", Const(Bool(), span, True), 0, span)
+
+
+def asking(program: Program, name: str) -> Program | None:
+    """The program with one property: `name`, or that the witness `name` is never reached."""
+    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program))
+    for prop in program.invariants:
+        if prop.name == name:
+            return replace(bare, invariants=(prop,))
+    for prop in program.step_invariants:
+        if prop.name == name:
+            return replace(bare, step_invariants=(prop,))
+    for prop in program.witnesses:
+        if prop.name == name:
+            never = Apply(Bool(), prop.span, Op.NOT, (prop.body,))
+            return replace(bare, invariants=(replace(prop, kind="invariant", body=never),))
+    return replace(bare, deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None

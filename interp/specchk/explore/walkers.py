@@ -1,0 +1,137 @@
+"""Random simulation on all cores: the same walks, whoever takes them.
+
+Walks come in blocks of `BLOCK`, each with a seed of its own that follows from the seed of the run,
+so neither the walks nor what is reported depends on the number of processes: blocks are looked at in
+their order, and the first that found a violation is the last that counts.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from random import Random
+
+from specchk.explore.simulate import Walks, simulate, walked
+from specchk.ir.program import Program
+from specchk.meaning.values import State
+from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated
+
+BLOCK = 50
+
+Block = tuple[Outcome, frozenset[State]]
+Takers = Callable[
+    [Program, list[Walks]], Generator[Block, None, None]
+]  # who walks: outcomes in the blocks' order
+
+
+def simulate_on(
+    program: Program, walks: Walks, workers: int, on_progress: Callable[[Progress], None] | None = None
+) -> Outcome:
+    """As `simulate`, in blocks, on `workers` processes."""
+    return simulate_by(program, walks, lambda p, todo: _taken(p, todo, workers), on_progress)
+
+
+def simulate_by(
+    program: Program, walks: Walks, takers: Takers, on_progress: Callable[[Progress], None] | None = None
+) -> Outcome:
+    """As `simulate`, in blocks, by whoever takes them."""
+    return _Merge(program, walks, on_progress).run(takers)
+
+
+def blocks(walks: Walks) -> list[Walks]:
+    """The blocks of a run, with their seeds."""
+    seeds = Random(walks.seed)  # noqa: S311 - reproducible walks, not secrets
+    sizes = [min(BLOCK, walks.walks - first) for first in range(0, walks.walks, BLOCK)]
+    return [replace(walks, seed=seeds.getrandbits(48), walks=size, budget=Budget()) for size in sizes]
+
+
+@dataclass(slots=True)
+class _Merge:
+    program: Program
+    walks: Walks
+    on_progress: Callable[[Progress], None] | None
+
+    def run(self, takers: Takers) -> Outcome:
+        meter = Meter(self.walks.budget)
+        seen: set[State] = set()
+        done: list[Outcome] = []
+        stopped: Inconclusive | None = None
+        try:
+            with closing(takers(self.program, blocks(self.walks))) as taken:
+                for outcome, states in taken:
+                    done.append(outcome)
+                    seen |= states
+                    self._report(done, seen, meter)
+                    limit = meter.exceeded(len(seen))
+                    stopped = Inconclusive(limit, budget=True) if limit else _early(outcome)
+                    if isinstance(outcome.verdict, Violated) or stopped:
+                        break
+        except KeyboardInterrupt:
+            stopped = Inconclusive(INTERRUPTED, budget=False)
+        return self._merged(done, seen, meter, stopped)
+
+    def _report(self, done: list[Outcome], seen: set[State], meter: Meter) -> None:
+        if self.on_progress is not None:
+            numbers = [outcome.statistics for outcome in done]
+            self.on_progress(Progress(
+                len(seen), sum(n.generated for n in numbers), max(n.depth for n in numbers),
+                max(0, self.walks.walks - BLOCK * len(done)), meter.seconds, resident_bytes(),
+            ))  # fmt: skip
+
+    def _merged(
+        self, done: list[Outcome], seen: set[State], meter: Meter, stopped: Inconclusive | None
+    ) -> Outcome:
+        if not done:
+            return replace(
+                simulate(self.program, replace(self.walks, walks=0)), verdict=stopped or _nothing(0)
+            )
+        last = done[-1]
+        verdict = (
+            last.verdict if isinstance(last.verdict, Violated) else stopped or _nothing(self.walks.walks)
+        )
+        numbers = [outcome.statistics for outcome in done]
+        statistics = replace(
+            last.statistics, distinct=len(seen), generated=sum(n.generated for n in numbers),
+            depth=max(n.depth for n in numbers), seconds=meter.seconds,
+            horizon_cuts=sum(n.horizon_cuts for n in numbers),
+        )  # fmt: skip
+        reached: dict[str, Trace] = {}
+        for outcome in done:
+            reached = {**dict(outcome.witnesses), **reached}
+        coverage = tuple(sum(counts) for counts in zip(*(outcome.coverage for outcome in done), strict=True))
+        return replace(
+            last, verdict=verdict, statistics=statistics, coverage=coverage,
+            witnesses=tuple(reached.items()), seed=self.walks.seed,
+        )  # fmt: skip
+
+
+def _nothing(walks: int) -> Inconclusive:
+    return Inconclusive(f"{walks} random walks found nothing, which is no proof", budget=True)
+
+
+def _early(outcome: Outcome) -> Inconclusive | None:
+    """What ended a block before its walks were done (no initial state, an interrupt)."""
+    verdict = outcome.verdict
+    return verdict if isinstance(verdict, Inconclusive) and not verdict.budget else None
+
+
+def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block, None, None]:
+    """The blocks' outcomes in order; a few blocks ahead on other processes."""
+    if workers == 1 or len(todo) == 1:
+        yield from (walked(program, block) for block in todo)
+        return
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        ahead: list[Future[Block]] = []
+        for block in todo:
+            ahead.append(pool.submit(walked, program, block))
+            if len(ahead) > 2 * workers:
+                yield ahead.pop(0).result()
+        for future in ahead:
+            yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

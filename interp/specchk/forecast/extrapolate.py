@@ -1,0 +1,151 @@
+"""How large a search will be, from its first levels and from smaller models searched to their end.
+
+Three estimates of the logarithm of the number of states:
+
+    bounds   a regression over the smaller models' totals; each is a point, its constants scaled so
+             that 0 is the smallest model and 1 the one asked about
+    shape    the last known level, carried on to the depth that the same regression gives for the
+             depths: along a parabola, and along the levels of the largest smaller model
+    growth   without smaller models: the growth from level to level falls on as it fell
+
+Bounds and shape are weighed by how sure they are.  `SPREAD` makes their deviation into an interval
+of 90 %; it was set so that it held that often on models of which the number is known, leaving out each
+family of models in turn (docs/engines.md has the table).
+
+Not here: searching (`native.scout`), memory and time (`forecast.intervals`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from specchk.forecast.regression import Point, Prior, predicted
+
+TOTALS = Prior(slope=2.0, slope_sd=2.0, bend_sd=0.7, product=0.2, product_sd=0.6, noise=0.05)
+DEPTHS = Prior(slope=0.8, slope_sd=0.8, bend_sd=0.2, product=0.05, product_sd=0.2, noise=0.03)
+DEPTH_UNIT = 10.0
+LEAST_LEVELS = 6
+LEAST_STATES = 200
+SPREAD = 1.6
+LAST_LEVEL = 2.0  # states in the last level of a search, as far as a parabola can tell
+
+
+class TooSmall(Exception):
+    """The sample tells nothing; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smaller:
+    """A smaller model searched to its end: its place in the unit cube, and its levels."""
+
+    at: tuple[float, ...]
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Logarithm of a number of states, and its deviation."""
+
+    value: float
+    deviation: float
+
+    @property
+    def interval(self) -> tuple[int, int, int]:
+        """Low, likely, high: 90 % of such intervals have the number in them."""
+        reach = SPREAD * self.deviation
+        low, likely, high = (math.exp(min(700.0, self.value + part)) for part in (-reach, 0.0, reach))
+        return int(low), int(likely), math.ceil(high)
+
+
+def estimate(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
+    """The number of states of a search with these first levels; `TooSmall` where they tell nothing."""
+    if len(levels) < LEAST_LEVELS or sum(levels) < LEAST_STATES:
+        raise TooSmall(
+            f"a sample of {sum(levels)} states in {len(levels)} levels is too small to forecast from; "
+            f"it takes {LEAST_STATES} states in {LEAST_LEVELS} levels"
+        )
+    found = [_by_growth(levels)]
+    if smaller:
+        found = [_by_bounds(smaller), _by_shape(levels, smaller)]
+    weights = [1 / one.deviation**2 for one in found]
+    value = sum(w * one.value for w, one in zip(weights, found, strict=True)) / sum(weights)
+    apart = max(one.value for one in found) - min(one.value for one in found)
+    known = math.log(sum(levels))
+    floor = 0.1 + 0.1 * max(0.0, value - known)
+    return Estimate(max(value, known), math.hypot(1 / math.sqrt(sum(weights)), apart / 4, floor))
+
+
+def _by_bounds(smaller: Sequence[Smaller]) -> Estimate:
+    points: list[tuple[Point, float]] = [(one.at, math.log(sum(one.levels))) for one in smaller]
+    value, deviation = predicted(points, [1.0] * len(smaller[0].at), TOTALS)
+    return Estimate(value, 1.7 * deviation)
+
+
+def _by_shape(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
+    points: list[tuple[Point, float]] = [(one.at, len(one.levels) / DEPTH_UNIT) for one in smaller]
+    mean, deviation = predicted(points, [1.0] * len(smaller[0].at), DEPTHS)
+    pattern = max((one.levels for one in smaller), key=sum)
+    sides = [
+        total
+        for depth in (mean, mean - deviation, mean + deviation)
+        for total in (
+            _along_parabola(levels, depth * DEPTH_UNIT),
+            _along(levels, depth * DEPTH_UNIT, pattern),
+        )
+    ]
+    value = (sides[0] + sides[1]) / 2
+    unknown = value - math.log(sum(levels))
+    return Estimate(value, 0.1 + 0.2 * unknown + (max(sides) - min(sides)) / 3)
+
+
+def _along_parabola(levels: Sequence[int], depth: float) -> float:
+    """From the last level, with its slope, to a last level at the depth."""
+    last, back = math.log(levels[-1]), min(4, len(levels) - 1)
+    slope = (last - math.log(levels[-1 - back])) / back
+    gap = max(1.0, depth - len(levels))
+    bend = (math.log(LAST_LEVEL) - last - slope * gap) / gap**2
+    ahead = [last + slope * step + bend * step * step for step in range(1, math.ceil(gap) + 1)]
+    return _log_sum([math.log(sum(levels)), *ahead])
+
+
+def _along(levels: Sequence[int], depth: float, pattern: Sequence[int]) -> float:
+    """As the levels of another search go on, scaled to the depth and to the last level."""
+    here, end = len(levels) - 1, max(depth - 1, len(levels))
+    scale = math.log(levels[-1]) / max(0.3, _at(pattern, here / end))
+    ahead = [scale * _at(pattern, min(1.0, step / end)) for step in range(here + 1, math.ceil(end) + 1)]
+    return _log_sum([math.log(sum(levels)), *ahead])
+
+
+def _at(pattern: Sequence[int], part: float) -> float:
+    """The logarithm of a level, between two levels where it has to be."""
+    place = part * (len(pattern) - 1)
+    first = min(int(place), max(0, len(pattern) - 2))
+    after = math.log(pattern[min(first + 1, len(pattern) - 1)])
+    return (1 - place + first) * math.log(pattern[first]) + (place - first) * after
+
+
+def _by_growth(levels: Sequence[int]) -> Estimate:
+    """Growth that falls as it fell; where it does not fall, nobody knows."""
+    growth = [math.log(b / a) for a, b in pairwise(levels)]
+    many = max(5, len(growth) // 2)
+    recent = growth[-many:]
+    middle, mean = (len(recent) - 1) / 2, sum(recent) / len(recent)
+    fall = sum((x - middle) * (y - mean) for x, y in enumerate(recent))
+    fall /= sum((x - middle) ** 2 for x in range(len(recent)))
+    step = mean + fall * (len(recent) - middle)
+    size, ahead = math.log(levels[-1]), []
+    slower = min(fall, -max(0.0, step) / (2.0 * len(levels)))
+    while (size := size + step) > 0:
+        ahead.append(size)
+        step += min(slower, -1e-3)
+    value = _log_sum([math.log(sum(levels)), *ahead])
+    return Estimate(value, 0.3 + 0.8 * (value - math.log(sum(levels))))
+
+
+def _log_sum(values: Sequence[float]) -> float:
+    """The logarithm of a sum of exponentials."""
+    most = max(values)
+    return most + math.log(sum(math.exp(value - most) for value in values))

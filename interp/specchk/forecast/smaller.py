@@ -1,0 +1,145 @@
+"""Smaller models of the same spec, chosen to tell as much as possible of a large one.
+
+A model's constants that are plain numbers are its dials.  All of them turned halfway down give the
+base; from there each is turned up by itself, and then several at once, always the model that comes
+closest to the one asked about and is still expected to end within what a search may cost.  What is
+expected is the regression of `extrapolate`.  A dial that makes the base no larger is left where it is.
+
+Not here: what a search is; whoever calls says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from specchk.forecast.extrapolate import TOTALS, Smaller
+from specchk.forecast.regression import Point, predicted
+
+Values = tuple[int, ...]
+Levels = tuple[int, ...]
+MOST_MODELS = 1 << 14  # that are thought about
+STEPS = 2  # below halfway that a base is looked for
+ROOM = 30  # times its size is what dials should be able to make of it
+WIDER = 1.02  # a dial that changes less does not count
+
+
+@dataclass(slots=True)
+class Choice:
+    """Searches smaller models.
+
+    `exists`: whether there is a model with such values; `search` gives its levels, or None where it
+    is not searched to its end with `most_states`.
+    """
+
+    exists: Callable[[Mapping[str, int]], bool]
+    search: Callable[[Mapping[str, int]], Levels | None]
+    dials: Mapping[str, int]
+    most_states: int
+    searches: int
+    base: dict[str, int] = field(init=False, default_factory=dict)
+    found: dict[Values, Levels] = field(init=False, default_factory=dict)
+    tried: set[Values] = field(init=False, default_factory=set)
+
+    def run(self) -> list[Smaller]:
+        """The smaller models that were searched to their end; none where no base does."""
+        if not self._base_found() or not self._dials_kept():
+            return []
+        while self.searches > 0 and (best := self._best()) is not None:
+            self._tried(best)
+        return [Smaller(self._place(values), levels) for values, levels in self.found.items()]
+
+    def _tried(self, values: Values) -> Levels | None:
+        if values in self.tried:
+            return self.found.get(values)
+        self.tried.add(values)
+        self.searches -= 1
+        levels = self.search(dict(zip(self.dials, values, strict=True)))
+        if levels is not None:
+            self.found[values] = levels
+        return levels
+
+    @property
+    def _low(self) -> Values:
+        return tuple(self.base.values())
+
+    def _base_found(self) -> bool:
+        """Search the base, and lower ones while it leaves its dials no room."""
+        found: Levels | None = None
+        for step in range(STEPS + 1):
+            base = {name: self._lowest(name, value // 2 - step) for name, value in self.dials.items()}
+            low = tuple(base.values())
+            if low in self.tried or low == tuple(self.dials.values()) or self.searches <= 0:
+                continue
+            levels = self._tried(low)
+            if levels is not None:
+                self.base, self.found[low], found = base, levels, levels
+                if sum(levels) * ROOM <= self.most_states:
+                    break
+        return found is not None
+
+    def _lowest(self, name: str, wanted: int) -> int:
+        """The value nearest to the one wanted, up to the present one, that the dial can have."""
+        for value in range(max(0, wanted), self.dials[name]):
+            if self.exists({**self.dials, name: value}):
+                return value
+        return self.dials[name]
+
+    def _dials_kept(self) -> bool:
+        """Turn each dial up by itself; those that change nothing stay up, and the base is searched anew."""
+        least = sum(self.found[self._low])
+        idle = []
+        for name, value in self.base.items():
+            if self.searches <= 0:
+                break
+            up = tuple(v + (n == name) for n, v in self.base.items())
+            if up == tuple(self.dials.values()):
+                continue
+            levels = self._tried(up)
+            if levels is not None and sum(levels) < WIDER * least and value < self.dials[name]:
+                idle.append(name)
+        if idle:
+            self.base |= {name: self.dials[name] for name in idle}
+            place = [list(self.base).index(name) for name in idle]
+            self.found = {v: x for v, x in self.found.items() if all(v[i] == self._low[i] for i in place)}
+            if self._low == tuple(self.dials.values()):
+                return False
+            return self._low in self.found or self._tried(self._low) is not None
+        return True
+
+    # ------------------------------------------------------------ the next one
+
+    @property
+    def _moving(self) -> list[int]:
+        return [i for i, name in enumerate(self.dials) if self.base[name] < self.dials[name]]
+
+    def _place(self, values: Values) -> tuple[float, ...]:
+        low, high = self._low, tuple(self.dials.values())
+        return tuple((values[i] - low[i]) / (high[i] - low[i]) for i in self._moving)
+
+    def _best(self) -> Values | None:
+        """Of the models not tried the closest one that should end."""
+        low, high, moving = self._low, tuple(self.dials.values()), self._moving
+        if math.prod(high[i] - low[i] + 1 for i in moving) > MOST_MODELS:
+            return None
+        points: list[tuple[Point, float]] = [
+            (self._place(values), math.log(sum(levels))) for values, levels in self.found.items()
+        ]
+        best: tuple[float, Values] | None = None
+        for values in product(*(range(a, b + 1) for a, b in zip(low, high, strict=True))):
+            turned = [i for i in moving if values[i] > low[i]]
+            if values in self.tried or values == high:
+                continue
+            if any(all(known[i] == low[i] for known in self.found) for i in turned):
+                if sum(values) - sum(low) > 1:  # nothing is known of this dial yet
+                    continue
+                near = math.inf
+            else:
+                if predicted(points, self._place(values), TOTALS)[0] > math.log(self.most_states):
+                    continue
+                near = sum(self._place(values))
+            if best is None or near > best[0]:
+                best = near, values
+        return best[1] if best is not None else None

@@ -1,0 +1,119 @@
+"""Files kept between runs, so that what was computed once need not be computed again.
+
+They live in `$XDG_CACHE_HOME/specchk` (`~/.cache` without the variable).  Each is named by a digest of
+all that decides what is in it, the sources that compute it included: whole rooms of specchk, so that no
+module can be left out.  A file is sealed under its own name (`sealed`):
+
+- one that is missing, cut short, changed, or another one under this name is as good as none;
+- a file appears whole or not at all (written beside its place, then renamed), so runs at the same time
+  do not disturb each other;
+- a directory that cannot be written costs the time to compute again, nothing else.
+
+Not here: what is kept, and what decides it; whoever keeps it says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+from secrets import token_hex
+
+from specchk.sealed import Damaged, sealed, unsealed
+
+SPECCHK = Path(__file__).parent
+SPEC_ROOMS = ("lang", "ir", "meaning", "compile", "search", "explore", "forecast")  # from text to states
+
+
+def cache_directory() -> Path | None:
+    """Where this user's caches of specchk live, or None when the user has no home."""
+    named = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if named.is_absolute():  # the XDG rule: anything else is ignored
+        return named / "specchk"
+    with suppress(RuntimeError):
+        return Path.home() / ".cache" / "specchk"
+    return None
+
+
+def place(folder: str, name: str) -> Path | None:
+    """Where a file is kept, None where nothing is."""
+    directory = cache_directory()
+    return None if directory is None else directory / folder / name
+
+
+def read(path: Path | None) -> bytes | None:
+    """What was kept under this name; None where nothing is, or not what was written there."""
+    try:
+        return None if path is None else unsealed(path.name, path.read_bytes())
+    except (OSError, Damaged):
+        return None
+
+
+def write(path: Path | None, data: bytes) -> None:
+    """Keep it, where that can be done."""
+    if path is not None:
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace(path, sealed(path.name, data))
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Make a file have this content: at every moment it has the old one or the new one, whole.
+
+    What is no file, as a pipe, is written to.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        path.write_bytes(data)
+        return
+    beside = target.with_name(f".{target.name[:40]}.{os.getpid()}.{token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+# -- names
+
+
+def name_of(*about: object) -> str:
+    """A short name of values, by how they are written."""
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:40]
+
+
+@cache
+def sources(*rooms: str) -> str:
+    """A digest of this module, of some rooms of specchk (without any, of all), and of the Python used."""
+    if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
+        return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
+    folders = [SPECCHK / room for room in rooms] or [SPECCHK]
+    own = {Path(__file__), Path(__file__).with_name("sealed.py")}
+    found = own.union(*(folder.rglob("*") for folder in folders))
+    files = [path for path in found if path.is_file() and path.suffix not in (".pyc", ".pyo")]
+    return contents(files, SPECCHK, sys.version)
+
+
+def contents(files: Iterable[Path], folder: Path, about: str = "") -> str:
+    """A digest of files: where they are from a folder, and what is in them."""
+    digest = hashlib.sha256(about.encode())
+    for name, path in sorted((os.path.relpath(path, folder), path) for path in files):
+        data = path.read_bytes()
+        digest.update(f"\0{name}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+@cache
+def installed() -> str:
+    """A digest of the names and versions of all installed packages."""
+    found = {(one.metadata["Name"], one.version) for one in distributions()}
+    return name_of(sorted(found, key=repr))

@@ -1,0 +1,155 @@
+"""The built-in functions: one table, name to signature.
+
+| function | on | is |
+|---|---|---|
+| min(a, b, ..), max(a, b, ..) | ints | the smallest, largest |
+| min(S), max(S) | sets of ints | the same; undefined on `{}` |
+| min(e for x in S), max(..), sum(..) | ints | over a bag of values: equal values count |
+| sum(S), card(S) | sets | the sum, the number of elements |
+| subsets(S) | set | the set of all subsets |
+| some(x), get(o), get(o, d) | options | wrap; unwrap, undefined on none; unwrap or d |
+| len(s), head(s), last(s), tail(s) | sequences | undefined on `[]` but for len |
+| append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
+| elements(s) | sequences, bags | the set of what is in it |
+| add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined when x is not in b |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from specchk.lang.check.base import Context
+from specchk.lang.check.forms import Forms
+from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, Seq, Set, Type, join, show
+from specchk.lang.syntax import tree
+
+Arguments = tuple[tree.Expr, ...]
+Rule = Callable[[Forms, Arguments, Context, "Type | None"], Type]
+
+
+def _container(
+    checker: Forms, node: tree.Expr, context: Context, shapes: tuple[type, ...], expected: Type | None = None
+) -> Type:  # fmt: skip
+    found = checker.check(node, context, expected)
+    if not isinstance(found, shapes) and found != UNKNOWN:
+        names = " or ".join(shape.__name__.lower() for shape in shapes)
+        checker.report.add("S301", node.span, f"expected a {names}, found {show(found)}")
+        return UNKNOWN
+    return found
+
+
+def _item(kind: Type) -> Type:
+    return kind.item if isinstance(kind, Set | Seq | Bag | Option) else UNKNOWN
+
+
+def _extreme(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    if len(args) > 1:
+        for arg in args:
+            checker.integer(arg, context)
+        return INT
+    found = checker.check(args[0], context, Set(INT))
+    return INT if isinstance(found, Set) else UNKNOWN
+
+
+def _sum(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    checker.check(args[0], context, Set(INT))
+    return INT
+
+
+def _card(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    _container(checker, args[0], context, (Set, Bag))
+    return INT
+
+
+def _subsets(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    return Set(Set(_item(_container(checker, args[0], context, (Set,)))))
+
+
+def _some(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+    return Option(checker.check(args[0], context, expected.item if isinstance(expected, Option) else None))
+
+
+def _get(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+    found = _container(checker, args[0], context, (Option,))
+    item = _item(found)
+    if len(args) == 2:
+        default = checker.check(args[1], context, item if item != UNKNOWN else expected)
+        return join(item, default) or item
+    return item
+
+
+def _len(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    _container(checker, args[0], context, (Seq,))
+    return INT
+
+
+def _end(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    return _item(_container(checker, args[0], context, (Seq,)))
+
+
+def _tail(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+    found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
+    for arg in args[1:]:
+        checker.integer(arg, context)
+    return Seq(_item(found))
+
+
+def _append(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+    found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
+    item = checker.check(args[1], context, _item(found) if _item(found) != UNKNOWN else None)
+    if _item(found) == UNKNOWN:
+        checker.check(args[0], context, Seq(item))
+    return Seq(item)
+
+
+def _elements(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    return Set(_item(_container(checker, args[0], context, (Seq, Bag))))
+
+
+def _bag_change(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+    found = _container(checker, args[0], context, (Bag,), expected if isinstance(expected, Bag) else None)
+    item = _item(found)
+    checker.check(args[1], context, item if item != UNKNOWN else None)
+    return Bag(item)
+
+
+def _count(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+    found = _container(checker, args[0], context, (Bag,))
+    checker.check(args[1], context, _item(found))
+    return INT
+
+
+# name -> (fewest arguments, most, rule)
+BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
+    {
+        "min": (1, 99, _extreme), "max": (1, 99, _extreme), "sum": (1, 1, _sum), "card": (1, 1, _card),
+        "subsets": (1, 1, _subsets), "some": (1, 1, _some), "get": (1, 2, _get), "len": (1, 1, _len),
+        "head": (1, 1, _end), "last": (1, 1, _end), "tail": (1, 1, _tail), "prefix": (2, 2, _tail),
+        "suffix": (2, 2, _tail), "append": (2, 2, _append), "elements": (1, 1, _elements),
+        "add": (2, 2, _bag_change), "remove": (2, 2, _bag_change), "count": (2, 2, _count),
+    }
+)  # fmt: skip
+FOLDS = frozenset({"min", "max", "sum"})
+
+
+def check_fold(checker: Forms, node: tree.Fold, context: Context) -> Type:
+    """`min(e for x in S if c)`: an int over every choice of the binders."""
+    inner = checker.bind(node.binders, context)
+    for binder in node.binders:
+        if isinstance(checker.facts.types.get(id(binder.domain)), Seq | Bag):
+            checker.report.add(
+                "S301",
+                binder.domain.span,
+                "a fold ranges over a set, in which equal items count once",
+                f"say which: `elements({binder.domain.span.text})`, or an index `i in 0..len(...) - 1`",
+            )
+    if node.condition is not None:
+        checker.boolean(node.condition, inner)
+    found = checker.check(node.body, inner)
+    if node.callee.full not in FOLDS:
+        checker.report.add("S302", node.callee.span, f"`{node.callee.full}` does not take a comprehension",
+                           "min, max and sum do; sets are written `{ e for x in S }`")  # fmt: skip
+    elif not isinstance(found, Int) and found != UNKNOWN:
+        checker.mismatch(node.body.span, found, INT)
+    return INT

@@ -1,0 +1,157 @@
+"""Declared types: from the tree's type expressions to `lang.check.types`.
+
+Each type expression is resolved once, in the namespace of the file it stands in.  Types may refer
+to each other in any order but not to themselves: a recursive type has infinitely many values.
+"""
+
+from __future__ import annotations
+
+from specchk.lang.check.spec import Facts, Spec
+from specchk.lang.check.types import (
+    BOOL,
+    INT,
+    UNKNOWN,
+    Bag,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    parts,
+)  # fmt: skip
+from specchk.lang.syntax import decls as tree_decls
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import Report, nearest
+
+MAX_CHAIN = 50
+MAX_PARTS = 2000
+
+
+class TypeResolver:
+    """Resolves type expressions; keeps what it found in `facts.declared`."""
+
+    def __init__(self, facts: Facts, report: Report) -> None:
+        self.facts = facts
+        self.report = report
+        self.nameless: set[str] = set()  # members of enums that were refused: not reported again
+        self._open: list[str] = []
+        self._sizes: dict[int, int] = {}
+        self._measured: list[Type] = []
+
+    def resolve(self, node: tree.TypeExpr, home: Spec) -> Type:
+        """The type that `node` means in `home`; UNKNOWN after a diagnostic."""
+        known = self.facts.declared.get(id(node))
+        if known is None:
+            known = self.facts.declared[id(node)] = self._resolve(node, home)
+        return known
+
+    def _resolve(self, node: tree.TypeExpr, home: Spec) -> Type:
+        match node:
+            case tree.NamedType():
+                return self._named(node, home)
+            case tree.RangeType():
+                return Int(node.low, node.high)
+            case tree.NatType():
+                return Int(tree.IntLiteral(node.span, 0), node.horizon, horizon=True)
+            case tree.OptionType():
+                return Option(self.resolve(node.item, home))
+            case tree.RecordType():
+                return self._record(node.fields, home)
+            case tree.MapType():
+                return Map(self.resolve(node.key, home), self.resolve(node.value, home))
+            case tree.SetType():
+                return Set(self.resolve(node.item, home))
+            case tree.SeqType():
+                return Seq(self.resolve(node.item, home), node.limit)
+            case tree.BagType():
+                return Bag(self.resolve(node.item, home), node.limit)
+            case tree.EnumType() | tree.UnionType():
+                self.report.add("S308", node.span, "an enum or union needs a name of its own",
+                                f"declare it: `type Name = {node.span.text}`, then use the name")  # fmt: skip
+                if isinstance(node, tree.EnumType):
+                    self.nameless.update(node.members)
+                return UNKNOWN
+
+    def _named(self, node: tree.NamedType, home: Spec) -> Type:
+        name = node.name
+        if name.qualifier is None and name.text in ("bool", "int"):
+            return BOOL if name.text == "bool" else INT
+        where = home.lookup(name.qualifier)
+        if where is None:
+            self.report.add("S205", name.span, f"no file is imported as `{name.qualifier}`",
+                            nearest(name.qualifier or "", home.imports))  # fmt: skip
+            return UNKNOWN
+        if name.text in where.sorts:
+            return Sort(where.prefix + name.text)
+        if name.text in where.types:
+            return self.declared(name.text, where, name)
+        self._unknown(name, where)
+        return UNKNOWN
+
+    def _unknown(self, name: tree.Name, where: Spec) -> None:
+        if name.text in where.declared:
+            self.report.add("S203", name.span, f"`{name.full}` is not a type",
+                            notes=[(where.declared[name.text], "declared here")])  # fmt: skip
+            return
+        known = [*where.sorts, *where.types, "bool", "int"]
+        self.report.add("S201", name.span, f"no type `{name.full}` is known here", nearest(name.text, known))
+
+    def declared(self, text: str, where: Spec, use: tree.Node) -> Type:
+        """The type declared as `type text = ...` in `where`."""
+        decl = where.types[text]
+        full = where.prefix + text
+        if full in self._open:
+            self.report.add(
+                "S207",
+                use.span,
+                f"type `{text}` contains itself, so it has infinitely many values",
+                "refer to the other part by an index or a name",
+            )
+            return UNKNOWN
+        known = self.facts.declared.get(id(decl))
+        if known is None:
+            self._open.append(full)
+            known = self._bounded(decl, full, where)
+            self._open.pop()
+            self.facts.declared[id(decl)] = known
+        return known
+
+    def _bounded(self, decl: tree_decls.TypeDecl, full: str, where: Spec) -> Type:
+        """The type behind a name, refused where it is too large to work with."""
+        if len(self._open) <= MAX_CHAIN:
+            found = self._declared(decl.type, full, where)
+            if self._size(found) <= MAX_PARTS:
+                return found
+            message = f"type `{decl.name}` has more than {MAX_PARTS} parts once the names in it are put in"
+        else:
+            message = f"type `{decl.name}` ends a chain of more than {MAX_CHAIN} types"
+        self.report.add("S311", decl.span.word(decl.name), message, "leave out what the spec does not need")
+        return UNKNOWN
+
+    def _size(self, kind: Type) -> int:
+        """The number of parts of a type; parts that are shared are looked at once."""
+        known = self._sizes.get(id(kind))
+        if known is None:
+            known = self._sizes[id(kind)] = 1 + sum(self._size(part) for part in parts(kind))
+            self._measured.append(kind)  # ids stay unique
+        return known
+
+    def _declared(self, node: tree.TypeExpr, full: str, where: Spec) -> Type:
+        if isinstance(node, tree.EnumType):
+            return Enum(full, node.members)
+        if isinstance(node, tree.UnionType):
+            return Union(full, tuple((v.name, self._record(v.fields, where)) for v in node.variants))
+        return self.resolve(node, where)
+
+    def _record(self, fields: tuple[tree.FieldType, ...], home: Spec) -> Record:
+        found: dict[str, Type] = {}
+        for item in fields:
+            if item.name in found:
+                self.report.add("S202", item.span, f"field `{item.name}` is declared twice")
+            found[item.name] = self.resolve(item.type, home)
+        return Record(tuple(found.items()))

@@ -1,0 +1,96 @@
+"""Levels: what an expression depends on - nothing, the state, a step, or a whole behaviour.
+
+As in TLA+ every expression has a level, and every place in a spec says the highest it takes:
+bounds, defaults, initial values and model bindings are constant, guards and invariants are state
+level, step invariants are action level, liveness properties are temporal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from enum import IntEnum
+
+from specchk.lang.check.spec import Facts, Spec
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import Report
+
+
+class Level(IntEnum):
+    """How much of a behaviour an expression looks at."""
+
+    CONSTANT = 0
+    STATE = 1
+    ACTION = 2
+    TEMPORAL = 3
+
+
+_TEMPORAL = {"leadsto", "eventually", "always"}
+_WHAT = {
+    Level.STATE: "reads the state",
+    Level.ACTION: "looks at the state after a step",
+    Level.TEMPORAL: "speaks of whole behaviours",
+}
+_CODES = {Level.STATE: "S402", Level.ACTION: "S401", Level.TEMPORAL: "S403"}
+_HINTS = {
+    Level.STATE: "only constants have a value here",
+    Level.ACTION: "primes belong in `step invariant` and on the left of an action's assignments",
+    Level.TEMPORAL: "temporal operators belong in `liveness`",
+}
+
+
+def children(node: tree.Node) -> Iterator[tree.Node]:
+    """The direct parts of a tree node, in source order."""
+    for item in fields(node):
+        value = getattr(node, item.name)
+        if isinstance(value, tree.Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (part for part in value if isinstance(part, tree.Node))
+
+
+class Levels:
+    """Checks levels, with the levels of definitions found once."""
+
+    def __init__(self, facts: Facts, report: Report) -> None:
+        self.facts = facts
+        self.report = report
+        self._defs: dict[int, Level] = {}
+
+    def demand(self, node: tree.Node, most: Level, place: str) -> None:
+        """Report the first part of `node` above the level that `place` takes."""
+        found = self._above(node, most)
+        if found is not None:
+            part, level = found
+            self.report.add(_CODES[level], part.span, f"this {_WHAT[level]}, but {place}", _HINTS[level])
+
+    def _above(self, node: tree.Node, most: Level) -> tuple[tree.Node, Level] | None:
+        own = self._own(node)
+        if own > most:
+            return node, own
+        return next((found for part in children(node) if (found := self._above(part, most))), None)
+
+    def _own(self, node: tree.Node) -> Level:
+        """The level that a node adds to its parts'."""
+        if isinstance(node, tree.Prime):
+            return Level.ACTION
+        if isinstance(node, tree.Binary | tree.Unary) and node.op in _TEMPORAL:
+            return Level.TEMPORAL
+        ref = self.facts.refs.get(id(node))
+        if ref is None or ref.home is None:
+            return Level.CONSTANT
+        if ref.kind in ("variable", "property"):
+            return Level.STATE
+        if ref.kind == "def" and ref.name in ref.home.defs:
+            return self._of_def(ref.home.defs[ref.name], ref.home)
+        return Level.CONSTANT
+
+    def _of_def(self, decl: decls.Def, home: Spec) -> Level:
+        if id(decl) not in self._defs:
+            self._defs[id(decl)] = Level.CONSTANT  # recursion is reported elsewhere
+            self._defs[id(decl)] = self.of(decl)
+        return self._defs[id(decl)]
+
+    def of(self, node: tree.Node) -> Level:
+        """The level of a whole node."""
+        return max([self._own(node), *(self.of(part) for part in children(node))])

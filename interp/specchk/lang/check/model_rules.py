@@ -1,0 +1,129 @@
+"""Checking models and scenarios: names, types of bindings, steps that exist."""
+
+from __future__ import annotations
+
+from specchk.lang.check.base import Context
+from specchk.lang.check.expressions import Checker
+from specchk.lang.check.levels import Level, Levels
+from specchk.lang.check.models import FixedModel, consts_of, fixed, sorts_of
+from specchk.lang.check.spec import Spec
+from specchk.lang.check.types import BOOL, Sort, Type
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import Report, counted, nearest
+
+
+class Models:
+    """Checks the models and scenarios of one spec."""
+
+    def __init__(self, checker: Checker, levels: Levels) -> None:
+        self.checker = checker
+        self.levels = levels
+        self.report = checker.report
+
+    def check(self, spec: Spec) -> None:
+        """Check all models and scenarios of a spec."""
+        for name, decl in spec.models.items():
+            model = fixed(spec, name, self.report)
+            if model is not None:
+                self.model(spec, model)
+                self._expectations(spec, decl)
+        for scenario in spec.scenarios.values():
+            self._scenario(spec, scenario)
+
+    def model(self, spec: Spec, model: FixedModel) -> None:
+        """Check one flattened model: every name known, every binding typed, nothing left open."""
+        consts, sorts = consts_of(spec), sorts_of(spec)
+        context = Context(spec, elements=elements(model))
+        for full, binding in model.bindings.items():
+            if full in sorts:
+                continue
+            if full not in consts:
+                self.report.add("S501", binding.name.span, f"there is no constant `{full}`",
+                                nearest(full, [*consts, *sorts]))  # fmt: skip
+                continue
+            const, home = consts[full]
+            self.checker.check(binding.value, context, self.checker.resolver.resolve(const.type, home))
+            self.levels.demand(binding.value, Level.CONSTANT, "a model binds constants")
+        self._nothing_open(model, consts)
+        self._selection(spec, model.actions, spec.actions, "action")
+        self._selection(spec, model.properties, spec.properties, "property")
+
+    def _nothing_open(self, model: FixedModel, consts: dict[str, tuple[decls.Const, Spec]]) -> None:
+        open_ = [
+            full for full, (const, _) in consts.items() if full not in model.bindings and not const.default
+        ]
+        if not open_:
+            return
+        constants = f"constant{'s' * (len(open_) > 1)} {', '.join(f'`{full}`' for full in open_)}"
+        bindings = ", ".join(f"{full} = ..." for full in open_)
+        sets = " ".join(f"--set {full}=..." for full in open_)
+        if model.decl is None:
+            self.report.add("S502", consts[open_[0]][0].span, f"nothing fixes {constants}", f"pass {sets}")
+            return
+        place, message = model.decl.span.word(model.name), f"model `{model.name}` leaves {constants} open"
+        self.report.add("S502", place, message, f"add `{bindings}` to the model, or pass {sets}")
+
+    def _selection(
+        self, spec: Spec, names: tuple[tree.Name, ...] | None,
+        table: dict[str, decls.Action] | dict[str, decls.Property], what: str,
+    ) -> None:  # fmt: skip
+        for name in names or ():
+            if name.full not in table:
+                self.checker.unknown(name, table, what, spec)
+
+    def _expectations(self, spec: Spec, decl: decls.Model) -> None:
+        for item in decl.items:
+            if (
+                isinstance(item, decls.Expect)
+                and item.name is not None
+                and item.name.full not in spec.properties
+            ):
+                self.checker.unknown(item.name, spec.properties, "property", spec)
+
+    def _scenario(self, spec: Spec, scenario: decls.Scenario) -> None:
+        name = scenario.model
+        if name.full not in spec.models:
+            self.report.add(
+                "S504",
+                name.span,
+                f"there is no model `{name.full}`",
+                nearest(name.text, spec.models) or f"the models are {', '.join(spec.models) or '(none)'}",
+            )
+            return
+        model = fixed(spec, name.text, Report())
+        if model is None:
+            return
+        context = Context(spec, elements=elements(model), properties=True)
+        for step in scenario.steps:
+            self.step(step, context)
+
+    def step(self, step: decls.TakeStep | decls.Assert, context: Context) -> None:
+        """Check one line of a scenario."""
+        if isinstance(step, decls.Assert):
+            self.checker.check(step.condition, context, BOOL)
+            self.levels.demand(step.condition, Level.STATE, "a scenario asserts of one state")
+            return
+        self._call(step.call, context)
+        if step.where is not None:
+            self.checker.check(step.where, context, BOOL)
+            self.levels.demand(step.where, Level.STATE, "`where` describes the state after the step")
+
+    def _call(self, call: tree.Call, context: Context) -> None:
+        action = context.spec.actions.get(call.callee.text)
+        if action is None:
+            self.checker.unknown(call.callee, context.spec.actions, "action", context.spec)
+            return
+        if len(call.args) != len(action.params):
+            self.report.add("S302", call.span,
+                            f"`{action.name}` takes {counted(len(action.params))}, not {len(call.args)}",
+                            notes=[(action.span.word(action.name), "declared here")])  # fmt: skip
+            return
+        for arg, param in zip(call.args, action.params, strict=True):
+            kind = self.checker.resolver.resolve(param.type, context.spec)
+            self.checker.check(arg.value, context, kind)
+            self.levels.demand(arg.value, Level.CONSTANT, "an argument in a scenario is a constant")
+
+
+def elements(model: FixedModel) -> dict[str, Type]:
+    """The sort elements that a model names, with their sorts."""
+    return {name: Sort(full) for full, names in model.members.items() for name in names}

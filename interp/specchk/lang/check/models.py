@@ -1,0 +1,150 @@
+"""Models as data: which constants, actions and properties a model fixes, with its bases applied.
+
+A model is named, extends at most one other, and binds names to constant expressions.  `fixed`
+collects what a chain of `extends` says, nearest last; command-line overrides (`--set`) come on top
+as bindings of their own source.  Values are computed later, by `compile.instantiate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from specchk.lang.check.spec import Spec
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import Report, nearest
+from specchk.lang.text.source import Span
+
+
+@dataclass(slots=True)
+class FixedModel:
+    """A model with its chain of bases flattened."""
+
+    name: str
+    decl: decls.Model | None
+    bindings: dict[str, decls.Binding] = field(default_factory=dict)
+    actions: tuple[tree.Name, ...] | None = None
+    properties: tuple[tree.Name, ...] | None = None
+    expects: tuple[decls.Expect, ...] = ()
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def fixed(
+    spec: Spec, name: str | None, report: Report, overrides: Sequence[decls.Binding] = ()
+) -> FixedModel | None:
+    """The model `name` (the first one by default; none needed when overrides fix everything)."""
+    if name is None:
+        name = next(iter(spec.models), None)
+    if name is not None and name not in spec.models:
+        report.add(
+            "S504",
+            Span(spec.source, 0, 0),
+            f"{spec.source.path} has no model `{name}`",
+            nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}",
+        )
+        return None
+    model = FixedModel(name or "(command line)", spec.models.get(name) if name else None)
+    for decl in _chain(spec, name, report) if name else ():
+        _apply(decl, model)
+        model.expects = tuple(item for item in decl.items if isinstance(item, decls.Expect))
+    for binding in overrides:
+        model.bindings[binding.name.full] = binding
+    _members(spec, model, report)
+    return model
+
+
+def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
+    chain: list[decls.Model] = []
+    decl: decls.Model | None = spec.models[name]
+    met: set[str] = set()
+    while decl is not None:
+        if decl.name in met:
+            circle = chain[chain.index(decl) :]
+            first = min(circle, key=lambda model: model.span.start)
+            names = [model.name for model in circle]
+            turned = names[names.index(first.name) :] + names[: names.index(first.name)]
+            report.add("S507", first.span.word(first.name),
+                       f"model `{first.name}` extends itself: {' -> '.join([*turned, first.name])}",
+                       "let one of them stand alone")  # fmt: skip
+            break
+        met.add(decl.name)
+        chain.append(decl)
+        base = decl.base
+        if base is not None and base.text not in spec.models:
+            report.add("S504", base.span, f"there is no model `{base.full}` to extend",
+                       nearest(base.text, spec.models) or "declare it in this file")  # fmt: skip
+        decl = spec.models.get(base.text) if base is not None else None
+    return chain[::-1]
+
+
+def _apply(decl: decls.Model, model: FixedModel) -> None:
+    for item in decl.items:
+        match item:
+            case decls.Binding():
+                model.bindings[item.name.full] = item
+            case decls.Selection(kind="actions"):
+                model.actions = item.names
+            case decls.Selection():
+                model.properties = item.names
+
+
+def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
+    """All sorts that a model has to size, by full name."""
+    found = dict(spec.sorts)
+    for alias, imported in spec.imports.items():
+        found.update({f"{alias}.{name}": decl for name, decl in imported.sorts.items()})
+    return found
+
+
+def consts_of(spec: Spec) -> dict[str, tuple[decls.Const, Spec]]:
+    """All constants that a model has to fix, by full name, with their home."""
+    found = {name: (decl, spec) for name, decl in spec.consts.items()}
+    for alias, imported in spec.imports.items():
+        found.update({f"{alias}.{name}": (decl, imported) for name, decl in imported.consts.items()})
+    return found
+
+
+def _members(spec: Spec, model: FixedModel, report: Report) -> None:
+    """The names of each sort's elements: as listed, or the sort's initial and a number."""
+    taken: dict[str, str] = {}
+    for full, decl in sorts_of(spec).items():
+        binding = model.bindings.get(full)
+        if binding is None:
+            report.add(
+                "S502",
+                model.decl.span.word(model.name) if model.decl else decl.span,
+                f"model `{model.name}` does not size sort `{full}`",
+                f"add `{full} = 2`, or --set {full}=2",
+            )
+            continue
+        names = _names(decl, binding, report)
+        for name in names:
+            if name in taken:
+                report.add(
+                    "S505",
+                    binding.span,
+                    f"`{name}` names an element of both `{taken[name]}` and `{full}`",
+                    f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`",
+                )
+                break
+            taken[name] = full
+        model.members[full] = names
+
+
+def _names(decl: decls.Sort, binding: decls.Binding, report: Report) -> tuple[str, ...]:
+    value = binding.value
+    match value:
+        case tree.IntLiteral() if 1 <= value.value <= 32:
+            initial = decl.name[0].lower()
+            return tuple(f"{initial}{index}" for index in range(1, value.value + 1))
+        case tree.SetLiteral() if value.items and all(isinstance(item, tree.Name) for item in value.items):
+            names = tuple(item.text for item in value.items if isinstance(item, tree.Name))
+            if len(set(names)) == len(names):
+                return names
+    report.add(
+        "S505",
+        value.span,
+        f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`",
+        f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`",
+    )
+    return ("?",)

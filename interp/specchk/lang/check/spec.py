@@ -1,0 +1,76 @@
+"""A loaded spec: every declaration by name, own and extended ones alike.
+
+`Spec` is what loading makes of a file, its `extends` and its `import`s; `Facts` is what checking
+finds out about its tree, keyed by node identity.  Both are read-only for later phases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specchk.lang.check.types import Type
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.source import Source, Span
+
+
+@dataclass(slots=True)
+class Spec:
+    """One namespace: a file with all that it extends; imported files hang below by alias."""
+
+    name: str
+    source: Source
+    sorts: dict[str, decls.Sort] = field(default_factory=dict)
+    consts: dict[str, decls.Const] = field(default_factory=dict)
+    types: dict[str, decls.TypeDecl] = field(default_factory=dict)
+    variables: dict[str, decls.Var] = field(default_factory=dict)
+    inits: list[decls.Init] = field(default_factory=list)
+    defs: dict[str, decls.Def] = field(default_factory=dict)
+    actions: dict[str, decls.Action] = field(default_factory=dict)
+    properties: dict[str, decls.Property] = field(default_factory=dict)
+    deadlock: list[decls.DeadlockOk] = field(default_factory=list)
+    fair: list[decls.Fair] = field(default_factory=list)
+    refines: list[decls.Refines] = field(default_factory=list)
+    models: dict[str, decls.Model] = field(default_factory=dict)
+    scenarios: dict[str, decls.Scenario] = field(default_factory=dict)
+    views: list[decls.View] = field(default_factory=list)
+    imports: dict[str, Spec] = field(default_factory=dict)
+    members: dict[str, tuple[str, int]] = field(default_factory=dict)  # enum member: type, index
+    variants: dict[str, str] = field(default_factory=dict)  # constructor -> union type's name
+    declared: dict[str, Span] = field(default_factory=dict)
+    prefix: str = ""  # `log.` in front of the names of a file imported as `log`
+
+    def lookup(self, alias: str | None) -> Spec | None:
+        """The namespace behind a qualifier; itself without one; None when nothing has that name."""
+        return self if alias is None else self.imports.get(alias)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What a name means: `kind` with the declared `name` in `home`.
+
+    Kinds: `local`, `variable`, `constant`, `def`, `member`, `constructor`, `typeset`, `builtin`,
+    `property`, `element` (of a sort, in models and scenarios), `first`.
+    """
+
+    kind: str
+    name: str
+    home: Spec | None = None
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of tree nodes, by `id(node)`; the trees are kept alive by their `Spec`."""
+
+    types: dict[int, Type] = field(default_factory=dict)
+    refs: dict[int, Ref] = field(default_factory=dict)
+    declared: dict[int, Type] = field(default_factory=dict)  # of TypeExpr nodes
+    binders: dict[int, Type] = field(default_factory=dict)  # element type of Binder nodes
+    kept: list[tree.Node] = field(default_factory=list)  # trees that no spec keeps alive
+
+    def type_of(self, node: tree.Expr) -> Type:
+        """The type of a checked expression."""
+        return self.types[id(node)]
+
+    def ref(self, node: tree.Node) -> Ref:
+        """What a resolved name or call means."""
+        return self.refs[id(node)]

@@ -1,0 +1,231 @@
+"""Types as the checker sees them: shapes, with bounds still constant expressions.
+
+All integers are one kind in expressions; a range is a promise about what is *stored* and is kept
+by the engines where a variable is assigned.  Records and maps are structural, enums, sorts and
+unions are known by name.  `ir.types` has the same shapes once a model has fixed every bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specchk.lang.syntax import tree
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    """`bool`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    """`int` (no bounds), `a..b`, or `nat upto N` (`horizon`)."""
+
+    low: tree.Expr | None = field(default=None, compare=False)
+    high: tree.Expr | None = field(default=None, compare=False)
+    horizon: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """`enum {a, b}`; `name` is the declared type's."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A `sort`: scalars that can only be compared for equality."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`T?`."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`{ a: A, b: B }`; two records with the same fields are the same type in any order."""
+
+    fields: tuple[tuple[str, Type], ...]
+
+    def get(self, name: str) -> Type | None:
+        """The type of a field, or None."""
+        return dict(self.fields).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """`Fetch(offset: Offset) | Ping`; each variant carries a record."""
+
+    name: str
+    variants: tuple[tuple[str, Record], ...]
+
+    def get(self, tag: str) -> Record | None:
+        """The fields of a variant, or None."""
+        return dict(self.variants).get(tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`K -> V`, total over `K`."""
+
+    key: Type
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """`set[T]`."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """`seq[T] upto N`; a computed sequence has no limit yet."""
+
+    item: Type
+    limit: tree.Expr | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """`bag[T] upto N`; a computed bag has no limit yet."""
+
+    item: Type
+    limit: tree.Expr | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Not known (yet): the item of `{}` or `none`, or the type of something already reported."""
+
+
+Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag | Unknown
+
+BOOL = Bool()
+INT = Int()
+UNKNOWN = Unknown()
+
+
+def show(kind: Type) -> str:
+    """The type as a spec would write it, without bounds."""
+    match kind:
+        case Bool():
+            return "bool"
+        case Int():
+            return "int"
+        case Enum() | Sort() | Union():
+            return kind.name
+        case Option():
+            return f"{show(kind.item)}?"
+        case Record():
+            return "{ " + ", ".join(f"{name}: {show(item)}" for name, item in kind.fields) + " }"
+        case Map():
+            return f"{show(kind.key)} -> {show(kind.value)}"
+        case Set() | Seq() | Bag():
+            return f"{type(kind).__name__.lower()}[{show(kind.item)}]"
+        case Unknown():
+            return "?"
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """The type that both sides are, unknown parts filled from the other side; None if none is.
+
+    `join(Option(Unknown), Option(Int))` is `Option(Int)`; ranges join to plain `int`.
+    """
+    match a, b:
+        case Unknown(), _:
+            return b
+        case _, Unknown():
+            return a
+        case Int(), Int():
+            return a if a.low is b.low and a.high is b.high else INT
+        case Option(), Option():
+            return _wrap(Option, join(a.item, b.item))
+        case Set(), Set():
+            return _wrap(Set, join(a.item, b.item))
+        case Seq(), Seq():
+            item = join(a.item, b.item)
+            return None if item is None else Seq(item, a.limit or b.limit)
+        case Bag(), Bag():
+            item = join(a.item, b.item)
+            return None if item is None else Bag(item, a.limit)
+        case Bag(), Set(Unknown()):
+            return a
+        case Set(Unknown()), Bag():
+            return b
+        case Map(), Map():
+            key, value = join(a.key, b.key), join(a.value, b.value)
+            return None if key is None or value is None else Map(key, value)
+        case Record(), Record():
+            return _join_records(a, b)
+    return a if a == b else None
+
+
+def _wrap(shape: type[Option] | type[Set], item: Type | None) -> Type | None:
+    return None if item is None else shape(item)
+
+
+def _join_records(a: Record, b: Record) -> Type | None:
+    if dict(a.fields).keys() != dict(b.fields).keys():
+        return None
+    fields = []
+    for name, item in b.fields:
+        joined = join(dict(a.fields)[name], item)
+        if joined is None:
+            return None
+        fields.append((name, joined))
+    return Record(tuple(fields))
+
+
+def parts(kind: Type) -> tuple[Type, ...]:
+    """The types that a type is made of, one level down."""
+    match kind:
+        case Option() | Set() | Seq() | Bag():
+            return (kind.item,)
+        case Map():
+            return kind.key, kind.value
+        case Record():
+            return tuple(item for _, item in kind.fields)
+        case Union():
+            return tuple(record for _, record in kind.variants)
+    return ()
+
+
+def is_complete(kind: Type) -> bool:
+    """Whether no part of the type is unknown."""
+    match kind:
+        case Unknown():
+            return False
+        case Option() | Set() | Seq() | Bag():
+            return is_complete(kind.item)
+        case Map():
+            return is_complete(kind.key) and is_complete(kind.value)
+        case Record():
+            return all(is_complete(item) for _, item in kind.fields)
+    return True
+
+
+def unbounded_part(kind: Type) -> str | None:
+    """What makes the type infinite (`int`, `seq` without limit), or None for a finite type."""
+    match kind:
+        case Int():
+            return None if kind.high is not None else "int"
+        case Option() | Set():
+            return unbounded_part(kind.item)
+        case Seq() | Bag():
+            return unbounded_part(kind.item) if kind.limit is not None else show(kind)
+        case Map():
+            return unbounded_part(kind.key) or unbounded_part(kind.value)
+        case Record():
+            return next(filter(None, (unbounded_part(item) for _, item in kind.fields)), None)
+        case Union():
+            return next(filter(None, (unbounded_part(rec) for _, rec in kind.variants)), None)
+    return None

@@ -1,0 +1,89 @@
+"""Columns that the author lined up stay lined up (see lang/format/formatter.py).
+
+The formatter aligns nothing by itself.  Where two or more lines of a paragraph had the name, the
+`:`, the `=` or the trailing comment in one column, and not by chance, they get one column again,
+as far left as the longest of them allows; a comment never moves left of where it was, so that a
+lone one stays in line with others further away.  Formatting twice changes nothing: columns that
+are lined up already are as far left as they can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+COMMENT_GAP = 2
+
+
+@dataclass(slots=True)
+class Cells:
+    """A line in pieces: `texts[i]` stands at the alignment point `points[i]`.
+
+    The first piece has the point "" and stands at the indentation.  `columns` and `gaps` say
+    where each point was in the source and how many blanks were before it.
+    """
+
+    indent: int
+    points: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    gaps: list[int] = field(default_factory=list)
+    comment: str = ""
+    comment_column: int = 0
+
+    def start_of(self, index: int) -> int:
+        """The leftmost column of a piece, given the pieces before it as they are."""
+        return self.indent + len(" ".join(self.texts[:index])) + (1 if index else 0)
+
+    def render(self) -> str:
+        """The line as text, its comment at `comment_column`."""
+        code = " " * self.indent + " ".join(self.texts)
+        if not self.comment:
+            return code.rstrip()
+        return code.ljust(self.comment_column) + self.comment if self.texts else code + self.comment
+
+
+def align(paragraph: list[Cells]) -> None:
+    """Line up the points, then the comments, of lines without a blank line between them."""
+    for point in ("name", ":", "="):
+        for group in _groups(((line, _at(line, point)) for line in paragraph), _source_column):
+            _line_up(group)
+    commented = [(line, 0) for line in paragraph if line.comment and line.texts]
+    for group in _groups(commented, lambda line, _: line.comment_column):
+        ends = [line.indent + len(" ".join(line.texts)) + COMMENT_GAP for line, _ in group]
+        column = max(group[0][0].comment_column, *ends)
+        for line, _ in group:
+            line.comment_column = column
+
+
+Place = tuple[Cells, int]
+
+
+def _at(line: Cells, point: str) -> int:
+    return line.points.index(point) if point in line.points else -1
+
+
+def _source_column(line: Cells, index: int) -> int:
+    return line.columns[index]
+
+
+def _groups(places: Iterable[Place], column: Callable[[Cells, int], int]) -> Iterator[list[Place]]:
+    """Neighbours, among the lines that have the point at all, that had it in one column."""
+    group: list[Place] = []
+    for line, index in places:
+        if index < 0:
+            continue
+        if group and column(*group[-1]) != column(line, index):
+            yield group
+            group = []
+        group.append((line, index))
+    if group:
+        yield group
+
+
+def _line_up(group: list[Place]) -> None:
+    if len(group) < 2 or all(line.gaps[index] < 2 for line, index in group):
+        return
+    column = max(line.start_of(index) for line, index in group)
+    for line, index in group:
+        line.texts[index - 1] += " " * (column - line.start_of(index))

@@ -1,0 +1,190 @@
+"""From grammar rules to declarations, models and scenarios (see lang/syntax/build.py)."""
+
+from __future__ import annotations
+
+from typing import Any as Child
+
+from lark import Token, v_args
+from lark.tree import Meta
+
+from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.build import Statements, present
+
+
+def _property(kind: str) -> Child:
+    def rule(self: Statements, meta: Meta, c: list[Child]) -> Child:
+        lets, conjuncts = c[1]
+        return decls.Property(self.span(meta), kind, str(c[0]), lets, conjuncts)
+
+    return rule
+
+
+def _expectation(kind: str) -> Child:
+    def rule(self: Statements, meta: Meta, c: list[Child]) -> Child:
+        name = next((child for child in c if isinstance(child, tree.Name)), None)
+        number = next((int(child) for child in c if isinstance(child, Token)), None)
+        return decls.Expect(self.span(meta), kind, name, number)
+
+    return rule
+
+
+@v_args(meta=True)
+class Builder(Statements):
+    """The whole builder: statements, types and expressions below, declarations here."""
+
+    invariant = _property("invariant")
+    step_invariant = _property("step invariant")
+    reachable = _property("reachable")
+    liveness = _property("liveness")
+    constraint = _property("constraint")
+    expect_holds = _expectation("holds")
+    expect_violates = _expectation("violates")
+    expect_deadlock = _expectation("deadlock")
+    expect_undefined = _expectation("undefined")
+    expect_unreachable = _expectation("unreachable")
+    expect_states = _expectation("states")
+    expect_transitions = _expectation("transitions")
+    expect_depth = _expectation("depth")
+
+    def header(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Header(self.span(meta), str(c[0]))
+
+    def path(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(str(name) for name in c)
+
+    def import_(self, meta: Meta, c: list[Child]) -> Child:
+        alias = str(c[1]) if c[1] is not None else c[0][-1]
+        return decls.Import(self.span(meta), c[0], alias)
+
+    def extends(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Extends(self.span(meta), c[0])
+
+    def sort(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Sort(self.span(meta), str(c[0]))
+
+    def const(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Const(self.span(meta), str(c[0]), c[1], c[2])
+
+    def typedecl(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.TypeDecl(self.span(meta), str(c[0]), c[1])
+
+    def var_initial(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Var(self.span(meta), str(c[0]), c[1], c[2], None)
+
+    def var_choice(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Var(self.span(meta), str(c[0]), c[1], None, c[2])
+
+    def var_open(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Var(self.span(meta), str(c[0]), c[1], None, None)
+
+    def conjuncts(self, _: Meta, c: list[Child]) -> Child:
+        lets = tuple(child for child in c if isinstance(child, decls.Let))
+        return lets, tuple(child for child in c if not isinstance(child, decls.Let))
+
+    def init(self, meta: Meta, c: list[Child]) -> Child:
+        lets, conjuncts = c[0]
+        return decls.Init(self.span(meta), conjuncts, lets)
+
+    def def_(self, meta: Meta, c: list[Child]) -> Child:
+        lets, value = c[3]
+        return decls.Def(self.span(meta), str(c[0]), c[1] or (), c[2], lets, value)
+
+    def def_body(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(c[:-1]), c[-1]
+
+    def params(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(c)
+
+    def param(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Param(self.span(meta), str(c[0]), c[1])
+
+    def action(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Action(self.span(meta), str(c[0]), c[1] or (), c[2])
+
+    def deadlock(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.DeadlockOk(self.span(meta), c[0])
+
+    def fair(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Fair(self.span(meta), False, c[0])
+
+    def strong_fair(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Fair(self.span(meta), True, c[0])
+
+    def refines(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Refines(self.span(meta), c[0], tuple(c[1:]))
+
+    def names(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(c)
+
+    def model(self, meta: Meta, c: list[Child]) -> Child:
+        items = tuple(item for line in c[2:] for item in line)
+        return decls.Model(self.span(meta), str(c[0]), c[1], items)
+
+    def model_same(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Model(self.span(meta), str(c[0]), c[1], ())
+
+    def model_line(self, _: Meta, c: list[Child]) -> Child:
+        items: list[Child] = []
+        for child in c:
+            items.extend(child) if isinstance(child, tuple) else items.append(child)
+        return tuple(items)
+
+    def bindings(self, _: Meta, c: list[Child]) -> Child:
+        return present(c)
+
+    def binding(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Binding(self.span(meta), c[0], c[1])
+
+    def only_actions(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Selection(self.span(meta), "actions", c[0])
+
+    def only_properties(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Selection(self.span(meta), "properties", c[0])
+
+    def expectations(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(c)
+
+    def scenario(self, meta: Meta, c: list[Child]) -> Child:
+        steps = tuple(step for line in c[2:] for step in line)
+        return decls.Scenario(self.span(meta), str(c[0]), c[1], steps)
+
+    def scenario_line(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(c)
+
+    def take_step(self, meta: Meta, c: list[Child]) -> Child:
+        call = tree.Call(self.span(meta), c[0], c[1] or ())
+        return decls.TakeStep(self.span(meta), call, c[2], refused=False)
+
+    def refused_step(self, meta: Meta, c: list[Child]) -> Child:
+        call = tree.Call(self.span(meta), c[0], c[1] or ())
+        return decls.TakeStep(self.span(meta), call, None, refused=True)
+
+    def view_log(self, _: Meta, c: list[Child]) -> Child:
+        return ("log", c[0])
+
+    def view_mark(self, meta: Meta, c: list[Child]) -> Child:
+        return ("mark", decls.Shown(self.span(meta), str(c[0]), c[1]))
+
+    def view_label(self, meta: Meta, c: list[Child]) -> Child:
+        return ("label", decls.Shown(self.span(meta), str(c[0]), c[1]))
+
+    def view_hide(self, _: Meta, c: list[Child]) -> Child:
+        return ("hide", c[0])
+
+    def view_arrow(self, meta: Meta, c: list[Child]) -> Child:
+        params = tuple(str(name) for name in c[1:-2] if name is not None)
+        return ("arrow", decls.Arrow(self.span(meta), str(c[0]), params, c[-2], c[-1]))
+
+    def view(self, meta: Meta, c: list[Child]) -> Child:
+        items: dict[str, list[Child]] = {"log": [], "mark": [], "label": [], "hide": [], "arrow": []}
+        for kind, item in c[2:]:
+            items[kind].append(item)
+        hidden = tuple(name for names in items["hide"] for name in names)
+        log = items["log"][-1] if items["log"] else None
+        return decls.View(
+            self.span(meta), str(c[0]), c[1], log,
+            tuple(items["mark"]), tuple(items["label"]), hidden, tuple(items["arrow"]),
+        )  # fmt: skip
+
+    def assert_(self, meta: Meta, c: list[Child]) -> Child:
+        return decls.Assert(self.span(meta), c[0])

@@ -1,0 +1,316 @@
+"""The syntax tree above expressions: statements, declarations, models, scenarios.
+
+Same rules as `lang.syntax.tree`: immutable, spanned, equality ignores spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specchk.lang.syntax.tree import Accessor, Binder, Call, Expr, Name, Node, TypeExpr
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Require(Node):
+    """`require e`: the action is enabled only where `e` holds."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Node):
+    """`let x = e`, or `let x = e else skip`, which unwraps an option or disables the action."""
+
+    name: str
+    value: Expr
+    unwraps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Node):
+    """`x' = e`, `x'[k].f = e`."""
+
+    target: Name
+    path: tuple[Accessor, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class AssignIn(Node):
+    """`x' in S`: any element of S."""
+
+    target: Name
+    path: tuple[Accessor, ...]
+    domain: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Skip(Node):
+    """`skip`: no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Any(Node):
+    """`any m in S: ...`: one successor for each choice."""
+
+    binders: tuple[Binder, ...]
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either(Node):
+    """`either: ... or: ...`: one successor for each branch."""
+
+    branches: tuple[tuple[Stmt, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class When(Node):
+    """`when c: ... else: ...`: conditional effect."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...]
+
+
+Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When
+
+
+# ---------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, slots=True)
+class Header(Node):
+    """`spec name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Node):
+    """`import log`: another file's types, constants and definitions, as `log.x`."""
+
+    path: tuple[str, ...]
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extends(Node):
+    """`extends base`: everything of another spec but its models and scenarios."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(Node):
+    """`sort Replica`: interchangeable names; a model fixes how many."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Node):
+    """`const MaxOffset : int`, with `= e` a default."""
+
+    name: str
+    type: TypeExpr
+    default: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDecl(Node):
+    """`type Offset = nat upto MaxOffset`."""
+
+    name: str
+    type: TypeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Var(Node):
+    """`var leo : Replica -> Offset = e`; `in S` is a choice; neither leaves it to `init`."""
+
+    name: str
+    type: TypeExpr
+    initial: Expr | None
+    choices: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Init(Node):
+    """`init: p`: the initial states are those that satisfy every `init`."""
+
+    conjuncts: tuple[Expr, ...]
+    lets: tuple[Let, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Param(Node):
+    """`f: Replica`."""
+
+    name: str
+    type: TypeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Def(Node):
+    """`def isr_end(): Offset = e`; `lets` come before the value in the block form."""
+
+    name: str
+    params: tuple[Param, ...]
+    returns: TypeExpr | None
+    lets: tuple[Let, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Node):
+    """`action serve_fetch(f: Replica): ...`."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Node):
+    """`invariant`, `step invariant`, `reachable`, `liveness` or `constraint`; a conjunct list."""
+
+    kind: str
+    name: str
+    lets: tuple[Let, ...]
+    conjuncts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlockOk(Node):
+    """`deadlock ok` or `deadlock ok when e`."""
+
+    when: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fair(Node):
+    """`fair a, b` and `strong fair a`."""
+
+    strong: bool
+    actions: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refines(Node):
+    """`refines other with { x = e }`."""
+
+    path: tuple[str, ...]
+    mapping: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding(Node):
+    """`Replica = 2` in a model, `x = e` in a refinement."""
+
+    name: Name
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Node):
+    """`actions a, b` or `properties p, q` in a model."""
+
+    kind: str
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expect(Node):
+    """`expect holds`, `expect violates p in 9 steps`, `expect deadlock`, `expect states 5973`, ...
+
+    `kind` is `holds`, `violates`, `deadlock`, `undefined`, `unreachable`, `states`,
+    `transitions` or `depth`; `number` is the steps or the count.
+    """
+
+    kind: str
+    name: Name | None
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Model(Node):
+    """`model small extends base: ...`."""
+
+    name: str
+    base: Name | None
+    items: tuple[Binding | Selection | Expect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeStep(Node):
+    """`serve_fetch(r2)` in a scenario, with `where e` to pick a branch; `refused` expects none."""
+
+    call: Call
+    where: Expr | None
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Assert(Node):
+    """`assert e` in a scenario: true in the state reached (in each, when a choice was left)."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario(Node):
+    """`scenario first_sync on small: ...`."""
+
+    name: str
+    model: Name
+    steps: tuple[TakeStep | Assert, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Node):
+    """`mark hw: e` or `label role: e` in a view."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow(Node):
+    """`arrow send_fetch(f): f -> e`: a step of the action is drawn as a message between lanes."""
+
+    action: str
+    params: tuple[str, ...]
+    source: Expr
+    target: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class View(Node):
+    """`view b in Broker: ...`: how pictures show the states of a spec."""
+
+    lane: str
+    sort: Name
+    log: Expr | None
+    marks: tuple[Shown, ...]
+    labels: tuple[Shown, ...]
+    hidden: tuple[Name, ...]
+    arrows: tuple[Arrow, ...]
+
+
+Decl = (
+    Header | Import | Extends | Sort | Const | TypeDecl | Var | Init | Def | Action | Property
+    | DeadlockOk | Fair | Refines | Model | Scenario | View
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Module(Node):
+    """One parsed file: its declarations in source order."""
+
+    decls: tuple[Decl, ...]
+
+
+Named = Sort | Const | TypeDecl | Var | Def | Action | Property | Model | Scenario

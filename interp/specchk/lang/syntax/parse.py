@@ -1,0 +1,197 @@
+"""Text to syntax tree, with every syntax error of the file.
+
+A file is cut into chunks at lines that start in column 1 with a letter, one declaration each, and
+each chunk is parsed alone: an error in one leaves the others readable, and error recovery needs no
+grammar of its own.  Neither the LALR parse nor the building of the tree (lang/syntax/build.py) recurses, so
+deep input costs no Python stack; `build` refuses trees deeper than the later passes can walk.
+
+Parsing is nine tenths of what loading costs, and several specs extend one file, so the trees of the last
+few texts are kept (`parse_once`): a tree is a frozen value, and what is found out about it is kept beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from pkgutil import get_data
+from typing import cast
+
+from lark import Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+
+from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax.build import TooDeep
+from specchk.lang.syntax.build_decls import Builder
+from specchk.lang.syntax.layout import Layout, LayoutError
+from specchk.lang.syntax.tables import load_parser
+from specchk.lang.syntax.unexpected import (
+    DECLARATIONS,
+    bare_hint,
+    expectation,
+    habit_hint,
+    shown,
+    strange_text,
+    token_hint,
+)
+from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
+from specchk.lang.text.source import Source, Span
+
+_BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
+_CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
+KEPT = 32  # texts whose trees are kept
+
+
+class Parser:
+    """A Lark parser with its builder; one per process is enough (see `parser`)."""
+
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self.layout = Layout()
+        grammar = get_data("specchk.lang.syntax", "grammar.lark")  # from a zip file, too, on a cluster
+        assert grammar is not None
+        self.lark = load_parser(grammar.decode("utf-8"), self.layout)
+
+    def run(self, source: Source, start: int, end: int, rule: str) -> object:
+        """Parse characters `start..end` of a source as `decl` or `expr`."""
+        text = source.text[start:end]
+        self.layout.text = text
+        self.layout.ends_line = rule == "decl"
+        self.builder.begin(source, start)
+        return self.builder.transform(self.lark.parse(text, start=rule))
+
+
+@cache
+def parser() -> Parser:
+    """The process's parser, built on first use."""
+    return Parser()
+
+
+def parse(source: Source, report: Report) -> decls.Module:
+    """The tree of a file; syntax errors go to `report` and their declarations are left out."""
+    found = []
+    for start, end in _chunks(source, report):
+        decl = _parse_chunk(source, start, end, "decl", report)
+        if decl is not None:
+            found.append(decl)
+    return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", found)))
+
+
+def parse_once(source: Source, report: Report) -> decls.Module:
+    """As `parse`, but of an equal source the same tree; its spans are of the source that came first."""
+    try:
+        module, found = _parsed(source)
+    except SpecError:  # more errors than are told: as many as `report` has room for
+        return parse(source, report)
+    for one in found:
+        report.add(one.code, one.span, one.message, one.hint, one.notes)
+    return module
+
+
+@lru_cache(maxsize=KEPT)
+def _parsed(source: Source) -> tuple[decls.Module, tuple[Diagnostic, ...]]:
+    report = Report()
+    return parse(source, report), tuple(report.found)
+
+
+def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:
+    """The tokens of each declaration as the parser saw them, with the declaration's offset.
+
+    Line ends and blocks stand as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
+    """
+    found = []
+    for start, end in _chunks(source, report):
+        if _parse_chunk(source, start, end, "decl", report) is not None:
+            found.append((start, parser().layout.seen))
+    return found
+
+
+def parse_expression(source: Source, report: Report) -> tree.Expr | None:
+    """The tree of a lone expression (`--set`, the REPL), or None with a diagnostic."""
+    if _comments_only(source.text):
+        report.add("S101", Span(source, 0, len(source.text)), "an expression is expected here")
+        return None
+    return cast("tree.Expr | None", _parse_chunk(source, 0, len(source.text), "expr", report))
+
+
+def _comments_only(text: str) -> bool:
+    return all(not line.strip(" \t\f\r") or line.lstrip().startswith("#") for line in text.split("\n"))
+
+
+def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
+    starts = [match.start() for match in _CHUNK.finditer(source.text)]
+    before = source.text[: starts[0]] if starts else source.text
+    if not _comments_only(before):
+        first = len(before) - len(before.lstrip())
+        report.add(
+            "S101", Span(source, first, first + 1), "a declaration is expected here, in column 1",
+            f"a file starts with a declaration: {', '.join(DECLARATIONS[:6])}, ...",
+        )  # fmt: skip
+    yield from pairwise([*starts, len(source.text)])
+
+
+def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
+    try:
+        return parser().run(source, start, end, rule)
+    except LayoutError as error:
+        span = Span(source, start + error.start, start + error.end)
+        report.add(error.code, span, error.message, error.hint)
+    except TooDeep as error:
+        report.add("S104", error.span, "this is nested too deeply",
+                   "name parts of it with `def` or `let`")  # fmt: skip
+    except VisitError as error:
+        _raise_or_report(error, report)
+    except UnexpectedInput as error:
+        _report_unexpected(error, source, start, end, report)
+    return None
+
+
+def _raise_or_report(error: VisitError, report: Report) -> None:
+    cause = error.orig_exc
+    if not isinstance(cause, TooDeep):
+        raise error
+    report.add("S104", cause.span, "this is nested too deeply",
+               "name parts of it with `def` or `let`")  # fmt: skip
+
+
+def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: int, report: Report) -> None:
+    if isinstance(error, UnexpectedCharacters):
+        at = start + (error.pos_in_stream or 0)
+        text, hint = strange_text(source.text, at)
+        named = text if text.isprintable() else text.encode("unicode_escape").decode()
+        report.add("S106", Span(source, at, at + len(text)), f"`{named}` has no meaning here", hint)
+        return
+    token = error.token if isinstance(error, UnexpectedToken) else None
+    expected = set(error.expected or ()) if isinstance(error, UnexpectedToken) else set()
+    names = dict(
+        sorted((t.name, t.pattern.value) for t in parser().lark.terminals if t.pattern.type == "str")
+    )
+    if token is None or token.type == "$END" or token.start_pos is None:
+        span = _last_character(source, start, end)
+        report.add("S101", span, "the declaration ends too early", expectation(expected, names))
+        return
+    span = _place(token, source, start)
+    habit = habit_hint(source.text[source.line_starts[span.line - 1] : span.start])
+    bare = _BARE.search(source.text, start, span.start)
+    if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these
+        place = Span(source, bare.start(1), bare.end(1))
+        report.add("S101", place, f"`{bare[1]}` is not expected here", bare_hint(bare[1]))
+        return
+    hint = habit or token_hint(token, expected, names)
+    report.add("S101", span, f"{shown(token)} is not expected here", hint)
+
+
+def _place(token: Token, source: Source, start: int) -> Span:
+    """Where to mark a token; the layout's tokens are borrowed from the line end before them."""
+    first, last = start + (token.start_pos or 0), start + (token.end_pos or 0)
+    if token.type == "_INDENT":
+        return Span(source, last - len(token), last + 1)
+    if token.type in ("_NEWLINE", "_DEDENT"):
+        return Span(source, first, first + 1)
+    return Span(source, first, max(last, first + 1))
+
+
+def _last_character(source: Source, start: int, end: int) -> Span:
+    last = start + len(source.text[start:end].rstrip())
+    return Span(source, max(start, last - 1), last)

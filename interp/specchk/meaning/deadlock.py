@@ -1,0 +1,91 @@
+"""Whether a state in which no step is enabled is a deadlock, or only the end of a horizon.
+
+An engine that enumerates tries the numbers of a `nat upto N` up to N: as arguments, in `any n in Offset`,
+in quantifiers.  Where all of these are refused a larger number may still do, and then the state is no
+deadlock: the search ends there, not the protocol.  So the actions are tried once more, with numbers that
+are open (`moves`) instead of listed, and without horizons.
+
+    any p in Offset:            a = 3, MaxOffset = 3: nothing to choose, but 4 would do
+        require p > a
+
+Every engine decides here what it reports, so a deadlock, too, is confirmed by the reference stepper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from enum import Enum, auto
+from functools import cached_property
+
+from specchk.ir.footprint import steps_list_horizon
+from specchk.ir.program import Program
+from specchk.meaning.moves import Moves
+from specchk.meaning.paths import START, NotSymbolic, Path
+from specchk.meaning.properties import NoAnswer, Properties
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.values import State
+
+
+class End(Enum):
+    """What a state is in which no listed step is enabled."""
+
+    ALLOWED = auto()  # `deadlock ok` is true
+    DEADLOCK = auto()
+    BOUNDED = auto()  # some number beyond a horizon enables a step
+    UNDECIDED = auto()  # perhaps one does: open numbers do not show it
+
+
+class Ends:
+    """Tells deadlocks of a program from ends of its horizons."""
+
+    def __init__(self, program: Program, stepper: Stepper, properties: Properties) -> None:
+        self.program = program
+        self.stepper = stepper
+        self.properties = properties
+        self.lists_horizon = steps_list_horizon(program)
+
+    def end(self, state: State) -> End | None:
+        """What a state is if no step is enabled there, else None; `NoAnswer` if `deadlock ok` is undefined.
+
+        Counts of the stepper are left as they were.
+        """
+        counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
+        try:
+            found: Sequence[object] = self.stepper.successors(state)
+            is_cut = self.stepper.horizon_cuts > cuts
+        except Faulty:
+            return None
+        finally:
+            self.stepper.counts[:] = counts
+            self.stepper.horizon_cuts = cuts
+        return None if found or is_cut else self.without_steps(state)
+
+    def is_deadlock(self, state: State) -> bool:
+        """Whether a state is a deadlock, and known to be one."""
+        try:
+            return self.end(state) is End.DEADLOCK
+        except NoAnswer:
+            return False
+
+    def without_steps(self, state: State) -> End:
+        """What a state is in which no step is enabled; `NoAnswer` if `deadlock ok` is undefined."""
+        if self.properties.may_deadlock(self.properties.environment(state)):
+            return End.ALLOWED
+        return self._beyond(state) if self.lists_horizon else End.DEADLOCK
+
+    def _beyond(self, state: State) -> End:
+        moves = self._moves
+        if moves is None:
+            return End.UNDECIDED
+        try:
+            return End.DEADLOCK if moves.idle(state, START) else End.BOUNDED
+        except NotSymbolic:
+            return End.UNDECIDED
+
+    @cached_property
+    def _moves(self) -> Moves | None:
+        """The program on open numbers; None where an argument cannot be one."""
+        with suppress(NotSymbolic):
+            return Moves(self.program, Path())
+        return None

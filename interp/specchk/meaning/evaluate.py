@@ -1,0 +1,328 @@
+"""THE meaning of expressions.
+
+`Evaluator.compile` turns a core expression into a Python function of an environment, by one rule a
+node; every other engine is checked against these rules.  An environment is one flat list:
+
+    [ variables before the step | variables after it | locals ... ]
+
+so that reading any name is one index.  Rules are compositional: the function of a node calls the
+functions of its parts and nothing else.  Where a value does not exist, `Undefined` is raised with
+the span to blame; a value above a `nat upto` horizon raises `BeyondHorizon`, which `meaning.step`
+turns into "this step is not taken".
+
+The meaning of the strict operators is in `meaning.operators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import assert_never
+
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Expr,
+    Gather,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Narrow,
+    Op,
+    Or,
+    Quantifier,
+    Value,
+    Var,
+)  # fmt: skip
+from specchk.ir.types import (
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    show,
+    without_horizons,
+)  # fmt: skip
+from specchk.lang.text.source import Span
+from specchk.meaning.operators import distinct, is_position, operator
+from specchk.meaning.undefined import BeyondHorizon, Undefined
+from specchk.meaning.values import universe
+
+Env = list[Value]
+Eval = Callable[[Env], "object"]
+Check = Callable[[Value], None]
+
+
+class Evaluator:
+    """Compiles expressions over `variables` state variables; `counts` collects coverage.
+
+    Without `horizons` a `nat upto` has no upper end: for engines that do not enumerate.
+    """
+
+    def __init__(self, variables: int, counts: list[int] | None = None, *, horizons: bool = True) -> None:
+        self.variables = variables
+        self.counts = counts
+        self.horizons = horizons
+        self.first_local = 2 * variables
+
+    def compile(self, expr: Expr) -> Callable[[Env], Value]:
+        """The function of an expression."""
+        match expr:
+            case Const():
+                value = expr.value
+                return lambda e: value
+            case Var() | Local():
+                return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
+            case Apply():
+                return self._apply(expr)
+            case And():
+                return _conjunction([self.compile(part) for part in expr.parts])
+            case Or():
+                return _disjunction([self.compile(part) for part in expr.parts])
+            case Implies():
+                left, right = self.compile(expr.left), self.compile(expr.right)
+                return lambda e: not left(e) or right(e)
+            case If():
+                condition, then, orelse = map(self.compile, (expr.condition, expr.then, expr.orelse))
+                return lambda e: then(e) if condition(e) else orelse(e)
+            case Quantifier():
+                return self._quantifier(expr)
+            case Choose():
+                return self._choose(expr)
+            case Collect():
+                return self._collect(expr)
+            case MapOf():
+                return self._map_of(expr)
+            case Let():
+                return self._let(expr)
+            case Case():
+                return self._case(expr)
+            case Narrow():
+                return self._narrow(expr)
+            case Cover():
+                return self._cover(expr)
+            case _:
+                assert_never(expr)
+
+    def index(self, name: Var | Local) -> int:
+        """Where a name's value is in the environment."""
+        if isinstance(name, Local):
+            return self.first_local + name.slot
+        return name.slot + (self.variables if name.primed else 0)
+
+    def _apply(self, expr: Apply) -> Callable[[Env], Value]:
+        match expr:
+            case Apply(op=Op.MAP_GET, args=(Var() | Local() as base, Var() | Local() as key)) if is_position(
+                expr
+            ):
+                at, by = self.index(base), self.index(key)  # most of what specs read, in one function
+                return lambda e: e[at][e[by]]  # type: ignore[index]
+        return operator(expr, [self.compile(arg) for arg in expr.args])
+
+    def _quantifier(self, expr: Quantifier) -> Callable[[Env], Value]:
+        slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
+        stop_at = not expr.every
+
+        def quantifier(e: Env) -> Value:
+            for e[slot] in domain(e):  # type: ignore[union-attr]
+                if bool(body(e)) is stop_at:
+                    return stop_at
+            return not stop_at
+
+        return quantifier
+
+    def _choose(self, expr: Choose) -> Callable[[Env], Value]:
+        slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
+        span = expr.span
+
+        def choose(e: Env) -> Value:
+            for item in domain(e):  # type: ignore[union-attr]
+                e[slot] = item
+                if body(e):
+                    return item
+            raise Undefined(span, "`choose` finds nothing that satisfies its condition")
+
+        return choose
+
+    def _items(self, expr: Collect) -> Callable[[Env], Iterator[Value]]:
+        """The body's values for every choice of the binders."""
+        slots = [self.index(local) for local, _ in expr.binders]
+        domains = [self.compile(domain) for _, domain in expr.binders]
+        condition = self.compile(expr.condition) if expr.condition is not None else None
+        body = self.compile(expr.body)
+
+        def items(e: Env, depth: int = 0) -> Iterator[Value]:
+            if depth == len(slots):
+                if condition is None or condition(e):
+                    yield body(e)
+                return
+            for e[slots[depth]] in domains[depth](e):  # type: ignore[union-attr]
+                yield from items(e, depth + 1)
+
+        return items
+
+    def _collect(self, expr: Collect) -> Callable[[Env], Value]:
+        items, span = self._items(expr), expr.span
+        match expr.gather:
+            case Gather.SET:
+                return lambda e: distinct(items(e))
+            case Gather.SUM:
+                return lambda e: sum(items(e))  # type: ignore[arg-type]
+        fold = min if expr.gather is Gather.MIN else max
+
+        def extreme(e: Env) -> Value:
+            found = fold(items(e), default=None)
+            if found is None:
+                raise Undefined(span, f"`{fold.__name__}` of nothing")
+            return found
+
+        return extreme
+
+    def _map_of(self, expr: MapOf) -> Callable[[Env], Value]:
+        assert isinstance(expr.type, Map)
+        slot, body = self.index(expr.local), self.compile(expr.body)
+        keys = tuple(sorted(universe(expr.type.key)))
+
+        def map_of(e: Env) -> Value:
+            out = []
+            for e[slot] in keys:
+                out.append(body(e))
+            return tuple(out)
+
+        return map_of
+
+    def _let(self, expr: Let) -> Callable[[Env], Value]:
+        slot, value, body = self.index(expr.local), self.compile(expr.value), self.compile(expr.body)
+
+        def let(e: Env) -> Value:
+            e[slot] = value(e)
+            return body(e)
+
+        return let
+
+    def _case(self, expr: Case) -> Callable[[Env], Value]:
+        scrutinee = self.compile(expr.scrutinee)
+        is_option = isinstance(expr.scrutinee.type, Option)
+        default = self.compile(expr.default) if expr.default is not None else None
+        table = {
+            tag: (self.index(local) if local else None, self.compile(body)) for tag, local, body in expr.arms
+        }
+
+        def case(e: Env) -> Value:
+            found = scrutinee(e)
+            assert isinstance(found, tuple)
+            tag = len(found) if is_option else found[0]
+            arm = table.get(tag)  # type: ignore[arg-type]
+            if arm is None:
+                assert default is not None
+                return default(e)
+            slot, body = arm
+            if slot is not None:
+                e[slot] = found[-1]
+            return body(e)
+
+        return case
+
+    def _narrow(self, expr: Narrow) -> Callable[[Env], Value]:
+        kind = expr.type if self.horizons else without_horizons(expr.type)
+        body, check = self.compile(expr.body), checker(kind, expr.span)
+
+        def narrow(e: Env) -> Value:
+            value = body(e)
+            check(value)
+            return value
+
+        return narrow
+
+    def _cover(self, expr: Cover) -> Callable[[Env], Value]:
+        body, counts, point = self.compile(expr.body), self.counts, expr.point
+        if counts is None:
+            return body
+
+        def cover(e: Env) -> Value:
+            counts[point] += 1
+            return body(e)
+
+        return cover
+
+
+def _conjunction(parts: list[Callable[[Env], Value]]) -> Callable[[Env], Value]:
+    if len(parts) == 2:
+        a, b = parts
+        return lambda e: a(e) and b(e)
+
+    def conjunction(e: Env) -> Value:
+        for part in parts:  # noqa: SIM110 - a generator would cost more than the parts
+            if not part(e):
+                return False
+        return True
+
+    return conjunction
+
+
+def _disjunction(parts: list[Callable[[Env], Value]]) -> Callable[[Env], Value]:
+    if len(parts) == 2:
+        a, b = parts
+        return lambda e: a(e) or b(e)
+
+    def disjunction(e: Env) -> Value:
+        for part in parts:  # noqa: SIM110
+            if part(e):
+                return True
+        return False
+
+    return disjunction
+
+
+def checker(kind: Type, span: Span) -> Check:
+    """A function that raises where a value is outside the type's ranges and limits."""
+    match kind:
+        case Int():
+            return _check_int(kind, span)
+        case Option() | Set():
+            return _check_each([checker(kind.item, span)], span, repeat=True)
+        case Seq() | Bag():
+            return _check_each([checker(kind.item, span)], span, limit=kind.limit, repeat=True)
+        case Map():
+            return _check_each([checker(kind.value, span)] * cardinality(kind.key), span)
+        case Record():
+            return _check_each([checker(item, span) for _, item in kind.fields], span)
+        case Union():
+            by_tag = [checker(record, span) for _, record in kind.variants]
+            return lambda value: by_tag[value[0]](value[1])  # type: ignore[index]
+    return lambda value: None
+
+
+def _check_int(kind: Int, span: Span) -> Check:
+    low, high, horizon = kind.low, kind.high, kind.horizon
+
+    def check(value: Value) -> None:
+        if value < low or (value > high and not horizon):  # type: ignore[operator]
+            raise Undefined(span, f"{value} is outside {show(kind)}")
+        if value > high:  # type: ignore[operator]
+            raise BeyondHorizon
+
+    return check
+
+
+def _check_each(parts: list[Check], span: Span, limit: int | None = None, *, repeat: bool = False) -> Check:
+    def check(value: Value) -> None:
+        assert isinstance(value, tuple)
+        if limit is not None and len(value) > limit:
+            raise Undefined(span, f"{len(value)} items do not fit a limit of {limit}")
+        for index, item in enumerate(value):
+            parts[0 if repeat else index](item)
+
+    return check

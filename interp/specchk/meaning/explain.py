@@ -1,0 +1,138 @@
+"""Which part of a property failed, for which values of its bound names.
+
+`blame` walks from a property into the part that decides its value, as a reader would: into the
+first false conjunct, the first item that refutes a `forall`, the consequent of an implication whose
+antecedent holds, through `not` and inlined definitions.  It stops at a part that is false by
+itself and shows the values of that part's operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.ir.nodes import And, Apply, Case, Const, Cover, Expr, If, Implies, Let, Local, Op, Or, Quantifier
+from specchk.ir.program import Property
+from specchk.ir.types import Option
+from specchk.lang.text.source import Span
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import show
+
+_MAX_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Why a property failed: the part that decided it, with the values of names bound around it."""
+
+    span: Span
+    text: str
+    bindings: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...] = ()
+
+
+class _Explainer:
+    def __init__(self, evaluator: Evaluator, env: list[Any]) -> None:
+        self.evaluator = evaluator
+        self.env = env
+        self.bindings: list[tuple[str, str]] = []
+
+    def value(self, expr: Expr) -> Any:
+        return self.evaluator.compile(expr)(self.env)
+
+    def bind(self, local: Local, value: Any) -> None:
+        self.env[self.evaluator.index(local)] = value
+        if not local.name.startswith("_"):
+            self.bindings.append((local.name, show(value, local.type)))
+
+    def descend(self, expr: Expr, found: bool) -> Blame:
+        """Explain why `expr`, which evaluates to `found`, does so."""
+        match expr:
+            case Cover():
+                return self.descend(expr.body, found)
+            case And() | Or():
+                return self._junction(expr, found)
+            case Implies():
+                return self.descend(expr.right, found=False) if not found else self._leaf(expr)
+            case Quantifier():
+                return self._quantifier(expr, found)
+            case If():
+                return self.descend(expr.then if self.value(expr.condition) else expr.orelse, found)
+            case Let():
+                self.bind(expr.local, self.value(expr.value))
+                return self.descend(expr.body, found)
+            case Case():
+                return self._case(expr, found)
+            case Apply(op=Op.NOT):
+                return self.descend(expr.args[0], not found)
+        return self._leaf(expr)
+
+    def _junction(self, expr: And | Or, found: bool) -> Blame:
+        if isinstance(expr, And) is found:
+            return self._leaf(expr)  # all parts together decide
+        for part in expr.parts:
+            if bool(self.value(part)) is found:
+                return self.descend(part, found)
+        return self._leaf(expr)
+
+    def _quantifier(self, expr: Quantifier, found: bool) -> Blame:
+        if expr.every is found:
+            return self._leaf(expr)
+        slot = self.evaluator.index(expr.local)
+        for item in self.value(expr.domain):
+            self.env[slot] = item
+            if bool(self.value(expr.body)) is found:
+                self.bind(expr.local, item)
+                return self.descend(expr.body, found)
+        return self._leaf(expr)
+
+    def _case(self, expr: Case, found: bool) -> Blame:
+        value = self.value(expr.scrutinee)
+        tag = len(value) if isinstance(expr.scrutinee.type, Option) else value[0]
+        for index, local, body in expr.arms:
+            if index == tag:
+                if local is not None:
+                    self.bind(local, value[-1])
+                return self.descend(body, found)
+        assert expr.default is not None
+        return self.descend(expr.default, found)
+
+    def _leaf(self, expr: Expr) -> Blame:
+        values: list[tuple[str, str]] = []
+        for part in _operands(expr):
+            text = _text(part)
+            shown = show(self.value(part), part.type)
+            if text != shown and (text, shown) not in [*values, *self.bindings]:
+                values.append((text, shown))
+        return Blame(expr.span, _text(expr), tuple(self.bindings), tuple(values))
+
+
+def _operands(expr: Expr) -> Sequence[Expr]:
+    """What a reader wants to know of a part that failed by itself."""
+    if isinstance(expr, And | Or):  # all parts together decided
+        return [operand for part in expr.parts for operand in _operands(part)]
+    if not isinstance(expr, Apply):
+        return ()
+    found: list[Expr] = []
+    for arg in expr.args:
+        if isinstance(arg, Const):
+            continue
+        found.append(arg)
+        if isinstance(arg, Apply) and arg.op in (Op.ADD, Op.SUB, Op.MIN, Op.MAX):
+            found.extend(part for part in arg.args if not isinstance(part, Const))
+    return found
+
+
+def _text(expr: Expr) -> str:
+    text = " ".join(expr.span.text.split())
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
+
+
+def blame(prop: Property, evaluator: Evaluator, env: Sequence[Any]) -> Blame:
+    """Why a property is false in the environment; an undefined part is blamed with its reason."""
+    try:
+        return _Explainer(evaluator, [*env, *([0] * (prop.locals + 1))]).descend(prop.body, found=False)
+    except Undefined as undefined:
+        return Blame(undefined.span, undefined.reason, ())

@@ -1,0 +1,45 @@
+"""Initial states: initial values, choices, and what `init` says of the variables left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from specchk.ir.nodes import Expr
+from specchk.ir.program import Program
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.undefined import BeyondHorizon, Undefined
+from specchk.meaning.values import State, Values
+
+CONSTANT_LOCALS = 1000
+
+
+def initial_states(program: Program) -> list[State]:
+    """All initial states, ascending, each once; `Undefined` where an initial value has none."""
+    return sorted(set(_candidates(program)))
+
+
+def _candidates(program: Program) -> Iterator[State]:
+    values = Values()
+    domains: list[tuple[Any, ...]] = []
+    for start, variable in zip(program.starts, program.variables, strict=True):
+        if start.value is not None:
+            domains.append((_constant(start.value),))
+        elif start.choices is not None:
+            domains.append(_constant(start.choices))
+        else:
+            domains.append(values.values(variable.type))
+    evaluator = Evaluator(len(program.variables))
+    tests = [(evaluator.compile(init.body), init.locals) for init in program.inits]
+    for state in product(*domains):
+        env = [*state, *state, *([0] * (max((n for _, n in tests), default=0) + 1))]
+        if all(test(env) for test, _ in tests):
+            yield state
+
+
+def _constant(expr: Expr) -> Any:
+    try:
+        return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
+    except BeyondHorizon:
+        raise Undefined(expr.span, "an initial value is above its horizon") from None

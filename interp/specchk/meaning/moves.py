@@ -1,0 +1,268 @@
+"""Steps and predicates on open numbers: `meaning.step` and `meaning.evaluate`, run on terms of a path.
+
+`Moves` is the meaning of a program for states whose offsets may be terms.  An instance of an action is
+run once for each way it can go on: the branches of `either`, the items of `any`, and the open
+questions that its guards and values ask.  What a statement means stays in `meaning.step`; here is only
+that alternatives are runs of their own, so that none assumes what another one had to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any, TypeVar
+
+from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Op, Quantifier, Value
+from specchk.ir.program import Action, Program, Property
+from specchk.ir.types import Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
+from specchk.meaning.evaluate import Env, Evaluator
+from specchk.meaning.paths import Matrix, NotSymbolic, Path, Term, outcomes, outside
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Compiled, Run, Stepper
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State, Values, universe
+
+T = TypeVar("T")
+Instance = tuple[int, tuple[Any, ...]]  # an action's position and its arguments, None where open
+Test = Callable[[list[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One way on from a zone: an action with its arguments, the state after it, and what is known there.
+
+    `after` is why instead where the step has no meaning.
+    """
+
+    action: int
+    args: tuple[Any, ...]
+    after: State | Undefined
+    rows: Matrix
+
+
+class Endless(Evaluator):
+    """Expressions where no `nat upto` ends: `NotSymbolic` where all of its values would have to be listed."""
+
+    def __init__(self, variables: int, counts: list[int] | None = None) -> None:
+        super().__init__(variables, counts, horizons=False)
+
+    def compile(self, expr: Expr) -> Callable[[Env], Value]:
+        """The function of an expression."""
+        match expr:
+            case Const(ends_at_horizon=True):
+                return _unlisted
+            case Quantifier(domain=Const(ends_at_horizon=True) as domain):
+                return self._some(expr, domain)
+            case MapOf(type=Map(key=key)) if has_horizon(key):
+                return _unlisted
+        return super().compile(expr)
+
+    def _some(self, expr: Quantifier, domain: Const) -> Callable[[Env], Value]:
+        """A quantifier that the values up to the horizon may decide; what others do is not known."""
+        slot, body, decides = self.index(expr.local), self.compile(expr.body), not expr.every
+        items = domain.value
+        assert isinstance(items, tuple)
+
+        def some(e: Env) -> Value:
+            for e[slot] in items:
+                if bool(body(e)) is decides:
+                    return decides
+            return _unlisted(e)
+
+        return some
+
+
+def outlines(kind: Type) -> list[Any]:
+    """The values of a type with a horizon, None for each of its offsets; `NotSymbolic` for sets of them."""
+    match kind:
+        case Int(horizon=True):
+            return [None]
+        case Option():
+            return [(), *[(item,) for item in outlines(kind.item)]]
+        case Record():
+            return list(product(*[outlines(part) for _, part in kind.fields]))
+        case Union():
+            return [(tag, one) for tag, (_, record) in enumerate(kind.variants) for one in outlines(record)]
+        case Map() if not has_horizon(kind.key):
+            return list(product(outlines(kind.value), repeat=cardinality(kind.key)))
+        case Seq() if has_horizon(kind):
+            items = outlines(kind.item)
+            return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
+    if has_horizon(kind):  # sets, bags and keys are kept in the order of their items
+        return _unlisted([])  # type: ignore[return-value]
+    return sorted(universe(kind))
+
+
+def outline(value: Any) -> Any:
+    """A value with None for each of its open numbers."""
+    if isinstance(value, Term):
+        return None
+    return tuple([outline(part) for part in value]) if isinstance(value, tuple) else value
+
+
+def _unlisted(_: Env) -> Value:
+    raise NotSymbolic("all values of a type without an end would have to be listed")
+
+
+class Moves(Stepper):
+    """The steps of a program on states of terms of `path`."""
+
+    def __init__(self, program: Program, path: Path, *, horizons: bool = False) -> None:
+        self.path = path
+        self._horizons = horizons
+        super().__init__(program)
+        self.properties = Properties(program, self)
+        actions = enumerate(program.actions)
+        self.instances = tuple((i, args) for i, action in actions for args in self._arguments_of(action, i))
+
+    def make_evaluator(self) -> Evaluator:
+        """One that knows no horizon, unless the program is to be bounded by them."""
+        return Evaluator(self.size, self.counts) if self._horizons else Endless(self.size, self.counts)
+
+    def compiled(self, index: int, action: Action, values: Values) -> Compiled:
+        """One action's functions."""
+        return _Alternatives(self, index, action, values)
+
+    def _arguments_of(self, action: Action, index: int) -> Iterator[tuple[Any, ...]]:
+        """The instances of an action; offsets in its arguments are left open, as None."""
+        pairs = zip(action.params, self._domains[index], strict=True)
+        return product(*[outlines(p.type) if self.is_open(p.type) else listed for p, listed in pairs])
+
+    def is_open(self, kind: Type) -> bool:
+        """Whether values of a type are not listed, since they have open numbers in them."""
+        return has_horizon(kind) and not self._horizons
+
+    def moves(
+        self, state: State, rows: Matrix, among: Sequence[tuple[int, tuple[Any, ...]]]
+    ) -> Iterator[Move]:
+        """All ways on from a state over a matrix, by these instances."""
+        for index, args in among:
+            for found in self.ask(partial(self.once, state, index, args), rows):
+                if found is not None:
+                    yield Move(index, *found, self.path.rows)
+
+    def idle(self, state: State, rows: Matrix) -> list[Matrix]:
+        """The parts of a matrix over which nothing can be done in a state, whatever is chosen."""
+        parts = [rows]
+        for index, args in self.instances:
+            cuts = self.horizon_cuts
+            for found in self.ask(partial(self.once, state, index, args), rows):
+                if found is not None or self.horizon_cuts > cuts:
+                    parts = outside(parts, self.path.rows)
+                cuts = self.horizon_cuts
+        return parts
+
+    def once(
+        self, state: State, index: int, args: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], State | Undefined] | None:
+        """One run of an instance: its arguments, and the state after it or why it has no meaning.
+
+        None where a guard is false.
+        """
+        env = self.environment(state)
+        first = self.evaluator.first_local
+        self._out.clear()
+        given = tuple([self.opened(arg) for arg in args])
+        env[first : first + len(args)] = given
+        try:
+            self._bodies[index](env)
+        except Undefined as undefined:
+            if not self._out:
+                return given, undefined
+        return self._out[0][1:] if self._out else None
+
+    def opened(self, outline: Any) -> Any:
+        """A value of an outline: each None in it is a new open number."""
+        if outline is None:
+            return Term(self.path, self.path.fresh())
+        return tuple([self.opened(part) for part in outline]) if isinstance(outline, tuple) else outline
+
+    def ask(self, question: Callable[[], T], rows: Matrix) -> Iterator[T]:
+        """The answers to a question about states over a matrix, once for each way to come to one."""
+        return outcomes(self.path, rows, question)
+
+    def ways(self, prop: tuple[Property, Test], env: list[Any], rows: Matrix) -> Iterator[bool | Undefined]:
+        """What a predicate may be: its value, or why it has none, once for each way to evaluate it."""
+        test = prop[1]
+
+        def evaluate() -> bool | Undefined:
+            try:
+                return bool(test(env))
+            except Undefined as undefined:
+                return undefined
+
+        return self.ask(evaluate, rows)
+
+
+class _Alternatives(Compiled):
+    """Compiles an action so that each run takes one alternative."""
+
+    @property
+    def _moves(self) -> Moves:
+        assert isinstance(self.stepper, Moves)
+        return self.stepper
+
+    def _either(self, stmt: Either, then: Run) -> Run:
+        path = self._moves.path
+        branches = [
+            self._covered(point, self.block(branch, then))
+            for point, branch in zip(stmt.points, stmt.branches, strict=True)
+        ]
+
+        def either(e: list[Any]) -> None:
+            branches[path.choose(len(branches))](e)
+
+        return either
+
+    def _choice(self, stmt: Choice, then: Run) -> Run:
+        path, slot = self._moves.path, self.evaluator.index(stmt.local)
+        body = self.block(stmt.body, then)
+        kind = stmt.domain.type
+        assert isinstance(kind, Set)
+        if self._moves.is_open(kind.item):
+            return self._open_choice(stmt, slot, body)
+        domain = self.evaluator.compile(stmt.domain)
+
+        def choice(e: list[Any]) -> None:
+            items: Any = domain(e)
+            if items:
+                e[slot] = items[path.choose(len(items))]
+                body(e)
+
+        return choice
+
+    def _open_choice(self, stmt: Choice, slot: int, body: Run) -> Run:
+        """`any n in Offset` or `any n in a..b`: an open number, of which the ends are assumed."""
+        path, domain = self._moves.path, stmt.domain
+        if isinstance(domain, Const) and domain.ends_at_horizon:
+            assert isinstance(domain.type, Set)
+            choices, moves = outlines(domain.type.item), self._moves
+
+            def anything(e: list[Any]) -> None:
+                e[slot] = moves.opened(choices[path.choose(len(choices))])
+                body(e)
+
+            return anything
+        if isinstance(domain, Apply) and domain.op is Op.RANGE:
+            low, high = (self.evaluator.compile(end) for end in domain.args)
+
+            def between(e: list[Any]) -> None:
+                least: Any = low(e)
+                most: Any = high(e)
+                number = Term(path, path.fresh())
+                if least <= number and number <= most:
+                    e[slot] = number
+                    body(e)
+
+            return between
+        items_of = self.evaluator.compile(domain)
+
+        def item(e: list[Any]) -> None:
+            items: Any = items_of(e)
+            if items:
+                e[slot] = items[path.choose(len(items))]
+                body(e)
+
+        return item

@@ -1,0 +1,370 @@
+"""THE meaning of actions: which successors a state has.
+
+A block is compiled from its last statement to its first: the function of a statement runs it in an
+environment and then calls the function of what follows, once for each way to go on.  Past the last
+statement the variables' new values are collected as one successor.  Writes are undone on the way
+back, so one environment serves all successors of a state.
+
+- Every right-hand side reads the state before the step; unassigned variables stay.
+- An assignment above a `nat upto` horizon means that this step is not taken; `horizon_cuts` counts.
+- Assigning one place twice on one path is undefined (found statically where it can be).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, assert_never
+
+from specchk.ir.nodes import (
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Guard,
+    Step,
+    Stmt,
+    Unwrap,
+    When,
+)  # fmt: skip
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Map
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.operators import position_of
+from specchk.meaning.undefined import BeyondHorizon, Undefined
+from specchk.meaning.values import State, Values
+
+Run = Callable[[list[Any]], None]
+Successor = tuple[int, tuple[Any, ...], State]  # action's position, arguments, state after
+Path = tuple[Any, ...]
+
+
+class Faulty(Exception):
+    """An action instance has no meaning in a state: some expression of it is undefined."""
+
+    def __init__(self, action: int, args: tuple[Any, ...], undefined: Undefined) -> None:
+        self.action = action
+        self.args_ = args
+        self.undefined = undefined
+        super().__init__(undefined.reason)
+
+    def __reduce__(self) -> tuple[type[Faulty], tuple[object, ...]]:
+        return type(self), (self.action, self.args_, self.undefined)
+
+
+class Stepper:
+    """The next-state relation of a program.
+
+    `counts` has one entry for each coverage point; it grows while successors are computed.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.size = len(program.variables)
+        self.counts = [0] * len(program.points)
+        self.horizon_cuts = 0
+        self.evaluator = self.make_evaluator()
+        self._locals = max((action.locals for action in program.actions), default=0)
+        self._out: list[Successor] = []
+        values = Values()
+        compiled = [self.compiled(index, action, values) for index, action in enumerate(program.actions)]
+        self._bodies = [one.body for one in compiled]
+        self._domains = [one.domains for one in compiled]
+        self._actions = [one.runs() for one in compiled]
+
+    def make_evaluator(self) -> Evaluator:
+        """What compiles the expressions; `meaning.tracing` watches them."""
+        return Evaluator(self.size, self.counts)
+
+    def compiled(self, index: int, action: Action, values: Values) -> Compiled:
+        """One action's functions; `meaning.tracing` watches them."""
+        return Compiled(self, index, action, values)
+
+    def environment(self, state: State) -> list[Any]:
+        """An environment in which the state is both before and after."""
+        return [*state, *state, *([0] * (self._locals + self.size))]
+
+    def successors(self, state: State) -> list[Successor]:
+        """All successors, in the order of actions, arguments and choices; with repetitions."""
+        env = self.environment(state)
+        self._out.clear()
+        index = 0
+        try:
+            for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
+                run(env)
+        except Undefined as undefined:  # a state in which a step is undefined has no successors
+            raise Faulty(index, self._arguments(env, index), undefined) from None
+        return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
+
+    def _arguments(self, env: list[Any], index: int) -> tuple[Any, ...]:
+        first = self.evaluator.first_local
+        return tuple(env[first : first + len(self.program.actions[index].params)])
+
+    def of_action(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
+        """The successors by one action with given arguments; none where an argument is out of range."""
+        if any(arg not in domain for arg, domain in zip(args, self._domains[index], strict=True)):
+            return []
+        env = self.environment(state)
+        first = self.evaluator.first_local
+        env[first : first + len(args)] = args
+        self._out.clear()
+        try:
+            self._bodies[index](env)
+        except Undefined as undefined:
+            raise Faulty(index, tuple(args), undefined) from None
+        return self._out.copy()
+
+
+class Compiled:
+    """Compiles one action."""
+
+    def __init__(self, stepper: Stepper, index: int, action: Action, values: Values) -> None:
+        self.stepper = stepper
+        self.index = index
+        self.action = action
+        self.size = stepper.size
+        self.evaluator = stepper.evaluator
+        self.paths = 2 * self.size + stepper._locals
+        self.often = _assigned_often(action.body)
+        self.domains = [values.values(param.type) for param in action.params]
+        self.body = self.block(action.body, self._emit(self.evaluator.first_local, len(action.params)))
+
+    def runs(self) -> Run:
+        """The function that tries every instance of the action."""
+        first = self.evaluator.first_local
+        count = len(self.action.params)
+        body, domains = self.body, self.domains
+        if count == 0:
+            return body
+        if count == 1:
+            (domain,) = domains
+
+            def one(e: list[Any]) -> None:
+                for e[first] in domain:
+                    body(e)
+
+            return one
+        instances = list(product(*domains))
+        last = first + count
+
+        def several(e: list[Any]) -> None:
+            for e[first:last] in instances:
+                body(e)
+
+        return several
+
+    def _emit(self, first: int, count: int) -> Run:
+        out, index, size = self.stepper._out, self.index, self.size
+        counts, point = self.stepper.counts, self.action.point
+
+        def emit(e: list[Any]) -> None:
+            counts[point] += 1
+            out.append((index, tuple(e[first : first + count]), tuple(e[size : 2 * size])))
+
+        return emit
+
+    def block(self, body: Block, then: Run) -> Run:
+        """The statements of a block, then what follows it."""
+        for stmt in reversed(body):
+            then = self._statement(stmt, then)
+        return then
+
+    def _statement(self, stmt: Stmt, then: Run) -> Run:
+        match stmt:
+            case Guard():
+                return self._guard(stmt, then)
+            case Bind():
+                return self._bind(stmt, then)
+            case Unwrap():
+                return self._unwrap(stmt, then)
+            case Assign():
+                return self._assign(stmt, then)
+            case Choice():
+                return self._choice(stmt, then)
+            case Either():
+                return self._either(stmt, then)
+            case When():
+                return self._when(stmt, then)
+            case _:
+                assert_never(stmt)
+
+    def _guard(self, stmt: Guard, then: Run) -> Run:
+        condition = self.evaluator.compile(stmt.condition)
+
+        def guard(e: list[Any]) -> None:
+            if condition(e):
+                then(e)
+
+        return guard
+
+    def _bind(self, stmt: Bind, then: Run) -> Run:
+        slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
+
+        def bind(e: list[Any]) -> None:
+            e[slot] = value(e)
+            then(e)
+
+        return bind
+
+    def _unwrap(self, stmt: Unwrap, then: Run) -> Run:
+        slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
+
+        def unwrap(e: list[Any]) -> None:
+            found: Any = value(e)
+            if found:
+                e[slot] = found[0]
+                then(e)
+
+        return unwrap
+
+    def _choice(self, stmt: Choice, then: Run) -> Run:
+        slot, domain = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.domain)
+        body = self.block(stmt.body, then)
+
+        def choice(e: list[Any]) -> None:
+            items: Any = domain(e)
+            for e[slot] in items:
+                body(e)
+
+        return choice
+
+    def _covered(self, point: int, run: Run) -> Run:
+        counts = self.stepper.counts
+
+        def covered(e: list[Any]) -> None:
+            counts[point] += 1
+            run(e)
+
+        return covered
+
+    def _either(self, stmt: Either, then: Run) -> Run:
+        branches = [
+            self._covered(point, self.block(branch, then))
+            for point, branch in zip(stmt.points, stmt.branches, strict=True)
+        ]
+
+        def either(e: list[Any]) -> None:
+            for branch in branches:
+                branch(e)
+
+        return either
+
+    def _when(self, stmt: When, then: Run) -> Run:
+        condition = self.evaluator.compile(stmt.condition)
+        yes = self._covered(stmt.points[0], self.block(stmt.then, then))
+        no = self._covered(stmt.points[1], self.block(stmt.orelse, then))
+
+        def when(e: list[Any]) -> None:
+            (yes if condition(e) else no)(e)
+
+        return when
+
+    # ------------------------------------------------------------ assignments
+
+    def _assign(self, stmt: Assign, then: Run) -> Run:
+        target = self.size + stmt.slot
+        value = self.evaluator.compile(stmt.value)
+        keys = [self._key(step, stmt) for step in stmt.path]
+        if not keys and stmt.slot not in self.often:
+            write = _whole(target, value)
+        else:
+            write = self._partial(stmt, target, value, keys)
+        stepper = self.stepper
+
+        def assign(e: list[Any]) -> None:
+            old = e[target]
+            try:
+                write(e)
+            except BeyondHorizon:
+                stepper.horizon_cuts += 1
+                return
+            then(e)
+            e[target] = old
+
+        return assign if stmt.slot not in self.often else self._remembering(stmt.slot, assign)
+
+    def _partial(self, stmt: Assign, target: int, value: Callable[[list[Any]], Any], keys: list[Run]) -> Run:
+        written = self.paths + stmt.slot if stmt.slot in self.often else None
+        at: list[Callable[[list[Any]], Any]] = list(keys)
+
+        def partial(e: list[Any]) -> None:
+            path = tuple([key(e) for key in at])
+            new = value(e)
+            if written is not None:
+                _claim(e, written, path, stmt)
+            try:
+                e[target] = _replaced(e[target], path, 0, new)
+            except IndexError:
+                raise Undefined(stmt.span, "this index is outside the sequence") from None
+
+        return partial
+
+    def _remembering(self, slot: int, assign: Run) -> Run:
+        """Forget this assignment's path once what follows it is done."""
+        written = self.paths + slot
+
+        def remembering(e: list[Any]) -> None:
+            before = e[written]
+            assign(e)
+            e[written] = before
+
+        return remembering
+
+    def _key(self, step: Step, stmt: Assign) -> Callable[[list[Any]], Any]:
+        if step.field is not None:
+            field = step.field
+            return lambda e: field
+        assert step.key is not None
+        key = self.evaluator.compile(step.key)
+        if isinstance(step.container, Map):
+            return position_of(step.container.key, step.key.type, key, step.key)
+        return key
+
+
+def _whole(target: int, value: Callable[[list[Any]], Any]) -> Run:
+    def whole(e: list[Any]) -> None:
+        e[target] = value(e)
+
+    return whole
+
+
+def _replaced(container: Any, path: Path, depth: int, new: Any) -> Any:
+    if depth == len(path):
+        return new
+    index = path[depth]
+    if not 0 <= index < len(container):
+        raise IndexError(index)
+    inner = _replaced(container[index], path, depth + 1, new)
+    return (*container[:index], inner, *container[index + 1 :])
+
+
+def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
+    """Note that a place is written; undefined when it, or a place around or in it, already is."""
+    paths: tuple[Path, ...] = e[written] or ()
+    for other in paths:
+        shorter = min(len(path), len(other))
+        if path[:shorter] == other[:shorter]:
+            raise Undefined(stmt.span, "this place is assigned twice in one step")
+    e[written] = (*paths, path)
+
+
+def _assigned_often(body: Block) -> frozenset[int]:
+    """Variables with more than one assignment in the block."""
+    slots = [stmt.slot for stmt in _assignments(body)]
+    return frozenset(slot for slot in slots if slots.count(slot) > 1)
+
+
+def _assignments(body: Block) -> list[Assign]:
+    found: list[Assign] = []
+    for stmt in body:
+        match stmt:
+            case Assign():
+                found.append(stmt)
+            case Choice():
+                found += _assignments(stmt.body)
+            case Either():
+                found += [a for branch in stmt.branches for a in _assignments(branch)]
+            case When():
+                found += _assignments(stmt.then) + _assignments(stmt.orelse)
+    return found

@@ -1,0 +1,349 @@
+"""Steps with the reasons for them: which branches were taken, and how each comparison came out.
+
+A `Tracer` is the stepper of `meaning.step` whose evaluator notes what it decides on the way to each
+successor, and to each place where a path ends without one: a guard that is false, an option that is
+not there, a choice among nothing.  What steps mean stays in `meaning.step` and `meaning.evaluate`; only
+the notes are made here.
+
+A mark is (what, where, how it came out):
+
+    branch   of `either` and `when`                  the coverage point is the place
+    sign     `==`, `<`, ... and `min`, `max`         -1, 0, 1 for numbers; else 0 equal, 1 different
+    enum     `==` and `!=` of names of an enum       which two
+    truth    membership, and every bool that is read 0 or 1
+    case     of a match                              the variant, for options 0 none, 1 some
+    end      a guard's part, an option, a choice     why a path ended
+
+A path whose guard is false is followed through the guards after it, up to the first statement that
+does something: a refusal is known by all that forbids the step, not by what was asked first.
+
+Places are spans of the source, so an inlined definition has the same marks wherever it is used, and
+a comparison in a loop has all the marks that it gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Assign,
+    Case,
+    Choice,
+    Either,
+    Expr,
+    Guard,
+    Local,
+    Op,
+    Stmt,
+    Unwrap,
+    Var,
+    When,
+)
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Bool, Enum, Int, Option
+from specchk.lang.text.source import Span
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.operators import operator
+from specchk.meaning.step import Compiled, Run, Stepper
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State, Values
+
+_SIGNS = frozenset({Op.EQ, Op.NE, Op.LT, Op.LE, Op.MIN, Op.MAX})
+_TRUTHS = frozenset({Op.IN_SET, Op.SUBSET, Op.IS_VARIANT, Op.IN_SEQ, Op.IN_BAG,
+                     Op.MAP_GET, Op.FIELD, Op.GET, Op.GET_OR, Op.SEQ_GET, Op.HEAD, Op.LAST})  # fmt: skip
+Get = Callable[[list[Any]], Any]
+
+
+class Mark(NamedTuple):
+    """One decision; `where` is a position in `Tracer.places`."""
+
+    kind: str
+    where: int
+    how: int
+
+
+Marks = frozenset[Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A successor, and the decisions that led to it."""
+
+    after: State
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """An instance in a state: its successors, its dead ends, and whether a path left a horizon."""
+
+    index: int
+    args: tuple[Any, ...]
+    reached: tuple[Reached, ...]
+    dead_ends: frozenset[Marks]
+    beyond: bool
+
+
+class Tracer(Stepper):
+    """A stepper that remembers why."""
+
+    def __init__(self, program: Program) -> None:
+        self.places: list[Span] = []
+        self.trail: list[Mark] = []
+        self.failing = False
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._reached: list[Reached] = []
+        self._dead_ends: set[Marks] = set()
+        super().__init__(program)
+        self._every = [list(product(*domains)) for domains in self._domains]
+
+    def make_evaluator(self) -> Evaluator:
+        """One that notes what it decides."""
+        return _Watching(self)
+
+    def compiled(self, index: int, action: Action, values: Values) -> Compiled:
+        """An action that notes which way it goes."""
+        return _Watched(self, index, action, values)
+
+    def place(self, span: Span) -> int:
+        """The number of a place in the source."""
+        number = self._numbers.setdefault((span.start, span.end), len(self.places))
+        if number == len(self.places):
+            self.places.append(span)
+        return number
+
+    def look(self, state: State) -> Iterator[Looked]:
+        """Every instance of every action in a state; those that are undefined are left out."""
+        for index, instances in enumerate(self._every):
+            for args in instances:
+                looked = self._look(state, index, args)
+                if looked is not None:
+                    yield looked
+
+    def _look(self, state: State, index: int, args: tuple[Any, ...]) -> Looked | None:
+        env = self.environment(state)
+        first = self.evaluator.first_local
+        env[first : first + len(args)] = args
+        self.trail.clear()
+        self._reached.clear()
+        self._dead_ends.clear()
+        self.failing = False
+        cuts = self.horizon_cuts
+        try:
+            self._bodies[index](env)
+        except Undefined:
+            return None
+        dead_ends = frozenset(self._dead_ends)
+        return Looked(index, args, tuple(self._reached), dead_ends, self.horizon_cuts > cuts)
+
+    def reach(self, after: State) -> None:
+        """A successor was found."""
+        self._reached.append(Reached(after, frozenset(self.trail)))
+
+    def end(self) -> None:
+        """A path ended without a successor."""
+        self._dead_ends.add(frozenset(self.trail))
+
+
+class _Watching(Evaluator):
+    """Compiles as its base does; decisions leave marks."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__(tracer.size, tracer.counts)
+        self.tracer = tracer
+        self._quiet = Evaluator(tracer.size)
+
+    def compile(self, expr: Expr) -> Get:
+        """The function of an expression."""
+        match expr:
+            case Apply() if expr.op in _SIGNS:
+                return self._signed(expr)
+            case Var() | Local() if isinstance(expr.type, Bool):
+                return self._marked("truth", expr, super().compile(expr))
+            case Apply() if expr.op in _TRUTHS and isinstance(expr.type, Bool):
+                return self._marked("truth", expr, super().compile(expr))
+            case Case():
+                return self._matched(expr)
+        return super().compile(expr)
+
+    def _signed(self, expr: Apply) -> Get:
+        """The operator, on operands that are remembered to be compared."""
+        left, right = (self.compile(arg) for arg in expr.args)
+        got: list[Any] = [0, 0]
+
+        def keep_left(e: list[Any]) -> Any:
+            got[0] = left(e)
+            return got[0]
+
+        def keep_right(e: list[Any]) -> Any:
+            got[1] = right(e)
+            return got[1]
+
+        compute = operator(expr, [keep_left, keep_right])
+        where, append = self.tracer.place(expr.span), self.tracer.trail.append
+        if isinstance(expr.args[0].type, Enum):
+            return self._named(compute, got, where, len(expr.args[0].type.members))
+        equal, more, less = (Mark("sign", where, how) for how in (0, 1, -1))
+        if not isinstance(expr.args[0].type, Int):
+            less = more
+
+        def signed(e: list[Any]) -> Any:
+            value = compute(e)
+            a, b = got
+            append(equal if a == b else more if a > b else less)
+            return value
+
+        return signed
+
+    def _named(self, compute: Get, got: list[int], where: int, size: int) -> Get:
+        """A comparison of names: which they are says more than whether they are equal."""
+        append = self.tracer.trail.append
+        marks = [Mark("enum", where, how) for how in range(size * size)]
+
+        def named(e: list[Any]) -> Any:
+            value = compute(e)
+            append(marks[got[0] * size + got[1]])
+            return value
+
+        return named
+
+    def _marked(self, kind: str, expr: Expr, compute: Get) -> Get:
+        append, where = self.tracer.trail.append, self.tracer.place(expr.span)
+        no, yes = Mark(kind, where, 0), Mark(kind, where, 1)
+
+        def marked(e: list[Any]) -> Any:
+            value = compute(e)
+            append(yes if value else no)
+            return value
+
+        return marked
+
+    def _matched(self, expr: Case) -> Get:
+        """A match; what it matches is evaluated once more, to say which arm was taken."""
+        scrutinee, compute = self._quiet.compile(expr.scrutinee), super().compile(expr)
+        is_option = isinstance(expr.scrutinee.type, Option)
+        append, where = self.tracer.trail.append, self.tracer.place(expr.span)
+
+        def matched(e: list[Any]) -> Any:
+            found: Any = scrutinee(e)
+            append(Mark("case", where, len(found) if is_option else found[0]))
+            return compute(e)
+
+        return matched
+
+
+class _Watched(Compiled):
+    """Compiles as its base does; what a statement notes is forgotten once its paths are done."""
+
+    stepper: Tracer
+
+    def _emit(self, first: int, count: int) -> Run:
+        size, tracer = self.size, self.stepper
+
+        def emit(e: list[Any]) -> None:
+            if tracer.failing:
+                tracer.end()
+            else:
+                tracer.reach(tuple(e[size : 2 * size]))
+
+        return emit
+
+    def _statement(self, stmt: Stmt, then: Run) -> Run:
+        run = super()._statement(stmt, then)
+        if isinstance(stmt, Assign | Choice | Either | When):
+            run = self._unless_failing(run)
+        return self._scoped(run)
+
+    def _unless_failing(self, run: Run) -> Run:
+        """What a statement that does something does; a path that failed before it ends here."""
+        tracer = self.stepper
+
+        def unless_failing(e: list[Any]) -> None:
+            if tracer.failing:
+                tracer.end()
+            else:
+                run(e)
+
+        return unless_failing
+
+    def _scoped(self, run: Run) -> Run:
+        trail = self.stepper.trail
+
+        def scoped(e: list[Any]) -> None:
+            length = len(trail)
+            run(e)
+            del trail[length:]
+
+        return scoped
+
+    def _covered(self, point: int, run: Run) -> Run:
+        trail, mark = self.stepper.trail, Mark("branch", point, 1)
+
+        def covered(e: list[Any]) -> None:
+            trail.append(mark)
+            run(e)
+            trail.pop()
+
+        return covered
+
+    def _guard(self, stmt: Guard, then: Run) -> Run:
+        """All parts of a guard are looked at; after the first false one, what has no value is passed over."""
+        tracer, trail = self.stepper, self.stepper.trail
+        parts = [
+            (self.evaluator.compile(part), Mark("end", tracer.place(part.span), 0))
+            for part in _conjuncts(stmt.condition)
+        ]
+
+        def guard(e: list[Any]) -> None:
+            had_failed = tracer.failing
+            for test, mark in parts:
+                try:
+                    holds = test(e)
+                except Undefined:
+                    if not tracer.failing:
+                        raise
+                    continue
+                if not holds:
+                    tracer.failing = True
+                    trail.append(mark)
+            try:
+                then(e)
+            except Undefined:
+                if not tracer.failing:
+                    raise
+                tracer.end()
+            finally:
+                tracer.failing = had_failed
+
+        return guard
+
+    def _unwrap(self, stmt: Unwrap, then: Run) -> Run:
+        return self._unless_empty(stmt.value, super()._unwrap(stmt, then))
+
+    def _choice(self, stmt: Choice, then: Run) -> Run:
+        return self._unless_empty(stmt.domain, super()._choice(stmt, then))
+
+    def _unless_empty(self, expr: Expr, run: Run) -> Run:
+        """A statement that goes on with what an option or a set has, if it has something."""
+        tracer, value = self.stepper, self.evaluator.compile(expr)
+        mark = Mark("end", tracer.place(expr.span), 0)
+
+        def unless_empty(e: list[Any]) -> None:
+            if value(e):
+                run(e)
+            else:
+                tracer.trail.append(mark)
+                tracer.end()
+
+        return unless_empty
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if not isinstance(condition, And):
+        return [condition]
+    return [part for one in condition.parts for part in _conjuncts(one)]

@@ -1,0 +1,126 @@
+"""Values: canonical, immutable, totally ordered.
+
+Every value is an int or a nested tuple of ints, so equality, hashing and order are Python's own
+and the same everywhere:
+
+| type | value |
+|---|---|
+| bool, int, enum, sort | the int; for enums and sorts the position of the name |
+| T? | `()` for none, `(x,)` for some(x) |
+| record | its fields in the order of their names |
+| union | (variant's position, record) |
+| K -> V | one value for each key, in key order |
+| set | the items, strictly ascending |
+| seq | the items |
+| bag | the items, ascending, equal ones repeated |
+
+A state is the tuple of its variables' values.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain, combinations, combinations_with_replacement, product
+
+from specchk.ir.nodes import Value
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+
+State = tuple[Value, ...]
+
+
+class Values:
+    """The universe of every type, each listed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Type, tuple[Value, ...]] = {}
+
+    def values(self, kind: Type) -> tuple[Value, ...]:
+        """All values of a type, ascending."""
+        if kind not in self._known:
+            self._known[kind] = tuple(sorted(universe(kind)))
+        return self._known[kind]
+
+
+def universe(kind: Type) -> list[Value]:
+    """All values of a type; the caller has made sure that they are not too many."""
+    match kind:
+        case Bool():
+            return [False, True]
+        case Int():
+            return list(range(kind.low, kind.high + 1))
+        case Enum() | Sort():
+            return list(range(len(kind.members)))
+        case Option():
+            return [(), *((item,) for item in universe(kind.item))]
+        case Record():
+            return list(product(*(universe(item) for _, item in kind.fields)))
+        case Union():
+            return [(tag, rec) for tag, (_, record) in enumerate(kind.variants) for rec in universe(record)]
+        case Map():
+            return list(product(universe(kind.value), repeat=len(universe(kind.key))))
+        case Set():
+            return [tuple(sorted(items)) for items in _subsets(universe(kind.item))]
+        case Seq():
+            items = universe(kind.item)
+            return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
+        case Bag():
+            items = sorted(universe(kind.item))
+            sizes = range(kind.limit + 1)
+            return [bag for size in sizes for bag in combinations_with_replacement(items, size)]
+
+
+def _subsets(items: list[Value]) -> chain[tuple[Value, ...]]:
+    return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
+
+
+@lru_cache(maxsize=4096)
+def positions(kind: Type) -> dict[Value, int]:
+    """Each value of a map's key type with its position in the map's tuple."""
+    return {value: index for index, value in enumerate(sorted(universe(kind)))}
+
+
+def show(value: Value, kind: Type) -> str:
+    """A value as the spec language writes it."""
+    if isinstance(kind, Bool | Int | Enum | Sort):
+        return _show_scalar(value, kind)
+    assert isinstance(value, tuple)
+    match kind:
+        case Option():
+            return f"some({show(value[0], kind.item)})" if value else "none"
+        case Record():
+            return "{ " + _show_fields(value, kind) + " }"
+        case Union():
+            tag, record = value
+            name, fields = kind.variants[int_of(tag)]
+            return f"{name}({_show_fields(record, fields)})" if fields.fields else name
+        case Map():
+            keys = sorted(universe(kind.key))
+            pairs = zip(keys, value, strict=True)
+            return "{ " + ", ".join(f"{show(k, kind.key)}: {show(v, kind.value)}" for k, v in pairs) + " }"
+        case Set() | Bag():
+            return "{" + ", ".join(show(item, kind.item) for item in value) + "}"
+        case Seq():
+            return "[" + ", ".join(show(item, kind.item) for item in value) + "]"
+
+
+def _show_scalar(value: Value, kind: Bool | Int | Enum | Sort) -> str:
+    match kind:
+        case Bool():
+            return "true" if value else "false"
+        case Int():
+            return str(value)
+        case Enum() | Sort():
+            return kind.members[int_of(value)]
+
+
+def _show_fields(value: Value, kind: Record) -> str:
+    assert isinstance(value, tuple)
+    return ", ".join(
+        f"{name}: {show(item, part)}" for (name, part), item in zip(kind.fields, value, strict=True)
+    )
+
+
+def int_of(value: Value) -> int:
+    """A value that is known to be a number."""
+    assert isinstance(value, int)
+    return value

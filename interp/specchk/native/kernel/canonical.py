@@ -1,0 +1,245 @@
+"""Symmetry in the kernel: a state becomes the least of its renamings.
+
+The renamings are those of `search.symmetry`, so both engines agree on which states are one class;
+"least" is by packed words here, so the representatives may differ.  A renaming of a sort is a number
+with four bits for each element, its new position.  Few renamings are unrolled, with the numbers
+known while building; many are a loop over a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
+from specchk.meaning.values import positions, universe
+from specchk.native.machine.asm import I64, PTR, Asm, Val
+from specchk.native.machine.layout import (
+    WORD,
+    Layout,
+    Unsupported,
+    decode,
+    encode,
+    is_scalar,
+    key_count,
+    set_size,
+)
+from specchk.native.values.codes import constant, register
+from specchk.native.values.domains import Domains
+from specchk.native.values.expressions import read_bits, write_bits
+from specchk.native.values.fitting import Fitting
+from specchk.search.symmetry import Renaming, renamer, sorts_in
+
+UNROLLED = 23
+NIBBLES = 16
+
+
+class Renamed:
+    """Builds the renaming of codes by one renaming."""
+
+    def __init__(self, asm: Asm, codes: Fitting, renaming: Renaming | None, numbers: dict[str, Val]) -> None:
+        self.asm = asm
+        self.codes = codes
+        self.renaming = renaming  # None when only known at run time
+        self.numbers = numbers
+        self.bags = Domains(asm, codes, _no_values)
+
+    def touches(self, kind: Type) -> bool:
+        """Whether values of a type change at all."""
+        names = set(sorts_in(kind)) & set(self.numbers)
+        if self.renaming is None:
+            return bool(names)
+        return any(list(self.renaming[name]) != sorted(self.renaming[name]) for name in names)
+
+    def value(self, kind: Type, value: Val) -> Val:
+        """The renamed held value of a type."""
+        if not self.touches(kind):
+            return value
+        if is_scalar(kind) and self.renaming is not None and cardinality(kind) <= NIBBLES:
+            return self._looked_up(kind, value)
+        match kind:
+            case Sort():
+                return self._nibble(self.numbers[kind.name], value)
+            case Option():
+                item = self.value(kind.item, self.codes.unwrapped(kind, value))
+                return self.asm.select(
+                    self.codes.is_some(kind, value), self.codes.some(kind, item), 0, register(kind)
+                )
+            case Record():
+                fields = [
+                    self.value(item, self.codes.field(kind, value, i))
+                    for i, (_, item) in enumerate(kind.fields)
+                ]
+                return self.codes.record(kind, fields)
+            case Union():
+                return self._union(kind, value)
+            case Map():
+                return self._map(kind, value)
+            case Set():
+                return self._set(kind, value)
+            case Seq():
+                return self._seq(kind, value)
+            case Bag():
+                return self._bag(kind, value)
+        raise AssertionError(kind)
+
+    def _nibble(self, number: Val, index: Val) -> Val:
+        return self.asm.band(self.asm.shr(number, self.asm.mul(index, 4)), NIBBLES - 1)
+
+    def _looked_up(self, kind: Type, value: Val) -> Val:
+        assert self.renaming is not None
+        rename = renamer(kind, self.renaming)
+        table = sum(encode(kind, rename(decode(kind, code))) << 4 * code for code in range(cardinality(kind)))
+        return self._nibble(table, value)
+
+    def _new_positions(self, kind: Type) -> list[Val]:
+        """For each value of a type, in order, the position of its renaming."""
+        if isinstance(kind, Sort):
+            return [self._nibble(self.numbers[kind.name], rank) for rank in range(len(kind.members))]
+        if self.renaming is None:
+            held = [constant(kind, value) for value in sorted(universe(kind))]
+            return [self.codes.rank(kind, self.value(kind, value)) for value in held]
+        rename, table = renamer(kind, self.renaming), positions(kind)
+        return [table[rename(value)] for value in sorted(universe(kind))]
+
+    def _map(self, kind: Map, value: Val) -> Val:
+        new = self._new_positions(kind.key) if self.touches(kind.key) else list(range(key_count(kind)))
+        out: Val = 0
+        for old, position in enumerate(new):
+            item = self.value(
+                kind.value, self.codes.part(kind.value, value, self.codes.key_offset(kind, old))
+            )
+            placed = self.codes.placed(
+                kind.value, item, self.codes.key_offset(kind, position), register(kind)
+            )
+            out = self.asm.bor(out, placed)
+        return out
+
+    def _set(self, kind: Set, value: Val) -> Val:
+        out: Val = 0
+        set_size(kind)
+        for old, position in enumerate(self._new_positions(kind.item)):
+            bit = self.asm.resize(self.asm.bits(value, old, 1), register(kind))
+            out = self.asm.bor(out, self.asm.shl(bit, position, register(kind)))
+        return out
+
+    def _union(self, kind: Union, value: Val) -> Val:
+        tag = self.codes.tag(kind, value)
+        result = value
+        for index, (_, record) in enumerate(kind.variants):
+            if self.touches(record):
+                made = self.codes.variant(
+                    kind, index, self.value(record, self.codes.payload(kind, value, index))
+                )
+                result = self.asm.select(self.asm.cmp("==", tag, index), made, result, register(kind))
+        return result
+
+    def _seq(self, kind: Seq, value: Val) -> Val:
+        size, shape = self.codes.length(kind, value), register(kind)
+        out: Val = self.asm.resize(size, shape)
+        for index in range(kind.limit):
+            item = self.value(kind.item, self.codes.slot(kind, value, index))
+            placed = self.codes.placed(kind.item, item, self.codes.slot_offset(kind, index), shape)
+            out = self.asm.bor(out, self.asm.select(self.asm.cmp("<", index, size), placed, 0, shape))
+        return out
+
+    def _bag(self, kind: Bag, value: Val) -> Val:
+        size, shape = self.codes.length(kind, value), register(kind)
+        out = self.asm.cell(shape)
+        for index in range(kind.limit):
+
+            def put(index: int = index) -> None:
+                item = self.value(kind.item, self.codes.slot(kind, value, index))
+                self.asm.b.store(self.bags.added(kind, self.asm.b.load(out), item), out)
+
+            self.asm.when(self.asm.cmp("<", index, size), put)
+        return self.asm.b.load(out)
+
+
+def _no_values(_: object) -> Val:
+    raise AssertionError("renaming evaluates no expressions")
+
+
+def emit_canonical(module: ir.Module, layout: Layout, renamings: Sequence[Renaming]) -> ir.Function:
+    """`canonical(state)`: replace a state by the least of its renamings, in place."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR]), "canonical")
+    function.linkage = "internal"
+    asm = Asm(function)
+    (state,) = function.args
+    words = [asm.load(state, index) for index in range(layout.words)]
+    best = [asm.cell(I64, word) for word in words]
+    if len(renamings) - 1 <= UNROLLED:
+        for renaming in renamings[1:]:
+            numbers = {name: _number(new) for name, new in renaming.items()}
+            _try(asm, layout, words, best, Renamed(asm, Fitting(asm), renaming, numbers))
+    else:
+        _loop(asm, layout, words, best, renamings[1:])
+    for index, cell in enumerate(best):
+        asm.store(asm.b.load(cell), state, index)
+    asm.b.ret_void()
+    asm.finish()
+    return function
+
+
+def _number(new: Sequence[int]) -> int:
+    if len(new) > NIBBLES:
+        raise Unsupported(f"renaming a sort of {len(new)} elements")
+    return sum(position << 4 * index for index, position in enumerate(new))
+
+
+def _loop(
+    asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
+) -> None:
+    names = sorted(renamings[0])
+    flat = [_number(renaming[name]) for renaming in renamings for name in names]
+    shape = ir.ArrayType(I64, len(flat))
+    table = ir.GlobalVariable(asm.function.module, shape, "renamings")
+    table.linkage = "internal"
+    table.global_constant = True
+    table.initializer = ir.Constant(shape, [ir.Constant(I64, number) for number in flat])
+
+    def visit(index: Val) -> None:
+        at = asm.mul(index, len(names))
+        numbers: dict[str, Val] = {
+            name: asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(asm.add(at, i))]))
+            for i, name in enumerate(names)
+        }
+        _try(asm, layout, words, best, Renamed(asm, Fitting(asm), None, numbers))
+
+    asm.loop(0, len(renamings) - 1, visit)
+
+
+def _try(asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamed: Renamed) -> None:
+    """Compute one renaming, first word first, and keep it if it is less."""
+    done = asm.block("not_less")
+    out: list[Val] = list(words)
+    straddles = any(p.offset < WORD < p.offset + p.width for p in layout.places)
+    first = [slot for slot, p in enumerate(layout.places) if p.offset < WORD]
+    rest = [slot for slot, p in enumerate(layout.places) if p.offset >= WORD]
+    out = _rename_all(asm, layout, words, out, first, renamed)
+    if not straddles and rest:
+        asm.leave_if(asm.below(asm.b.load(best[0]), out[0]), done)
+    out = _rename_all(asm, layout, words, out, rest, renamed)
+    keep = asm.block("less")
+    for cell, word in zip(best, out, strict=True):
+        asm.leave_if(asm.below(word, asm.b.load(cell)), keep)
+        asm.leave_if(asm.below(asm.b.load(cell), word), done)
+    asm.goto(done)
+    asm.enter(keep)
+    for cell, word in zip(best, out, strict=True):
+        asm.b.store(asm.val(word), cell)
+    asm.goto(done)
+    asm.enter(done)
+
+
+def _rename_all(
+    asm: Asm, layout: Layout, words: Sequence[Val], out: list[Val], slots: Sequence[int], renamed: Renamed
+) -> list[Val]:
+    for slot in slots:
+        place = layout.places[slot]
+        if renamed.touches(place.type):
+            held = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
+            code = renamed.codes.code(place.type, renamed.value(place.type, held))
+            out = write_bits(asm, out, place.offset, place.width, code)
+    return out

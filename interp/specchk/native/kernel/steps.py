@@ -1,0 +1,333 @@
+"""Actions as instructions: the successors of a packed state, written to a buffer.
+
+As in `meaning.step`, a block is built from its first statement on, each statement continuing with what
+follows it, once for each way to go on.  A `Path` is one such way at build time: the words of the
+state after it and the block where the next way begins.  After a `when` without choices inside the two ways
+join, and the rest is built once; other alternatives get a copy of it each (or a loop around it).
+
+The plain guards at the head of an action are decided as soon as the parameters they mention are
+chosen, before the other parameters are enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from llvmlite import ir
+
+from specchk.ir.nodes import (
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Expr,
+    Guard,
+    Local,
+    Stmt,
+    Unwrap,
+    When,
+)  # fmt: skip
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality
+from specchk.meaning.values import universe
+from specchk.native.kernel.ways import Claim, Join, Path, Then, assigned_often, is_straight, split
+from specchk.native.machine.asm import I64, Asm, Val
+from specchk.native.machine.layout import WORD, Layout, field_offset, width
+from specchk.native.values.codes import constant
+from specchk.native.values.domains import item_kind
+from specchk.native.values.expressions import Expressions, read_bits, write_bits
+from specchk.native.values.operators import key_position
+from specchk.native.values.sequence_rules import check_index
+from specchk.native.values.totality import Facts
+
+
+class Steps(Expressions):
+    """Emits the function `successors(state, out, counts, cuts) -> count or -(action + 1)`."""
+
+    def __init__(self, asm: Asm, program: Program, layout: Layout, facts: Facts) -> None:
+        state, self.out, counts, self.cuts = asm.function.args
+        super().__init__(asm, layout, facts, counts)
+        self.program = program
+        self.before = [asm.load(state, index) for index in range(layout.words)]
+        self.written = asm.cell(I64)
+        self.often: frozenset[int] = frozenset()
+        self.point = 0
+
+    def emit(self) -> None:
+        """Emit all actions in order and the return."""
+        asm = self.asm
+        asm.goto(first := asm.block("actions"))
+        asm.b.position_at_end(self.undefined)
+        asm.b.unreachable()
+        asm.enter(first)
+        for index, action in enumerate(self.program.actions):
+            self._action(index, action)
+        count = asm.b.udiv(asm.b.load(self.written), asm.val(self.layout.words))
+        asm.b.ret(count)
+        asm.finish()
+
+    def _action(self, index: int, action: Action) -> None:
+        self.undefined = self.beyond = self.asm.block(f"undefined.{action.name}")
+        self.often = assigned_often(action.body)
+        self.point = action.point
+        done = self.asm.block(f"after.{action.name}")
+        path = Path(tuple(self.before), (), done)
+        head, body = self._head(action)
+        self._params(list(action.params), head, body, path)
+        self.asm.enter(self.undefined)
+        self.asm.b.ret(self.asm.val(-(index + 1)))
+        self.asm.enter(done)
+
+    # ------------------------------------------------------------ parameters
+
+    def _head(self, action: Action) -> tuple[list[tuple[frozenset[int], Stmt]], Block]:
+        """The plain statements at the head, each with the parameters it needs, and the rest."""
+        needs: dict[int, frozenset[int]] = {p.slot: frozenset({p.slot}) for p in action.params}
+        head: list[tuple[frozenset[int], Stmt]] = []
+        body = split(action.body)
+        for position, stmt in enumerate(body):
+            root = (
+                stmt.condition
+                if isinstance(stmt, Guard)
+                else stmt.value
+                if isinstance(stmt, Bind | Unwrap)
+                else None
+            )
+            if root is None or not self.facts.plain(root):
+                return head, body[position:]
+            used: frozenset[int] = frozenset().union(*(needs[slot] for slot in self.facts.free(root)))
+            if isinstance(stmt, Unwrap):  # what it binds exists only behind its guard
+                used = frozenset().union(used, *(n for n, s in head if isinstance(s, Unwrap)))
+            if isinstance(stmt, Bind | Unwrap):
+                needs[stmt.local.slot] = used
+            head.append((used, stmt))
+        return head, ()
+
+    def _params(
+        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: Path
+    ) -> None:
+        open_ = {param.slot for param in params}
+        ready = tuple(stmt for used, stmt in head if not used & open_)
+        later = [(used, stmt) for used, stmt in head if used & open_]
+        if params:
+            self.block(ready, path, lambda p: self._param(params, later, body, p))
+        else:
+            self.block((*ready, *body), path, self._emit_state)
+
+    def _param(
+        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: Path
+    ) -> None:
+        param, rest = params[0], params[1:]
+        count = cardinality(param.type)
+
+        def instance(value: Val, next_: ir.Block) -> None:
+            self.bind(param, value, param.type)
+            self._params(rest, head, body, replace(path, next=next_))
+
+        if self.domains.unrolls(count):
+            self.domains.copies *= max(1, count)
+            for item in sorted(universe(param.type)):
+                following = self.asm.block(f"next.{param.name}")
+                instance(constant(param.type, item), following)
+                self.asm.enter(following)
+            self.domains.copies //= max(1, count)
+        else:
+
+            def visit(rank: ir.Value) -> None:
+                following = self.asm.block(f"next.{param.name}")
+                instance(self.codes.nth(param.type, rank), following)
+                self.asm.enter(following)
+
+            self.asm.loop(0, count - 1, visit)
+        self.asm.goto(path.next)
+
+    def _emit_state(self, path: Path) -> None:
+        at = self.asm.b.load(self.written)
+        for index, word in enumerate(path.words):
+            self.asm.store(word, self.out, self.asm.add(at, index))
+        self.asm.b.store(self.asm.add(at, self.layout.words), self.written)
+        self.count(self.point)
+        self.asm.goto(path.next)
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, body: Sequence[Stmt], path: Path, then: Then) -> None:
+        """Emit statements and what follows them; control ends in `path.next`."""
+        if not body:
+            then(path)
+            return
+        stmt, rest = body[0], body[1:]
+
+        def following(p: Path) -> None:
+            self.block(rest, p, then)
+
+        if rest and isinstance(stmt, When) and is_straight((stmt,)):
+            joined = Join(self.asm, following)
+            self._statement(stmt, path, joined.arrive)
+            joined.emit()
+        else:
+            self._statement(stmt, path, following)
+
+    def _statement(self, stmt: Stmt, path: Path, then: Then) -> None:
+        match stmt:
+            case Guard():
+                self._guard(stmt.condition, path, then)
+            case Bind():
+                self.bind(stmt.local, self.value(stmt.value), stmt.value.type)
+                then(path)
+            case Unwrap():
+                kind, option = stmt.value.type, self.value(stmt.value)
+                assert isinstance(kind, Option)
+                self._only_if(self.codes.is_some(kind, option), path)
+                self.bind(stmt.local, self.codes.unwrapped(kind, option), kind.item)
+                then(path)
+            case Assign():
+                self._assign(stmt, path, then)
+            case Choice():
+                self._choice(stmt, path, then)
+            case Either():
+                self._either(stmt, path, then)
+            case When():
+                self._when(stmt, path, then)
+            case _:
+                assert_never(stmt)
+
+    def _only_if(self, condition: Val, path: Path) -> None:
+        self.asm.leave_if(self.asm.negate(condition), path.next)
+
+    def _guard(self, condition: Expr, path: Path, then: Then) -> None:
+        value = self.value(condition)
+        if isinstance(value, int) and not value:
+            self.asm.goto(path.next)
+            return
+        self._only_if(value, path)
+        then(path)
+
+    def _choice(self, stmt: Choice, path: Path, then: Then) -> None:
+        def body(item: Val) -> None:
+            following = self.asm.block("next")
+            self.bind(stmt.local, item, item_kind(stmt.domain))
+            self.block(stmt.body, replace(path, next=following), then)
+            self.asm.enter(following)
+
+        self.domains.each(stmt.domain, body)
+        self.asm.goto(path.next)
+
+    def _branch(self, point: int, body: Block, path: Path, then: Then) -> None:
+        self.count(point)
+        self.block(body, path, then)
+
+    def _either(self, stmt: Either, path: Path, then: Then) -> None:
+        self.domains.copies *= len(stmt.branches)
+        for point, branch in zip(stmt.points, stmt.branches, strict=True):
+            following = self.asm.block("or")
+            self._branch(point, branch, replace(path, next=following), then)
+            self.asm.enter(following)
+        self.domains.copies //= len(stmt.branches)
+        self.asm.goto(path.next)
+
+    def _when(self, stmt: When, path: Path, then: Then) -> None:
+        condition = self.value(stmt.condition)
+        if isinstance(condition, int):
+            chosen = 0 if condition else 1
+            self._branch(stmt.points[chosen], (stmt.then, stmt.orelse)[chosen], path, then)
+            return
+        yes, no = self.asm.block("when"), self.asm.block("else")
+        self.asm.b.cbranch(condition, yes, no)
+        self.asm.enter(yes)
+        self._branch(stmt.points[0], stmt.then, path, then)
+        self.asm.enter(no)
+        self._branch(stmt.points[1], stmt.orelse, path, then)
+
+    # ------------------------------------------------------------ assignments
+
+    def _assign(self, stmt: Assign, path: Path, then: Then) -> None:
+        place = self.layout.places[stmt.slot]
+        beyond, self.beyond = self.beyond, self.asm.block("beyond")
+        offset, kind, keys, checks = self._place(stmt, place.offset)
+        value = self.value(stmt.value)
+        path = self._claimed(stmt.slot, keys, path)
+        for check in checks:
+            check(path)
+        code = self.codes.code(kind, self.codes.convert(value, stmt.value.type, kind))
+        written = self._written(stmt.slot, path.words, offset, width(kind), code)
+        self._finish_beyond(path, beyond)
+        then(replace(path, words=tuple(written)))
+
+    def _finish_beyond(self, path: Path, outer: ir.Block) -> None:
+        here = self.asm.b.block
+        self.asm.enter(self.beyond)
+        self.asm.bump(self.cuts, 0)
+        self.asm.goto(path.next)
+        self.asm.enter(here)
+        self.beyond = outer
+
+    def _place(
+        self, stmt: Assign, start: int
+    ) -> tuple[Val, Type, tuple[Val, ...], list[Callable[[Path], None]]]:
+        """Where the assigned place starts, its type, its path, and the checks of sequence indexes."""
+        offset: Val = start
+        kind = self.layout.places[stmt.slot].type
+        keys: list[Val] = []
+        checks: list[Callable[[Path], None]] = []
+        for step in stmt.path:
+            inner: Val
+            if step.field is not None:
+                assert isinstance(kind, Record)
+                inner = field_offset(kind, step.field)
+                keys.append(step.field)
+                kind = kind.fields[step.field][1]
+            elif isinstance(kind, Map):
+                assert step.key is not None
+                position = key_position(self, kind.key, step.key)
+                inner = self.codes.key_offset(kind, position)
+                keys.append(position)
+                kind = kind.value
+            else:
+                assert step.key is not None
+                assert isinstance(kind, Seq)
+                index = self.value(step.key)
+                checks.append(lambda p, k=kind, o=offset, i=index: self._inside(stmt.slot, p, k, o, i))  # type: ignore[misc]
+                inner = self.codes.slot_offset(kind, self._clamped(index, kind)) if kind.limit else 0
+                keys.append(index)
+                kind = kind.item
+            offset = self.asm.add(offset, inner)
+        return offset, kind, tuple(keys), checks
+
+    def _clamped(self, index: Val, kind: Seq) -> Val:
+        return min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
+
+    def _inside(self, slot: int, path: Path, kind: Seq, offset: Val, index: Val) -> None:
+        """Leave for `undefined` unless an index is inside the sequence as assigned so far."""
+        place = self.layout.places[slot]
+        whole = read_bits(self.asm, list(path.words), place.offset, place.width)
+        items = self.asm.bits(whole, self.asm.sub(offset, place.offset), width(kind))
+        check_index(self, kind, items, index)
+
+    def _written(self, slot: int, words: tuple[Val, ...], offset: Val, size: int, code: Val) -> list[Val]:
+        asm, place = self.asm, self.layout.places[slot]
+        if isinstance(offset, int):
+            return write_bits(asm, list(words), offset, size, code)
+        first, last = place.offset // WORD, (place.offset + max(1, place.width) - 1) // WORD
+        if first == last:
+            out = list(words)
+            out[first] = asm.with_bits(out[first], asm.sub(offset, first * WORD), size, code, I64)
+            return out
+        whole = read_bits(asm, list(words), place.offset, place.width)
+        shape = ir.IntType(WORD * -(-place.width // WORD))
+        whole = asm.with_bits(asm.val(whole, shape), asm.sub(offset, place.offset), size, code, shape)
+        return write_bits(asm, list(words), place.offset, place.width, whole)
+
+    def _claimed(self, slot: int, keys: tuple[Val, ...], path: Path) -> Path:
+        if slot not in self.often:
+            return path
+        for claim in path.claims:
+            if claim.slot == slot:
+                clash = claim.made
+                for mine, theirs in zip(keys, claim.path, strict=False):
+                    clash = self.asm.both(clash, self.asm.cmp("==", mine, theirs))
+                self.asm.leave_if(clash, self.undefined)
+        return replace(path, claims=(*path.claims, Claim(slot, keys, True)))

@@ -1,0 +1,258 @@
+"""The visited set as instructions: 8-byte slots over a dense array of states.
+
+    slot = tag (24 bits of the hash) | number of the state + 1 (40 bits);  0 is empty
+
+Whole states are compared, so the set is exact.  Slots are found by linear probing and taken by
+compare-and-swap after the state is written, so that whoever sees a slot sees its state.  In compact
+mode a slot is the 64-bit hash itself.  Workers take numbers for new states in chunks, so they meet
+only in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
+from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, Control, Thread
+from specchk.native.machine.layout import mask
+
+I128 = ir.IntType(128)
+_SEED, _MIX_A, _MIX_B, _LAST = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The functions of a program that the loop calls; None where there is nothing to do."""
+
+    successors: ir.Function
+    check: ir.Function
+    check_step: ir.Function | None
+    may_end: ir.Function
+    canonical: ir.Function | None
+
+
+def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
+    """64 well-mixed bits of a state: one folded 128-bit product for every two words, and one more."""
+
+    def folded(a: Val, b: Val) -> ir.Value:
+        wide = asm.b.mul(asm.b.zext(asm.val(a), I128), asm.b.zext(asm.val(b), I128))
+        return asm.b.xor(asm.b.trunc(wide, I64), asm.b.trunc(asm.b.lshr(wide, ir.Constant(I128, 64)), I64))
+
+    state: Val = _SEED
+    for index in range(0, len(words), 2):
+        second = words[index + 1] if index + 1 < len(words) else 0
+        state = folded(asm.xor(words[index], state), asm.xor(second, _MIX_B))
+    return folded(asm.xor(state, _LAST if len(words) > 2 else _MIX_A), _LAST)
+
+
+class TableKernel:
+    """Builds the functions that look states up and keep them."""
+
+    def __init__(self, module: ir.Module, words: int, parts: Parts, *, compact: bool) -> None:
+        self.module = module
+        self.words = words
+        self.parts = parts
+        self.compact = compact
+
+    def function(self, name: str, args: int, result: ir.Type, *, internal: bool = False) -> Asm:
+        """A function of `args` pointers or numbers, all 64 bits wide."""
+        kinds = [PTR] * args
+        made = ir.Function(self.module, ir.FunctionType(result, kinds), name)
+        if internal:
+            made.linkage = "internal"
+            made.attributes.add("alwaysinline")
+        return Asm(made)
+
+    # ------------------------------------------------------------ small parts
+
+    def pointer(self, asm: Asm, block: ir.Value, word: int) -> ir.Value:
+        """A pointer kept in a word of a block."""
+        return asm.b.inttoptr(asm.load(block, word), PTR)
+
+    def state_at(self, asm: Asm, states: ir.Value, number: Val) -> ir.Value:
+        """The address of a state."""
+        return asm.b.gep(states, [asm.val(asm.mul(number, self.words))])
+
+    def load_state(self, asm: Asm, state: ir.Value) -> list[Val]:
+        """The words of a state."""
+        return [asm.load(state, index) for index in range(self.words)]
+
+    def prefetch(self, asm: Asm, place: ir.Value) -> None:
+        """Bring a cache line near."""
+        byte = I8.as_pointer()
+        fn = self.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
+        )
+        asm.b.call(fn, [asm.b.bitcast(place, byte), I32(1), I32(3), I32(1)])
+
+    def hash(self, asm: Asm, words: list[Val]) -> ir.Value:
+        """The hash of a state; in compact mode never 0."""
+        found = hash_words(asm, words)
+        return (
+            asm.b.select(asm.b.icmp_unsigned("==", found, asm.val(0)), asm.val(1), found)
+            if self.compact
+            else found
+        )
+
+    def slot_for(self, asm: Asm, hashed: ir.Value, number: Val) -> Val:
+        """What a slot holds for a state."""
+        if self.compact:
+            return hashed
+        return asm.bor(asm.band(hashed, mask(64) & ~mask(INDEX_BITS)), asm.add(number, 1))
+
+    def take(self, asm: Asm, place: ir.Value, slot: Val, *, shared: bool) -> tuple[ir.Value, Val]:
+        """Put a slot where 0 was; what was there, and whether that was 0."""
+        if not shared:
+            asm.b.store(asm.val(slot), place)
+            return asm.val(0), True
+        pair = asm.b.cmpxchg(place, asm.val(0), asm.val(slot), "acq_rel", "acquire")
+        return asm.b.extract_value(pair, 0), asm.b.extract_value(pair, 1)
+
+    # ------------------------------------------------------------ insertion
+
+    def emit_insert(self, *, shared: bool) -> ir.Function:
+        """`insert(control, thread, state, hash)`: look a state up; if it is new keep and check it."""
+        name = "insert.shared" if shared else "insert.alone"
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, I64]), name)
+        function.linkage = "internal"
+        asm = Asm(function)
+        control, thread, state, hashed = function.args
+        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        states = self.pointer(asm, control, Control.STATES)
+        words = self.load_state(asm, state)
+        at = asm.cell(I64, asm.band(hashed, bits))
+        probe, empty, full, following, done = (
+            asm.block(n) for n in ("probe", "empty", "full", "following", "done")
+        )
+        found = asm.cell(I64)
+        asm.goto(probe)
+        asm.enter(probe)
+        place = asm.b.gep(table, [asm.b.load(at)])
+        slot = asm.b.load_atomic(place, "acquire", 8) if shared else asm.b.load(place)
+        asm.b.store(slot, found)
+        asm.b.cbranch(asm.b.icmp_unsigned("==", slot, asm.val(0)), empty, full)
+        asm.enter(empty)
+        number = self._reserve(asm, control, thread, shared=shared)
+        kept = self.state_at(asm, states, number)
+        for index, word in enumerate(words):
+            asm.store(word, kept, index)
+        old, taken = self.take(asm, place, self.slot_for(asm, hashed, number), shared=shared)
+        asm.b.store(old, found)
+        asm.leave_if(asm.negate(taken), full)
+        self._accept(asm, thread, kept, number)
+        asm.goto(done)
+        asm.enter(full)
+        self._compare(asm, asm.b.load(found), hashed, states, words, done)
+        asm.goto(following)
+        asm.enter(following)
+        asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
+        asm.goto(probe)
+        asm.enter(done)
+        asm.b.ret_void()
+        asm.finish()
+        return function
+
+    def _compare(
+        self, asm: Asm, slot: ir.Value, hashed: ir.Value, states: ir.Value, words: list[Val], done: ir.Block
+    ) -> None:
+        """Leave for `done` if a slot is of this very state."""
+        if self.compact:
+            asm.leave_if(asm.cmp("==", slot, hashed), done)
+            return
+        other = asm.block("other")
+        asm.leave_if(asm.negate(asm.cmp("==", asm.shr(asm.xor(slot, hashed), INDEX_BITS), 0)), other)
+        known = self.state_at(asm, states, asm.sub(asm.band(slot, mask(INDEX_BITS)), 1))
+        difference: Val = 0
+        for index, word in enumerate(words):
+            difference = asm.bor(difference, asm.xor(asm.load(known, index), word))
+        asm.leave_if(asm.cmp("==", difference, 0), done)
+        asm.goto(other)
+        asm.enter(other)
+
+    def _reserve(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> ir.Value:
+        """The worker's next free state number, from a new chunk where the old one is used up."""
+        free = asm.load(thread, int(Thread.FREE))
+        exhausted = asm.b.icmp_unsigned("==", free, asm.load(thread, int(Thread.FREE_END)))
+        asm.when(exhausted, lambda: self._new_chunk(asm, control, thread, shared=shared))
+        return asm.load(thread, int(Thread.FREE))
+
+    def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> None:
+        self._end_run(asm, thread, asm.load(thread, int(Thread.FREE)))
+        place = asm.b.gep(control, [asm.val(int(Control.NEXT))])
+        first = asm.b.atomic_rmw("add", place, asm.val(CHUNK), "monotonic")
+        end = asm.add(first, CHUNK)
+        for word, value in ((Thread.FREE, first), (Thread.FREE_END, end), (Thread.RUN, first)):
+            asm.store(value, thread, int(word))
+        too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, int(Control.LIMIT)))
+        crowded = asm.b.icmp_unsigned(">", asm.load(thread, int(Thread.RUNS)), asm.val(MAX_RUNS // 2))
+        asm.when(asm.b.or_(too_many, crowded), lambda: self._stop(asm, control))
+
+    def _stop(self, asm: Asm, control: ir.Value) -> None:
+        asm.b.store_atomic(asm.val(1), asm.b.gep(control, [asm.val(int(Control.STOP))]), "monotonic", 8)
+
+    def _end_run(self, asm: Asm, thread: ir.Value, end: ir.Value) -> None:
+        """Note the run of new states that ends before `end`."""
+        start, count = asm.load(thread, int(Thread.RUN)), asm.load(thread, int(Thread.RUNS))
+
+        def note() -> None:
+            entry = asm.b.gep(self.pointer(asm, thread, Thread.RUN_LIST), [asm.b.mul(count, asm.val(2))])
+            asm.store(start, entry, 0)
+            asm.store(asm.sub(end, start), entry, 1)
+            asm.store(asm.add(count, 1), thread, int(Thread.RUNS))
+
+        asm.when(asm.b.icmp_unsigned("<", start, end), note)
+
+    def _accept(self, asm: Asm, thread: ir.Value, state: ir.Value, number: ir.Value) -> None:
+        after = asm.add(number, 1)
+        asm.store(after, thread, int(Thread.FREE))
+        inside = asm.b.call(self.parts.check, [state, thread])
+
+        def outside() -> None:
+            self._end_run(asm, thread, number)
+            asm.store(after, thread, int(Thread.RUN))
+            asm.bump(thread, int(Thread.OUTSIDE))
+
+        asm.when(inside, lambda: asm.bump(thread, int(Thread.NEW)), outside)
+
+    def emit_rehash(self) -> None:
+        """`rehash(control, first, end)`: enter known states, all different, into the table."""
+        asm = self.function("rehash", 3, ir.VoidType())
+        control, first_, end_ = asm.function.args
+        first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
+        states = self.pointer(asm, control, Control.STATES)
+        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        hashes = asm._cells.alloca(I64, BATCH)
+
+        def batch(number: ir.Value) -> None:
+            start = asm.b.add(first, asm.b.mul(number, asm.val(BATCH)))
+            last = asm.sub(asm.min(asm.add(start, BATCH), end), 1)
+
+            def fetch(index: ir.Value) -> None:
+                hashed = self.hash(asm, self.load_state(asm, self.state_at(asm, states, index)))
+                asm.store(hashed, hashes, asm.sub(index, start))
+                self.prefetch(asm, asm.b.gep(table, [asm.band(hashed, bits)]))
+
+            asm.loop(start, last, fetch)
+            asm.loop(
+                start, last, lambda i: self._enter(asm, table, bits, asm.load(hashes, asm.sub(i, start)), i)
+            )
+
+        asm.loop(0, asm.b.udiv(asm.b.sub(asm.b.sub(end, first), asm.val(1)), asm.val(BATCH)), batch)
+        asm.b.ret_void()
+        asm.finish()
+
+    def _enter(self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: ir.Value) -> None:
+        at, slot = asm.cell(I64, asm.band(hashed, bits)), self.slot_for(asm, hashed, number)
+        head, done = asm.block("try"), asm.block("entered")
+        asm.goto(head)
+        asm.enter(head)
+        place = asm.b.gep(table, [asm.b.load(at)])
+        known = asm.b.load_atomic(place, "monotonic", 8)
+        asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
+        asm.leave_if(asm.cmp("!=", known, 0), head)
+        _, taken = self.take(asm, place, slot, shared=True)
+        asm.leave_if(asm.negate(taken), head)
+        asm.goto(done)
+        asm.enter(done)

@@ -1,0 +1,121 @@
+"""Ways through a block of statements, while it is built, and where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from specchk.ir.nodes import And, Assign, Block, Choice, Either, Guard, Stmt, When
+from specchk.native.machine.asm import I1, I64, Asm, Val
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A place that may have been assigned: its path, and whether it was (where ways joined)."""
+
+    slot: int
+    path: tuple[Val, ...]
+    made: Val
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One way through a block: the words of the state after, and where to go when it ends."""
+
+    words: tuple[Val, ...]
+    claims: tuple[Claim, ...]
+    next: ir.Block
+
+
+Then = Callable[[Path], None]
+
+
+class Join:
+    """Where the ways through a straight `when` meet: what follows is built once."""
+
+    def __init__(self, asm: Asm, then: Then) -> None:
+        self.asm = asm
+        self.then = then
+        self.block = asm.block("join")
+        self.ways: list[tuple[Path, ir.Block]] = []
+
+    def arrive(self, path: Path) -> None:
+        """One way gets here."""
+        self.ways.append((path, self.asm.b.block))
+        self.asm.goto(self.block)
+
+    def emit(self) -> None:
+        """Build what follows."""
+        asm = self.asm
+        if not self.ways:
+            asm.enter(self.block)
+            asm.b.unreachable()
+            return
+        asm.enter(self.block)
+        words = tuple(
+            self._merged([path.words[i] for path, _ in self.ways]) for i in range(len(self.ways[0][0].words))
+        )
+        claims = self._claims()
+        self.then(Path(words, claims, self.ways[0][0].next))
+
+    def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
+        first = values[0]
+        if all(value is first or (isinstance(value, int) and value == first) for value in values):
+            return first
+        phi = self.asm.b.phi(kind)
+        for value, (_, block) in zip(values, self.ways, strict=True):
+            phi.add_incoming(self.asm.val(value, kind), block)
+        return phi
+
+    def _claims(self) -> tuple[Claim, ...]:
+        every = {id(claim): claim for path, _ in self.ways for claim in path.claims}
+        merged = []
+        for claim in every.values():
+            here = [any(other is claim for other in path.claims) for path, _ in self.ways]
+            made = self._merged([claim.made if h else False for h in here], I1)
+            keys = tuple(self._merged([key if h else 0 for h in here]) for key in claim.path)
+            merged.append(claim if all(here) else Claim(claim.slot, keys, made))
+        return tuple(merged)
+
+
+def is_straight(body: Block) -> bool:
+    """Whether a block has at most one way through it."""
+    return all(
+        not isinstance(stmt, Choice | Either)
+        and (not isinstance(stmt, When) or (is_straight(stmt.then) and is_straight(stmt.orelse)))
+        for stmt in body
+    )
+
+
+def split(body: Block) -> Block:
+    """The block with conjunctions in guards as guards of their own."""
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Guard) and isinstance(stmt.condition, And):
+            out += split(tuple(Guard(part) for part in stmt.condition.parts))
+        else:
+            out.append(stmt)
+    return tuple(out)
+
+
+def assigned_often(body: Block) -> frozenset[int]:
+    """Variables that more than one assignment of a block names."""
+    slots = list(_assigned(body))
+    return frozenset(slot for slot in slots if slots.count(slot) > 1)
+
+
+def _assigned(body: Block) -> list[int]:
+    found: list[int] = []
+    for stmt in body:
+        match stmt:
+            case Assign():
+                found.append(stmt.slot)
+            case Choice():
+                found += _assigned(stmt.body)
+            case Either():
+                found += [slot for branch in stmt.branches for slot in _assigned(branch)]
+            case When():
+                found += _assigned(stmt.then) + _assigned(stmt.orelse)
+    return found

@@ -1,0 +1,341 @@
+"""A small assembler over llvmlite: folds constants while it builds, and structures control flow.
+
+A `Val` is a Python int (known now) or an LLVM value (known when the kernel runs).  Operations on
+ints are done at once, so that unrolled code carries no trace of what was decided while unrolling;
+everything else becomes an instruction at the current position.  Truth values are ints or `i1`.
+
+Numbers are 64 bits wide, codes as wide as their type needs, rounded up to whole words (`code_type`).
+Loops and early exits keep what they change in stack cells; LLVM turns these into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from specchk.native.machine.layout import mask
+
+Val: TypeAlias = int | ir.Value
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+PTR = I64.as_pointer()
+
+
+def code_type(width: int) -> ir.IntType:
+    """The LLVM type that holds a code of `width` bits: one or more whole words."""
+    return ir.IntType(64 * max(1, -(-width // 64)))
+
+
+class Asm:
+    """Builds the body of one function."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self.function = function
+        self._cells = ir.IRBuilder(function.append_basic_block("cells"))
+        self.b = ir.IRBuilder(function.append_basic_block("start"))
+        self._start = self.b.block
+
+    def finish(self) -> None:
+        """Connect the entry, once the whole body is built; blocks left open are never reached."""
+        self._cells.branch(self._start)
+        for block in self.function.blocks:
+            if not block.is_terminated:
+                ir.IRBuilder(block).unreachable()
+
+    # ------------------------------------------------------------ values
+
+    def val(self, value: Val, kind: ir.Type = I64) -> ir.Value:
+        """A value as an LLVM operand of the given type."""
+        if isinstance(value, int):
+            return ir.Constant(kind, int(value) & mask(kind.width) if isinstance(kind, ir.IntType) else value)
+        return value
+
+    def _both(self, a: Val, b: Val, kind: ir.Type = I64) -> tuple[ir.Value, ir.Value]:
+        kind = a.type if isinstance(a, ir.Value) else b.type if isinstance(b, ir.Value) else kind
+        return self.val(a, kind), self.val(b, kind)
+
+    def add(self, a: Val, b: Val) -> Val:
+        """The sum."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int) and x == 0:
+                return y
+        return self.b.add(*self._both(a, b))
+
+    def sub(self, a: Val, b: Val) -> Val:
+        """The difference."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        if isinstance(b, int) and b == 0:
+            return a
+        return self.b.sub(*self._both(a, b))
+
+    def mul(self, a: Val, b: Val) -> Val:
+        """The product."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int) and x in (0, 1):
+                return y if x else 0
+        return self.b.mul(*self._both(a, b))
+
+    def band(self, a: Val, b: Val) -> Val:
+        """Bitwise and (ints stand for non-negative numbers)."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a & b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int):
+                if x == 0:
+                    return 0
+                if isinstance(y, ir.Value) and x & mask(y.type.width) == mask(y.type.width):
+                    return y
+        return self.b.and_(*self._both(a, b))
+
+    def bor(self, a: Val, b: Val) -> Val:
+        """Bitwise or."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a | b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int) and x == 0:
+                return y
+        return self.b.or_(*self._both(a, b))
+
+    def xor(self, a: Val, b: Val) -> Val:
+        """Bitwise exclusive or."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a ^ b
+        return self.b.xor(*self._both(a, b))
+
+    def shl(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
+        """Shifted left: a << by, within `kind` where `a` is an int."""
+        if isinstance(by, int):
+            if by < 0 or by >= (kind if isinstance(a, int) else a.type).width:
+                return 0  # a shift by this much only stands where control never comes
+            if by == 0:
+                return a
+            if isinstance(a, int):
+                return a << by & mask(kind.width)
+            return self.b.shl(a, self.val(by, a.type))
+        operand = self.val(a, kind)
+        return self.b.shl(operand, self.resize(by, operand.type))
+
+    def shr(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
+        """Shifted right: a >> by, without sign, within `kind` where `a` is an int."""
+        if isinstance(by, int):
+            if by < 0:
+                return 0  # only where control never comes
+            if by == 0 or isinstance(a, int):
+                return a >> by if isinstance(a, int) else a
+            return 0 if by >= a.type.width else self.b.lshr(a, self.val(by, a.type))
+        operand = self.val(a, kind)
+        return self.b.lshr(operand, self.resize(by, operand.type))
+
+    def resize(self, value: Val, kind: ir.IntType) -> Val:
+        """The value in another width: zero-extended or cut."""
+        if isinstance(value, int):
+            return value & mask(kind.width)
+        if value.type.width < kind.width:
+            return self.b.zext(value, kind)
+        return self.b.trunc(value, kind) if value.type.width > kind.width else value
+
+    def bits(self, value: Val, offset: Val, width: int) -> Val:
+        """`width` bits of a code from `offset`, as a code of their own."""
+        if width == 0:
+            return 0
+        shifted = self.resize(self.shr(value, offset), code_type(width))
+        return self.band(shifted, mask(width))
+
+    def with_bits(self, value: Val, offset: Val, width: int, part: Val, kind: ir.IntType) -> Val:
+        """`value`, of type `kind`, with `width` bits from `offset` replaced by `part`."""
+        if width == 0:
+            return value
+        hole = self.shl(mask(width), offset, kind)
+        keep = mask(kind.width) & ~hole if isinstance(hole, int) else self.b.not_(hole)
+        return self.bor(self.band(value, keep), self.shl(self.resize(part, kind), offset, kind))
+
+    # ------------------------------------------------------------ truth
+
+    def cmp(self, op: str, a: Val, b: Val) -> Val:
+        """A signed comparison: `<`, `<=`, `==` or `!=`."""
+        if isinstance(a, int) and isinstance(b, int):
+            return {"<": a < b, "<=": a <= b, "==": a == b, "!=": a != b}[op]
+        left, right = self._both(a, b)
+        return self.b.icmp_signed(op, left, right)
+
+    def below(self, a: Val, b: Val) -> Val:
+        """Whether a < b, without sign."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a < b
+        return self.b.icmp_unsigned("<", *self._both(a, b))
+
+    def both(self, a: Val, b: Val) -> Val:
+        """Logical and of two known or computed truths."""
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int):
+                return y if x else False
+        return self.b.and_(a, b)
+
+    def either(self, a: Val, b: Val) -> Val:
+        """Logical or."""
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int):
+                return True if x else y
+        return self.b.or_(a, b)
+
+    def negate(self, a: Val) -> Val:
+        """Logical not."""
+        return not a if isinstance(a, int) else self.b.not_(a)
+
+    def select(self, condition: Val, a: Val, b: Val, kind: ir.Type = I64) -> Val:
+        """One of two values: a where the condition holds, else b; both are computed."""
+        if isinstance(condition, int):
+            return a if condition else b
+        if isinstance(a, int) and isinstance(b, int):
+            if a == b:
+                return a
+            return self.b.select(condition, self.val(a, kind), self.val(b, kind))
+        return self.b.select(condition, *self._both(a, b))
+
+    def min(self, a: Val, b: Val) -> Val:
+        """The smaller number."""
+        return self.select(self.cmp("<", b, a), b, a)
+
+    def max(self, a: Val, b: Val) -> Val:
+        """The larger number."""
+        return self.select(self.cmp("<", a, b), b, a)
+
+    def intrinsic(self, name: str, value: ir.Value) -> ir.Value:
+        """`ctpop`, `cttz`, `ctlz` or `bitreverse` of a value."""
+        kind = value.type
+        if name in ("cttz", "ctlz"):
+            fn = self.function.module.declare_intrinsic(
+                f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, I1])
+            )
+            return self.b.call(fn, [value, ir.Constant(I1, 0)])
+        fn = self.function.module.declare_intrinsic(f"llvm.{name}", [kind], ir.FunctionType(kind, [kind]))
+        return self.b.call(fn, [value])
+
+    # ------------------------------------------------------------ memory
+
+    def cell(self, kind: ir.Type, start: Val = 0) -> ir.Value:
+        """A stack cell holding `start` from here on."""
+        place = self._cells.alloca(kind)
+        self.b.store(self.val(start, kind), place)
+        return place
+
+    def buffer(self, count: int) -> ir.Value:
+        """Words on the stack."""
+        return self._cells.alloca(I64, count)
+
+    def load(self, base: ir.Value, index: Val) -> ir.Value:
+        """The word at base[index]."""
+        return self.b.load(self.b.gep(base, [self.val(index)]))
+
+    def store(self, value: Val, base: ir.Value, index: Val) -> None:
+        """base[index] = value."""
+        self.b.store(self.val(value), self.b.gep(base, [self.val(index)]))
+
+    def bump(self, base: ir.Value, index: Val, by: Val = 1) -> None:
+        """base[index] += by."""
+        place = self.b.gep(base, [self.val(index)])
+        self.b.store(self.b.add(self.b.load(place), self.val(by)), place)
+
+    # ------------------------------------------------------------ control flow
+
+    def block(self, name: str = "") -> ir.Block:
+        """A new block, not yet entered."""
+        return self.function.append_basic_block(name)
+
+    def enter(self, block: ir.Block) -> None:
+        """Continue at the end of a block."""
+        self.b.position_at_end(block)
+
+    def goto(self, block: ir.Block) -> None:
+        """Jump, unless the current block has ended."""
+        if not self.b.block.is_terminated:
+            self.b.branch(block)
+
+    def leave(self, block: ir.Block) -> None:
+        """Jump and go on building in a block that nothing reaches."""
+        self.goto(block)
+        self.enter(self.block("dead"))
+
+    def leave_if(self, condition: Val, block: ir.Block) -> None:
+        """Jump where the condition holds."""
+        if isinstance(condition, int):
+            if condition:
+                self.leave(block)
+            return
+        rest = self.block()
+        self.b.cbranch(condition, block, rest)
+        self.enter(rest)
+
+    def when(
+        self, condition: Val, then: Callable[[], None], orelse: Callable[[], None] | None = None
+    ) -> None:
+        """Run one of two pieces of code."""
+        if isinstance(condition, int):
+            if condition:
+                then()
+            elif orelse is not None:
+                orelse()
+            return
+        yes, join = self.block(), self.block()
+        no = self.block() if orelse is not None else join
+        self.b.cbranch(condition, yes, no)
+        self.enter(yes)
+        then()
+        self.goto(join)
+        if orelse is not None:
+            self.enter(no)
+            orelse()
+            self.goto(join)
+        self.enter(join)
+
+    def pick(self, kind: ir.Type, condition: Val, then: Callable[[], Val], orelse: Callable[[], Val]) -> Val:
+        """The value of one of two pieces of code, of which only that one runs."""
+        if isinstance(condition, int):
+            return then() if condition else orelse()
+        yes, no, join = self.block(), self.block(), self.block()
+        self.b.cbranch(condition, yes, no)
+        incoming: list[tuple[Val, ir.Block]] = []
+        for block, code in ((yes, then), (no, orelse)):
+            self.enter(block)
+            incoming.append((code(), self.b.block))
+            self.goto(join)
+        self.enter(join)
+        first, second = incoming[0][0], incoming[1][0]
+        if isinstance(first, int) and isinstance(second, int) and first == second:
+            return first
+        phi = self.b.phi(kind)
+        for value, block in incoming:
+            phi.add_incoming(self.val(value, kind), block)
+        return phi
+
+    def loop(self, low: Val, high: Val, body: Callable[[ir.Value], None]) -> None:
+        """`for i in low..high` (both included): a loop at run time."""
+        index = self.cell(I64, low)
+        head, inside, out = self.block("head"), self.block("inside"), self.block("out")
+        self.goto(head)
+        self.enter(head)
+        current = self.b.load(index)
+        self.b.cbranch(self.b.icmp_signed("<=", current, self.val(high)), inside, out)
+        self.enter(inside)
+        body(current)
+        if not self.b.block.is_terminated:
+            self.b.store(self.b.add(self.b.load(index), self.val(1)), index)
+        self.goto(head)
+        self.enter(out)
+
+    def while_(self, condition: Callable[[], Val], body: Callable[[], None]) -> None:
+        """A loop that goes on while the condition holds."""
+        head, inside, out = self.block("head"), self.block("inside"), self.block("out")
+        self.goto(head)
+        self.enter(head)
+        self.b.cbranch(self.val(condition(), I1), inside, out)
+        self.enter(inside)
+        body()
+        self.goto(head)
+        self.enter(out)

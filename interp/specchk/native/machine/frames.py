@@ -1,0 +1,144 @@
+"""The memory that Python and the kernel share: blocks of 64-bit words, by position.
+
+`Control` is one block for all workers, `Thread` one for each; the coverage counts follow the
+thread's fixed words.  A *record* is what a worker has to say about a property: whether anything was
+found, and the smallest state (for step invariants: step) for which it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, Op, When
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Seq, cardinality
+from specchk.native.machine.layout import Unsupported
+
+BATCH = 64  # successors between two visits of the table
+CHUNK = 1024  # state numbers that a worker takes at once
+MAX_RUNS = 4096  # runs of new states that a worker notes before it reports them
+INDEX_BITS = 40  # of a table slot; the others are the tag
+MAX_SUCCESSORS = 1 << 20
+
+
+class Control(IntEnum):
+    """Words of the block that all workers share."""
+
+    TABLE = 0
+    MASK = 1
+    STATES = 2
+    WORK = 3  # pairs (first state, how many)
+    WORK_END = 4
+    CURSOR = 5  # next pair
+    STOP = 6
+    NEXT = 7  # next free state number
+    LIMIT = 8  # where the table must grow
+    SIZE = 16
+
+
+class Thread(IntEnum):
+    """Words of a worker's own block."""
+
+    GENERATED = 0
+    CUTS = 1
+    NEW = 2
+    FREE = 3  # next number of its chunk
+    FREE_END = 4
+    RUN = 5  # where its present run of new states began
+    RUNS = 6
+    PIECE = 7  # next state to expand
+    PIECE_END = 8
+    OUTSIDE = 9
+    RUN_LIST = 10
+    PENDING = 11  # successors not yet looked up
+    HASHES = 12
+    RECORDS = 13
+    COUNTS = 16
+
+
+class Exchange(IntEnum):
+    """Words of the block of buckets that successors are put into (`exchange_kernel`).
+
+    From `BUCKETS` on there is a pair for each partition: where its bucket is, and how many states
+    are in it.
+    """
+
+    PARTITIONS = 0
+    CAPACITY = 1  # states in a bucket that make it full
+    FULL = 2
+    DONE = 3  # states that were expanded
+    CACHE = 4
+    CACHE_MASK = 5
+    BUCKETS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a record is about; `kind` as in `search.verdict.Violation`, or `reached`."""
+
+    kind: str
+    name: str
+
+
+def records_of(program: Program) -> tuple[Record, ...]:
+    """All records of a program; positions are what the kernel refers to."""
+    found: list[Record] = [Record("deadlock", "deadlock")]
+    found += [Record("undefined", action.name) for action in program.actions]
+    found.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
+    for prop in (*program.invariants, *program.step_invariants):
+        found += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
+    found += [Record("undefined", prop.name) for prop in program.constraints]
+    for prop in program.witnesses:
+        found += [Record("reached", prop.name), Record("undefined", prop.name)]
+    return tuple(found)
+
+
+DEADLOCK, FAULTS = 0, 1
+
+
+def old_records(program: Program) -> int:
+    """How many records, the first ones, are about states that were expanded, not about new ones."""
+    return FAULTS + len(program.actions) + 1
+
+
+def record_words(words: int) -> int:
+    """Words of one record: found, the state, the state after."""
+    return 1 + 2 * words
+
+
+def most_successors(program: Program) -> int:
+    """A bound on the successors of one state."""
+    total = 0
+    for action in program.actions:
+        instances = 1
+        for param in action.params:
+            instances *= cardinality(param.type)
+        total += instances * _ways(action.body)
+    if total > MAX_SUCCESSORS:
+        raise Unsupported(f"a state may have {total} successors")
+    return total
+
+
+def _ways(body: Block) -> int:
+    total = 1
+    for stmt in body:
+        match stmt:
+            case Choice():
+                total *= _most_items(stmt.domain) * _ways(stmt.body)
+            case Either():
+                total *= sum(_ways(branch) for branch in stmt.branches)
+            case When():
+                total *= max(_ways(stmt.then), _ways(stmt.orelse))
+    return total
+
+
+def _most_items(domain: Expr) -> int:
+    if isinstance(domain, Const):
+        assert isinstance(domain.value, tuple)
+        return len(domain.value)
+    if isinstance(domain, Apply) and domain.op in (Op.BAG_ITEMS, Op.SEQ_ITEMS):
+        source = domain.args[0].type
+        assert isinstance(source, Bag | Seq)
+        return source.limit
+    return cardinality(getattr(domain.type, "item", domain.type))

@@ -1,0 +1,283 @@
+"""Layout: values and states as numbers, in the fewest 64-bit words their types need.
+
+Every value of a type is one number of `width(kind)` bits, its *code*:
+
+| type | code |
+|---|---|
+| bool, int, enum, sort | position in the type's range |
+| T? | 0 for none; T a scalar: 1 + code, else a tag bit above the item's code |
+| record, map | the parts' codes side by side, the first part highest |
+| union | the variant's position above its record's code |
+| set | one bit for each value of the item type, the least value lowest |
+| seq, bag | the slots, the first highest, empty ones 0; below them the length |
+
+Codes are canonical, so equality is equality of numbers, and (sets aside) their order is the order
+of values in `meaning.values`.  A state is the variables' codes at fixed bit offsets; a variable
+straddles words only if it is wider than one or the fewest words would not suffice otherwise.
+
+What the native engine has no code for (a set over more than `MAX_UNIVERSE` values, a state over
+`MAX_WORDS` words, a range that may be too large to be listed, which here is two bounds and never
+undefined) raises `Unsupported`: the caller says so and takes the reference engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from specchk.ir.nodes import Apply, Op
+from specchk.ir.program import Program
+from specchk.ir.totality import is_partial
+from specchk.ir.types import (
+    MAX_LISTED_BITS,
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+    show,
+)
+from specchk.ir.walk import expressions
+from specchk.meaning.values import State, positions, universe
+
+MAX_UNIVERSE = 256
+MAX_WORDS = 64
+WORD = 64
+
+
+class Unsupported(Exception):
+    """The native engine cannot run this program; the text says what stands in the way."""
+
+
+def is_scalar(kind: Type) -> bool:
+    """Whether the code is a position: 0 up to the number of values, without gaps."""
+    return isinstance(kind, Bool | Int | Enum | Sort) or (isinstance(kind, Option) and is_scalar(kind.item))
+
+
+def bits_for(count: int) -> int:
+    """Bits that tell `count` values apart."""
+    return max(0, count - 1).bit_length()
+
+
+@lru_cache(maxsize=4096)
+def width(kind: Type) -> int:
+    """Bits in the code of a type."""
+    if is_scalar(kind):
+        return bits_for(cardinality(kind))
+    match kind:
+        case Option():
+            return 1 + width(kind.item)
+        case Record():
+            return sum(width(item) for _, item in kind.fields)
+        case Union():
+            return bits_for(len(kind.variants)) + payload_width(kind)
+        case Map():
+            return key_count(kind) * width(kind.value)
+        case Set():
+            return set_size(kind)
+        case Seq() | Bag():
+            return kind.limit * width(kind.item) + bits_for(kind.limit + 1)
+    raise AssertionError(kind)
+
+
+def payload_width(kind: Union) -> int:
+    """Bits below the tag."""
+    return max((width(record) for _, record in kind.variants), default=0)
+
+
+def set_size(kind: Set) -> int:
+    """How many values a set's items may have."""
+    size = cardinality(kind.item)
+    if size > MAX_UNIVERSE:
+        raise Unsupported(f"a set over {show(kind.item)} would need {size} bits")
+    return size
+
+
+def key_count(kind: Map) -> int:
+    """How many keys a map has."""
+    size = cardinality(kind.key)
+    if size > 1 << 16:
+        raise Unsupported(f"a map over {show(kind.key)} has {size} keys")
+    return size
+
+
+def field_offset(kind: Record, index: int) -> int:
+    """Where a field's code starts, in bits from the record's lowest."""
+    return sum(width(item) for _, item in kind.fields[index + 1 :])
+
+
+def length_bits(kind: Seq | Bag) -> int:
+    """Bits of the length, below the slots."""
+    return bits_for(kind.limit + 1)
+
+
+def encode(kind: Type, value: Any) -> int:
+    """The code of a value."""
+    match kind:
+        case Bool() | Enum() | Sort():
+            return int(value)
+        case Int():
+            return int(value) - kind.low
+        case Option():
+            if not value:
+                return 0
+            item = encode(kind.item, value[0])
+            return 1 + item if is_scalar(kind) else 1 << width(kind.item) | item
+        case Record():
+            return _joined(
+                [(encode(item, v), width(item)) for (_, item), v in zip(kind.fields, value, strict=True)]
+            )
+        case Union():
+            tag, record = value
+            return int(tag) << payload_width(kind) | encode(kind.variants[tag][1], record)
+        case Map():
+            return _joined([(encode(kind.value, v), width(kind.value)) for v in value])
+        case Set():
+            table = positions(kind.item)
+            ranks: list[int] = [table[item] for item in value]
+            return sum(1 << rank for rank in ranks)
+        case Seq() | Bag():
+            slots = [encode(kind.item, item) for item in value] + [0] * (kind.limit - len(value))
+            return _joined([*((s, width(kind.item)) for s in slots), (len(value), length_bits(kind))])
+
+
+def _joined(parts: list[tuple[int, int]]) -> int:
+    code = 0
+    for part, size in parts:
+        code = code << size | part
+    return code
+
+
+def decode(kind: Type, code: int) -> Any:
+    """The value of a code: the inverse of `encode`."""
+    match kind:
+        case Bool():
+            return bool(code)
+        case Enum() | Sort():
+            return code
+        case Int():
+            return code + kind.low
+        case Option():
+            if code == 0:
+                return ()
+            return (decode(kind.item, code - 1 if is_scalar(kind) else code & mask(width(kind.item))),)
+        case Record():
+            parts = [(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)]
+            return tuple([decode(item, code >> at & mask(width(item))) for at, item in parts])
+        case Union():
+            tag, rest = code >> payload_width(kind), code & mask(payload_width(kind))
+            return (tag, decode(kind.variants[tag][1], rest))
+        case Map():
+            size, keys = width(kind.value), key_count(kind)
+            return tuple(
+                [decode(kind.value, code >> (keys - 1 - k) * size & mask(size)) for k in range(keys)]
+            )
+        case Set():
+            return tuple([item for rank, item in enumerate(sorted(universe(kind.item))) if code >> rank & 1])
+        case Seq() | Bag():
+            size, below = width(kind.item), length_bits(kind)
+            shifts = [below + (kind.limit - 1 - i) * size for i in range(code & mask(below))]
+            return tuple([decode(kind.item, code >> at & mask(size)) for at in shifts])
+
+
+def mask(size: int) -> int:
+    """The number with the lowest `size` bits set."""
+    return (1 << size) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A variable's bits: `offset` from bit 0 of word 0."""
+
+    name: str
+    type: Type
+    offset: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where every variable is; `words` 64-bit words make a state."""
+
+    places: tuple[Place, ...]  # in the order of the program's variables
+    words: int
+
+    def pack(self, state: State) -> tuple[int, ...]:
+        """A state as words."""
+        code = 0
+        for place, value in zip(self.places, state, strict=True):
+            code |= encode(place.type, value) << place.offset
+        return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
+
+    def unpack(self, words: tuple[int, ...]) -> State:
+        """The state of packed words: the inverse of `pack`."""
+        code = sum(word << WORD * index for index, word in enumerate(words))
+        return tuple([decode(p.type, code >> p.offset & mask(p.width)) for p in self.places])
+
+
+def layout_of(program: Program) -> Layout:
+    """Place the variables in the fewest words, straddling only where that is needed."""
+    _check_lists(program)
+    sizes = [width(variable.type) for variable in program.variables]
+    words = max(1, -(-sum(sizes) // WORD))
+    if words > MAX_WORDS:
+        raise Unsupported(f"a state needs {words} words of 64 bits")
+    offsets = _fitted(sizes, words) or _in_a_row(sizes)
+    places = [Place(v.name, v.type, offsets[slot], sizes[slot]) for slot, v in enumerate(program.variables)]
+    return Layout(tuple(places), words)
+
+
+def _check_lists(program: Program) -> None:
+    """Refuse sets that may be too large to be listed."""
+    for expr in expressions(program):
+        if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
+            raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
+
+
+def _in_a_row(sizes: list[int]) -> list[int]:
+    return [sum(sizes[:index]) for index in range(len(sizes))]
+
+
+def _fitted(sizes: list[int], words: int) -> list[int] | None:
+    """First fit, widest first, nothing but wide variables straddling; None if that takes more words."""
+    free = [[WORD * index, WORD * (index + 1)] for index in range(words)]
+    offsets = [0] * len(sizes)
+    start = 0
+    order = sorted(range(len(sizes)), key=lambda slot: (-sizes[slot], slot))
+    for slot in order:
+        if sizes[slot] > WORD:
+            offsets[slot] = start
+            start += sizes[slot]
+            for span in free:
+                span[0] = min(span[1], max(span[0], start))
+            continue
+        home = next((span for span in free if span[1] - span[0] >= sizes[slot]), None)
+        if home is None:
+            return None
+        offsets[slot] = home[0]
+        home[0] += sizes[slot]
+    return offsets
+
+
+def render_layout(program: Program) -> str:
+    """The layout as a table: word, bits, variable and type, with the free bits of each word."""
+    layout = layout_of(program)
+    used = sum(place.width for place in layout.places)
+    lines = [f"{used} bits in {layout.words} word{'s' if layout.words > 1 else ''} of 64"]
+    for place in sorted(layout.places, key=lambda p: (p.offset, p.name)):
+        word, low = divmod(place.offset, WORD)
+        last_word, high = divmod(max(place.offset, place.offset + place.width - 1), WORD)
+        until = f"{high:>2}" if last_word == word else f"{last_word}.{high}"
+        lines.append(
+            f"  word {word}  bits {low:>2}-{until}  {place.width:>3}  {place.name}: {show(place.type)}"
+        )
+    return "\n".join(lines)

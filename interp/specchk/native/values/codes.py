@@ -1,0 +1,298 @@
+"""Values inside the kernel: reading and building codes, converting them between types.
+
+In registers a bool is an `i1`, a number its signed 64-bit value, everything else its code
+(`native.machine.layout`).  Two types of one shape may differ in intervals and limits, and then in codes;
+`native.values.fitting` goes from one to the other.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from llvmlite import ir
+
+from specchk.ir.types import (
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+)
+from specchk.meaning.values import positions, universe
+from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
+from specchk.native.machine.layout import (
+    Unsupported,
+    encode,
+    field_offset,
+    is_scalar,
+    key_count,
+    length_bits,
+    mask,
+    payload_width,
+    set_size,
+    width,
+)  # fmt: skip
+
+MAX_BITS = 4096
+
+
+def register(kind: Type) -> ir.IntType:
+    """The LLVM type in which a value of a type is held."""
+    if isinstance(kind, Bool):
+        return I1
+    if isinstance(kind, Int | Enum | Sort):
+        return I64
+    size = width(kind)
+    if size > MAX_BITS:
+        raise Unsupported(f"a value would need {size} bits")
+    return code_type(size)
+
+
+def constant(kind: Type, value: object) -> int:
+    """A known value as it is held."""
+    if isinstance(kind, Bool | Enum | Sort | Int):
+        assert isinstance(value, int)
+        return value
+    return encode(kind, value)
+
+
+class Codes:
+    """Builds operations on codes at the assembler's current position."""
+
+    def __init__(self, asm: Asm) -> None:
+        self.asm = asm
+
+    # ------------------------------------------------------------ scalars and parts
+
+    def code(self, kind: Type, value: Val) -> Val:
+        """The code of a held value."""
+        if isinstance(kind, Int):
+            return self.asm.sub(value, kind.low)
+        return self.asm.resize(value, I64) if isinstance(kind, Bool) else value
+
+    def held(self, kind: Type, code: Val) -> Val:
+        """The held value of a code."""
+        if isinstance(kind, Int):
+            return self.asm.add(code, kind.low)
+        if isinstance(kind, Bool):
+            return bool(code) if isinstance(code, int) else self.asm.b.trunc(code, I1)
+        return code
+
+    def part(self, kind: Type, whole: Val, offset: Val) -> Val:
+        """The held value of the code that lies at an offset of a larger one."""
+        return self.held(kind, self.asm.bits(whole, offset, width(kind)))
+
+    def placed(self, kind: Type, value: Val, offset: Val, into: ir.IntType) -> Val:
+        """A held value as a contribution to a larger code, at an offset."""
+        return self.asm.shl(self.asm.resize(self.code(kind, value), into), offset, into)
+
+    def field(self, kind: Record, record: Val, index: int) -> Val:
+        """A field of a record."""
+        return self.part(kind.fields[index][1], record, field_offset(kind, index))
+
+    def record(self, kind: Record, values: list[Val]) -> Val:
+        """A record of held values, one for each field."""
+        out: Val = 0
+        for index, ((_, item), value) in enumerate(zip(kind.fields, values, strict=True)):
+            out = self.asm.bor(out, self.placed(item, value, field_offset(kind, index), register(kind)))
+        return out
+
+    def is_some(self, kind: Option, option: Val) -> Val:
+        """Whether an option is some."""
+        if is_scalar(kind):
+            return self.asm.cmp("!=", option, 0)
+        return self.asm.cmp("!=", self.asm.bits(option, width(kind.item), 1), 0)
+
+    def unwrapped(self, kind: Option, option: Val) -> Val:
+        """The item of an option known to be some."""
+        if is_scalar(kind):
+            return self.held(kind.item, self.asm.sub(option, 1))
+        return self.part(kind.item, option, 0)
+
+    def some(self, kind: Option, item: Val) -> Val:
+        """An option that holds an item."""
+        code = self.asm.resize(self.code(kind.item, item), register(kind))
+        if is_scalar(kind):
+            return self.asm.add(code, 1)
+        return self.asm.bor(code, 1 << width(kind.item))
+
+    def tag(self, kind: Union, union: Val) -> Val:
+        """The variant's position, 64 bits wide."""
+        return self.asm.bits(union, payload_width(kind), width(kind) - payload_width(kind))
+
+    def payload(self, kind: Union, union: Val, tag: int) -> Val:
+        """The record of a union known to be of a variant."""
+        return self.part(kind.variants[tag][1], union, 0)
+
+    def variant(self, kind: Union, tag: int, record: Val) -> Val:
+        """A union of a variant and its record."""
+        return self.asm.bor(self.asm.resize(record, register(kind)), tag << payload_width(kind))
+
+    def length(self, kind: Seq | Bag, items: Val) -> Val:
+        """How many items there are."""
+        return self.asm.bits(items, 0, length_bits(kind))
+
+    def slot_offset(self, kind: Seq | Bag, index: Val) -> Val:
+        """Where a slot's code starts."""
+        size = width(kind.item)
+        return self.asm.sub(length_bits(kind) + (kind.limit - 1) * size, self.asm.mul(index, size))
+
+    def slot(self, kind: Seq | Bag, items: Val, index: Val) -> Val:
+        """The held value in a slot (whatever is there beyond the length)."""
+        return self.part(kind.item, items, self.slot_offset(kind, index))
+
+    def key_offset(self, kind: Map, position: Val) -> Val:
+        """Where the value at a key's position starts."""
+        size = width(kind.value)
+        return self.asm.sub((key_count(kind) - 1) * size, self.asm.mul(position, size))
+
+    # ------------------------------------------------------------ ranks
+
+    def rank(self, kind: Type, value: Val) -> Val:
+        """A held value's position among the values of its type."""
+        asm = self.asm
+        if is_scalar(kind):
+            return asm.resize(self.code(kind, value), I64)
+        match kind:
+            case Option():
+                inner = asm.add(1, self.rank(kind.item, self.unwrapped(kind, value)))
+                return asm.select(self.is_some(kind, value), inner, 0)
+            case Record():
+                return self._radix(
+                    [(self.field(kind, value, i), item) for i, (_, item) in enumerate(kind.fields)]
+                )
+            case Map():
+                count = key_count(kind)
+                return self._radix(
+                    [
+                        (self.part(kind.value, value, self.key_offset(kind, k)), kind.value)
+                        for k in range(count)
+                    ]
+                )
+            case Union():
+                return self._union_rank(kind, value)
+            case Set():
+                return self._set_rank(kind, value)
+            case Seq():
+                return self._seq_rank(kind, value)
+        raise Unsupported("a set of bags")
+
+    def _radix(self, parts: list[tuple[Val, Type]]) -> Val:
+        total: Val = 0
+        for value, kind in parts:
+            total = self.asm.add(self.asm.mul(total, cardinality(kind)), self.rank(kind, value))
+        return total
+
+    def _union_rank(self, kind: Union, value: Val) -> Val:
+        tag, total, before = self.tag(kind, value), 0, 0
+        result: Val = total
+        for index, (_, record) in enumerate(kind.variants):
+            rank = self.asm.add(before, self.rank(record, self.payload(kind, value, index)))
+            result = self.asm.select(self.asm.cmp("==", tag, index), rank, result)
+            before += cardinality(record)
+        return result
+
+    def _set_rank(self, kind: Set, value: Val) -> Val:
+        """The rank of a subset in the order of ascending tuples.
+
+        Each item adds 1, each value left out below the greatest item all subsets that start with it.
+        """
+        size = set_size(kind)
+        if isinstance(value, int):
+            members = [item for rank, item in enumerate(sorted(universe(kind.item))) if value >> rank & 1]
+            return positions(kind)[tuple(members)]
+        if size > 64:
+            raise Unsupported("an order of sets over more than 64 values")
+        asm = self.asm
+        below = asm.shr(mask(64), asm.intrinsic("ctlz", asm.b.or_(value, asm.val(1))))
+        left_out = asm.band(asm.xor(value, mask(64)), below)
+        skipped = asm.shr(asm.intrinsic("bitreverse", asm.val(left_out)), 64 - size) if size else 0
+        return asm.select(asm.cmp("==", value, 0), 0, asm.add(asm.intrinsic("ctpop", value), skipped))
+
+    def _seq_rank(self, kind: Seq, value: Val) -> Val:
+        size, result = cardinality(kind.item), 0
+        found: Val = result
+        after = 1
+        for index in reversed(range(kind.limit)):
+            rank = self.asm.mul(self.rank(kind.item, self.slot(kind, value, index)), after)
+            here = self.asm.add(1, self.asm.add(rank, found))
+            found = self.asm.select(self.asm.cmp("<", index, self.length(kind, value)), here, 0)
+            after = 1 + size * after
+        return found
+
+    def ordered(self, kind: Type, code: Val) -> Val:
+        """A number as wide as the code whose order is the order of values (sets become ranks)."""
+        if not _has_set(kind):
+            return code
+        if isinstance(kind, Set):
+            return self.rank(kind, code)
+        out: Val = 0
+        for offset, part in _parts(kind):
+            inner = self.ordered(part, self.asm.bits(code, offset, width(part)))
+            out = self.asm.bor(
+                out, self.asm.shl(self.asm.resize(inner, register(kind)), offset, register(kind))
+            )
+        if isinstance(kind, Union):
+            raise Unsupported("a bag of messages with sets in them")
+        covered = sum(mask(width(part)) << offset for offset, part in _parts(kind))
+        return self.asm.bor(out, self.asm.band(code, mask(width(kind)) & ~covered))
+
+    def nth(self, kind: Type, rank: Val) -> Val:
+        """The held value at a position among the values of a type."""
+        if isinstance(rank, int):
+            return constant(kind, sorted(universe(kind))[rank])
+        if is_scalar(kind):
+            return self.held(kind, rank)
+        table = self._table(kind)
+        return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), rank]))
+
+    def _table(self, kind: Type) -> ir.Value:
+        module = self.asm.function.module
+        name = f"values.{len(module.globals)}"
+        codes = [constant(kind, value) for value in sorted(universe(kind))]
+        shape = ir.ArrayType(register(kind), len(codes))
+        table = ir.GlobalVariable(module, shape, name)
+        table.linkage = "internal"
+        table.global_constant = True
+        table.initializer = ir.Constant(shape, [ir.Constant(register(kind), code) for code in codes])
+        return table
+
+
+@lru_cache(maxsize=4096)
+def _has_set(kind: Type) -> bool:
+    match kind:
+        case Set():
+            return True
+        case Option() | Seq() | Bag():
+            return _has_set(kind.item)
+        case Map():
+            return _has_set(kind.value)
+        case Record():
+            return any(_has_set(item) for _, item in kind.fields)
+        case Union():
+            return any(_has_set(record) for _, record in kind.variants)
+    return False
+
+
+def _parts(kind: Type) -> list[tuple[int, Type]]:
+    """The offsets and types of the codes inside a code."""
+    match kind:
+        case Option():
+            return [(0, kind.item)]
+        case Record():
+            return [(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)]
+        case Map():
+            size, count = width(kind.value), key_count(kind)
+            return [((count - 1 - k) * size, kind.value) for k in range(count)]
+        case Seq() | Bag():
+            size, below = width(kind.item), length_bits(kind)
+            return [(below + i * size, kind.item) for i in range(kind.limit)]
+    return []

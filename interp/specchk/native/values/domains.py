@@ -1,0 +1,278 @@
+"""Going through the items of a set, ascending, without building the set where that is possible.
+
+Ranges, constant sets, `subsets(S)` and the elements of bags are enumerated as they are; any other
+set is a mask whose bits are visited.  Few candidates are unrolled, so that each item is known while
+its code is built; many become a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from specchk.ir.nodes import Apply, Const, Expr, Op
+from specchk.ir.types import Bag, Int, Option, Seq, Set, Type, cardinality
+from specchk.meaning.values import universe
+from specchk.native.machine.asm import I64, Asm, Val
+from specchk.native.machine.layout import MAX_UNIVERSE, Unsupported, encode, mask, set_size, width
+from specchk.native.values.codes import constant, register
+from specchk.native.values.fitting import Fitting
+
+UNROLL = 8
+MAX_COPIES = 128
+MAX_SUBSETS = 4096
+Member = tuple[Val, Val]  # is it in the set?, item
+Body = Callable[[Val], None]
+
+
+class Domains:
+    """Enumerates domains; `value` gives the held value of an expression."""
+
+    def __init__(self, asm: Asm, codes: Fitting, value: Callable[[Expr], Val]) -> None:
+        self.asm = asm
+        self.codes = codes
+        self.value = value
+        self.copies = 1
+
+    def unrolls(self, size: int) -> bool:
+        """Whether so many candidates are unrolled here."""
+        return size <= UNROLL and self.copies * size <= MAX_COPIES
+
+    def members(self, domain: Expr) -> list[Member] | None:
+        """The candidates of a domain, ascending, where they are few; else None (use `each`)."""
+        kind = item_kind(domain)
+        match domain:
+            case Const():
+                items = domain.value
+                assert isinstance(items, tuple)
+                return [(True, constant(kind, v)) for v in items] if self.unrolls(len(items)) else None
+            case Apply(op=Op.RANGE):
+                return self._range_members(domain)
+            case Apply(op=Op.SUBSETS):
+                return self._subset_members(domain, kind)
+            case Apply(op=Op.BAG_ITEMS):
+                source = domain.args[0].type
+                assert isinstance(source, Bag)
+                if not self.unrolls(source.limit):
+                    return None
+                return self._bag_members(source, self.value(domain.args[0]))
+        if isinstance(domain, Apply) and domain.op is Op.SEQ_ITEMS and cardinality(kind) > MAX_UNIVERSE:
+            return None
+        size = cardinality(kind)
+        if not self.unrolls(size):
+            return None
+        found = self.value(domain)
+        return [
+            (self.asm.cmp("!=", self.asm.bits(found, rank, 1), 0), constant(kind, item))
+            for rank, item in enumerate(sorted(universe(kind)))
+        ]
+
+    def _range_members(self, domain: Apply) -> list[Member] | None:
+        kind = _item(domain.type)
+        assert isinstance(kind, Int)
+        if not self.unrolls(kind.high - kind.low + 1):
+            return None
+        low, high = (self.value(arg) for arg in domain.args)
+        inside = self.asm.cmp
+        return [
+            (self.asm.both(inside("<=", low, item), inside("<=", item, high)), item)
+            for item in range(kind.low, kind.high + 1)
+        ]
+
+    def _subset_members(self, domain: Apply, kind: Type) -> list[Member] | None:
+        assert isinstance(kind, Set)
+        if not self.unrolls(1 << cardinality(kind.item)):
+            return None
+        outside = self.asm.xor(self.value(domain.args[0]), mask(register(kind).width))
+        codes = [encode(kind, item) for item in sorted(universe(kind))]
+        return [(self.asm.cmp("==", self.asm.band(outside, code), 0), code) for code in codes]
+
+    def _bag_members(self, kind: Bag, bag: Val) -> list[Member]:
+        size, out = self.codes.length(kind, bag), []
+        before: Val = 0
+        for index in range(kind.limit):
+            code = self.asm.bits(bag, self.codes.slot_offset(kind, index), width(kind.item))
+            here = self.asm.cmp("<", index, size)
+            if index:
+                here = self.asm.both(here, self.asm.cmp("!=", code, before))
+            out.append((here, self.codes.held(kind.item, code)))
+            before = code
+        return out
+
+    def each(self, domain: Expr, body: Body) -> None:
+        """Run a body for each item; it may leave by jumps out."""
+        found = self.members(domain)
+        if found is None:
+            self._loop(domain, body)
+            return
+        live = [member for member in found if member[0] is not False]
+        self.copies *= max(1, len(live))
+        for present, item in live:
+            self.asm.when(present, lambda item=item: body(item))  # type: ignore[misc]
+        self.copies //= max(1, len(live))
+
+    def _loop(self, domain: Expr, body: Body) -> None:
+        kind = item_kind(domain)
+        match domain:
+            case Apply(op=Op.RANGE):
+                low, high = (self.value(arg) for arg in domain.args)
+                self.asm.loop(low, high, body)
+            case Apply(op=Op.SUBSETS):
+                self._loop_subsets(domain, kind, body)
+            case Apply(op=Op.BAG_ITEMS):
+                source = domain.args[0].type
+                assert isinstance(source, Bag)
+                self._loop_bag(source, self.value(domain.args[0]), body)
+            case Apply(op=Op.SEQ_ITEMS) if cardinality(kind) > MAX_UNIVERSE:
+                source_ = domain.args[0].type
+                assert isinstance(source_, Seq)
+                as_bag = Bag(kind, source_.limit)
+                self._loop_bag(as_bag, self.sorted_items(source_, self.value(domain.args[0]), as_bag), body)
+            case _:
+                self._loop_mask(kind, self.value(domain), body)
+
+    def _loop_mask(self, kind: Type, members: Val, body: Body) -> None:
+        size = set_size(Set(kind))
+        shape = register(Set(kind))
+        rest = self.asm.cell(shape, members)
+
+        def visit() -> None:
+            bits = self.asm.b.load(rest)
+            rank = self.asm.resize(self.asm.intrinsic("cttz", bits), I64)
+            self.asm.b.store(self.asm.b.and_(bits, self.asm.b.sub(bits, self.asm.val(1, shape))), rest)
+            body(self.codes.nth(kind, rank))
+
+        if size:
+            self.asm.while_(lambda: self.asm.cmp("!=", self.asm.b.load(rest), 0), visit)
+
+    def _loop_subsets(self, domain: Apply, kind: Type, body: Body) -> None:
+        assert isinstance(kind, Set)
+        if cardinality(kind) > MAX_SUBSETS:
+            raise Unsupported(f"the subsets of {cardinality(kind.item)} values")
+        outside = self.asm.xor(self.value(domain.args[0]), mask(register(kind).width))
+
+        def visit(rank: Val) -> None:
+            code = self.codes.nth(kind, rank)
+            self.asm.when(self.asm.cmp("==", self.asm.band(outside, code), 0), lambda: body(code))
+
+        self.asm.loop(0, cardinality(kind) - 1, visit)
+
+    def _loop_bag(self, kind: Bag, bag: Val, body: Body) -> None:
+        if kind.limit == 0:
+            return
+        asm, size = self.asm, width(kind.item)
+
+        def visit(index: Val) -> None:
+            here = asm.bits(bag, self.codes.slot_offset(kind, index), size)
+            before = asm.bits(bag, self.codes.slot_offset(kind, asm.max(asm.sub(index, 1), 0)), size)
+            fresh = asm.either(asm.cmp("==", index, 0), asm.cmp("!=", here, before))
+            asm.when(fresh, lambda: body(self.codes.held(kind.item, here)))
+
+        asm.loop(0, asm.sub(self.codes.length(kind, bag), 1), visit)
+
+    def sorted_items(self, source: Seq, items: Val, kind: Bag) -> Val:
+        """The items of a sequence as a bag."""
+        out = self.asm.cell(register(kind), 0)
+        for index in range(source.limit):
+            present = self.asm.cmp("<", index, self.codes.length(source, items))
+
+            def put(index: int = index) -> None:
+                item = self.codes.convert(self.codes.slot(source, items, index), source.item, kind.item)
+                self.asm.b.store(
+                    self.asm.val(self.added(kind, self.asm.b.load(out), item), register(kind)), out
+                )
+
+            self.asm.when(present, put)
+        return self.asm.b.load(out)
+
+    # ------------------------------------------------------------ bags
+
+    def added(self, kind: Bag, bag: Val, item: Val) -> Val:
+        """A bag that is not full, with one more item in its place."""
+        asm, size, shape = self.asm, width(kind.item), register(kind)
+        code = self.codes.code(kind.item, item)
+        at = self._count(kind, bag, lambda other: asm.negate(asm.below(*self._keys(kind, code, other))))
+        if size == 0:
+            return asm.add(bag, 1)
+        shift = self.codes.slot_offset(kind, at)  # of the new slot; lower ones move down by one
+        low = self._low_mask(asm.add(shift, size), shape)
+        slots = asm.band(
+            bag, mask(register(kind).width) & ~mask(self.codes.slot_offset(kind, kind.limit - 1))
+        )
+        moved = asm.shr(asm.band(slots, low), size)
+        kept = asm.band(slots, asm.xor(low, mask(shape.width)))
+        end = self.codes.slot_offset(kind, kind.limit - 1)
+        moved = asm.band(moved, mask(shape.width) & ~mask(end))
+        new = asm.shl(asm.resize(code, shape), shift, shape)
+        length = asm.resize(asm.add(self.codes.length(kind, bag), 1), shape)
+        return asm.bor(asm.bor(kept, moved), asm.bor(new, length))
+
+    def removed(self, kind: Bag, bag: Val, item: Val) -> Val:
+        """A bag without one of an item that it holds."""
+        asm, size, shape = self.asm, width(kind.item), register(kind)
+        code = self.codes.code(kind.item, item)
+        at = self._count(kind, bag, lambda other: asm.below(*self._keys(kind, other, code)))
+        length = asm.resize(asm.sub(self.codes.length(kind, bag), 1), shape)
+        if size == 0:
+            return length
+        end = self.codes.slot_offset(kind, kind.limit - 1)
+        slots = asm.band(bag, mask(shape.width) & ~mask(end))
+        low = self._low_mask(self.codes.slot_offset(kind, at), shape)  # below the slot that goes
+        above = asm.xor(
+            self._low_mask(asm.add(self.codes.slot_offset(kind, at), size), shape), mask(shape.width)
+        )
+        moved = asm.shl(asm.band(slots, low), size, shape)
+        return asm.bor(asm.bor(asm.band(slots, above), moved), length)
+
+    def _keys(self, kind: Bag, a: Val, b: Val) -> tuple[Val, Val]:
+        return self.codes.ordered(kind.item, a), self.codes.ordered(kind.item, b)
+
+    def _low_mask(self, size: Val, shape: ir.IntType) -> Val:
+        """The lowest `size` bits, at least one."""
+        return self.asm.shr(mask(shape.width), self.asm.sub(shape.width, size), shape)
+
+    def count(self, kind: Bag, bag: Val, item: Val) -> Val:
+        """How often an item is in a bag."""
+        code = self.codes.code(kind.item, item)
+        return self._count(kind, bag, lambda other: self.asm.cmp("==", other, code))
+
+    def _count(self, kind: Bag | Seq, items: Val, test: Callable[[Val], Val]) -> Val:
+        size = self.codes.length(kind, items)
+        total: Val = 0
+        for index in range(kind.limit):
+            other = self.asm.bits(items, self.codes.slot_offset(kind, index), width(kind.item))
+            hit = self.asm.both(self.asm.cmp("<", index, size), test(other))
+            total = self.asm.add(total, self.asm.resize(hit, I64))
+        return total
+
+    def contains(self, kind: Bag | Seq, items: Val, item: Val) -> Val:
+        """Whether an item is in a sequence or bag."""
+        code = self.codes.code(kind.item, item)
+        found = self._count(kind, items, lambda other: self.asm.cmp("==", other, code))
+        return self.asm.cmp("!=", found, 0)
+
+    def mask_of(self, kind: Bag | Seq, items: Val, wanted: Set) -> Val:
+        """The set of the items of a sequence or bag."""
+        size, shape = self.codes.length(kind, items), register(wanted)
+        out: Val = 0
+        for index in range(kind.limit):
+            item = self.codes.convert(self.codes.slot(kind, items, index), kind.item, wanted.item)
+            bit = self.asm.shl(1, self.asm.resize(self.codes.rank(wanted.item, item), shape), shape)
+            present = self.asm.cmp("<", index, size)
+            out = self.asm.bor(out, self.asm.select(present, bit, 0, shape))
+        return out
+
+
+def item_kind(domain: Expr) -> Type:
+    """The type of the items that a domain is enumerated with."""
+    if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
+        return domain.args[0].type
+    if isinstance(domain, Apply) and domain.op is Op.BAG_ITEMS:
+        return _item(domain.args[0].type)
+    return _item(domain.type)
+
+
+def _item(kind: Type) -> Type:
+    assert isinstance(kind, Set | Option | Seq | Bag)
+    return kind.item

@@ -1,0 +1,375 @@
+"""Expressions as instructions, one rule a node, as `meaning.evaluate` gives them meaning.
+
+The emitter stands in one function of the kernel: `before` and `after` are the words of the packed
+states, `locals` the held values of bound names.  Where an expression has no value control goes to
+`undefined`, where a stored number is above its horizon to `beyond`; what these blocks do is the
+caller's business.  Evaluation order and short circuits are those of the reference engine wherever
+they can be noticed (`totality`), so that coverage counts are equal, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from llvmlite import ir
+
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Expr,
+    Gather,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Narrow,
+    Or,
+    Quantifier,
+    Var,
+)  # fmt: skip
+from specchk.ir.types import Int, Map, Option, Set, Type, Union
+from specchk.ir.typing import result_type
+from specchk.meaning.values import universe
+from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
+from specchk.native.machine.layout import WORD, Layout, key_count, mask
+from specchk.native.values.codes import constant, register
+from specchk.native.values.domains import Domains, item_kind
+from specchk.native.values.fitting import Fitting
+from specchk.native.values.operators import PARTS, RULES
+from specchk.native.values.set_rules import singleton
+from specchk.native.values.totality import Facts
+
+CHEAP = 24  # plain parts of at most this cost are computed without a branch
+UNROLLED_KEYS = 32
+
+
+class Expressions:
+    """Emits expressions into one function."""
+
+    def __init__(self, asm: Asm, layout: Layout, facts: Facts, counts: ir.Value | None) -> None:
+        self.asm = asm
+        self.layout = layout
+        self.facts = facts
+        self.counts = counts
+        self.codes = Fitting(asm)
+        self.domains = Domains(asm, self.codes, self.value)
+        self.before: list[Val] = []
+        self.after: list[Val] = []
+        self.locals: dict[int, tuple[Val, Type]] = {}
+        self.undefined = asm.block("undefined")
+        self.beyond = self.undefined
+
+    def of_type(self, expr: Expr, kind: Type) -> Val:
+        """The held value of an expression as one of a type of the same shape."""
+        return self.codes.convert(self.value(expr), expr.type, kind)
+
+    def value(self, expr: Expr) -> Val:
+        """The held value of an expression, of its own type."""
+        match expr:
+            case Const():
+                return constant(expr.type, expr.value)
+            case Var():
+                return self._variable(expr)
+            case Local():
+                value, kind = self.locals[expr.slot]
+                return self.codes.convert(value, kind, expr.type)
+            case Apply():
+                return self._applied(expr)
+            case And() | Or():
+                return self._junction(expr.parts, stop_at=isinstance(expr, Or))
+            case Implies():
+                return self._implies(expr)
+            case If():
+                return self._if(expr)
+            case Quantifier():
+                return self._quantifier(expr)
+            case Choose():
+                return self._choose(expr)
+            case Collect():
+                return self._collect(expr)
+            case MapOf():
+                return self._map_of(expr)
+            case Let():
+                self.bind(expr.local, self.value(expr.value), expr.value.type)
+                return self.of_type(expr.body, expr.type)
+            case Case():
+                return self._case(expr)
+            case Narrow():
+                value = self.value(expr.body)
+                self.codes.check(value, expr.body.type, expr.type, self.undefined, self.beyond)
+                return self.codes.convert(value, expr.body.type, expr.type)
+            case Cover():
+                self.count(expr.point)
+                return self.of_type(expr.body, expr.type)
+            case _:
+                assert_never(expr)
+
+    def bind(self, local: Local, value: Val, kind: Type) -> None:
+        """Give a name a held value, of a type at most as wide as the name's."""
+        self.locals[local.slot] = (value, kind)
+
+    def _applied(self, expr: Apply) -> Val:
+        """A part of an argument has the argument's type for it; passes may have narrowed that."""
+        value = RULES[expr.op](self, expr)
+        if expr.op in PARTS and (found := result_type(expr.op, expr.args, expr.data)) != expr.type:
+            return self.codes.convert(value, found, expr.type)
+        return value
+
+    def count(self, point: int) -> None:
+        """Count an execution of a coverage point."""
+        if self.counts is not None:
+            self.asm.bump(self.counts, point)
+
+    def light(self, expr: Expr) -> bool:
+        """Whether an expression may be computed although its value may not be needed."""
+        return self.facts.plain(expr) and self.facts.cost(expr) <= CHEAP
+
+    # ------------------------------------------------------------ state
+
+    def _variable(self, expr: Var) -> Val:
+        place = self.layout.places[expr.slot]
+        code = read_bits(self.asm, self.after if expr.primed else self.before, place.offset, place.width)
+        return self.codes.held(expr.type, code)
+
+    # ------------------------------------------------------------ logic
+
+    def _junction(self, parts: tuple[Expr, ...], *, stop_at: bool) -> Val:
+        first, rest = parts[0], parts[1:]
+        value = self.value(first)
+        if not rest or (isinstance(value, int) and bool(value) is stop_at):
+            return value
+        if isinstance(value, int):
+            return self._junction(rest, stop_at=stop_at)
+        if self.light(rest[0]):
+            combined = self.asm.either if stop_at else self.asm.both
+            value = combined(value, self.value(rest[0]))
+            rest = rest[1:]
+            if not rest:
+                return value
+        if stop_at:
+            return self.asm.pick(I1, value, lambda: True, lambda: self._junction(rest, stop_at=True))
+        return self.asm.pick(I1, value, lambda: self._junction(rest, stop_at=False), lambda: False)
+
+    def _implies(self, expr: Implies) -> Val:
+        left = self.value(expr.left)
+        if not isinstance(left, int) and self.light(expr.right):
+            return self.asm.either(self.asm.negate(left), self.value(expr.right))
+        return self.asm.pick(I1, left, lambda: self.value(expr.right), lambda: True)
+
+    def _if(self, expr: If) -> Val:
+        condition, kind = self.value(expr.condition), register(expr.type)
+        if not isinstance(condition, int) and self.light(expr.then) and self.light(expr.orelse):
+            then, orelse = self.of_type(expr.then, expr.type), self.of_type(expr.orelse, expr.type)
+            return self.asm.select(condition, then, orelse, kind)
+        return self.asm.pick(
+            kind,
+            condition,
+            lambda: self.of_type(expr.then, expr.type),
+            lambda: self.of_type(expr.orelse, expr.type),
+        )
+
+    def _case(self, expr: Case) -> Val:
+        kind, value = expr.scrutinee.type, self.value(expr.scrutinee)
+        tag: Val
+        if isinstance(kind, Option):
+            tag = self.asm.resize(self.codes.is_some(kind, value), I64)
+        else:
+            assert isinstance(kind, Union)
+            tag = self.codes.tag(kind, value)
+        arms: list[tuple[int, Callable[[], Val]]] = []
+        for index, local, body in expr.arms:
+            arms.append((index, lambda i=index, x=local, b=body: self._arm(expr, kind, value, i, x, b)))  # type: ignore[misc]
+        return self._arms(expr, tag, arms)
+
+    def _arms(self, expr: Case, tag: Val, arms: list[tuple[int, Callable[[], Val]]]) -> Val:
+        if not arms:
+            assert expr.default is not None
+            return self.of_type(expr.default, expr.type)
+        (index, arm), rest = arms[0], arms[1:]
+        if not rest and expr.default is None:
+            return arm()
+        here = self.asm.cmp("==", tag, index)
+        return self.asm.pick(register(expr.type), here, arm, lambda: self._arms(expr, tag, rest))
+
+    def _arm(self, expr: Case, kind: Type, value: Val, tag: int, local: Local | None, body: Expr) -> Val:
+        if local is not None:
+            if isinstance(kind, Option):
+                self.bind(local, self.codes.unwrapped(kind, value), kind.item)
+            else:
+                assert isinstance(kind, Union)
+                self.bind(local, self.codes.payload(kind, value, tag), kind.variants[tag][1])
+        return self.of_type(body, expr.type)
+
+    # ------------------------------------------------------------ binding
+
+    def _quantifier(self, expr: Quantifier) -> Val:
+        stop_at, kind = not expr.every, item_kind(expr.domain)
+        if self.light(expr.body) and (found := self.domains.members(expr.domain)) is not None:
+            result: Val = expr.every
+            for present, item in found:
+                self.bind(expr.local, item, kind)
+                body = self.value(expr.body)
+                if expr.every:
+                    result = self.asm.both(result, self.asm.either(self.asm.negate(present), body))
+                else:
+                    result = self.asm.either(result, self.asm.both(present, body))
+            return result
+        answer = self.asm.cell(I1, stop_at)
+        done = self.asm.block("decided")
+
+        def visit(item: Val) -> None:
+            self.bind(expr.local, item, kind)
+            body = self.value(expr.body)
+            self.asm.leave_if(body if stop_at else self.asm.negate(body), done)
+
+        self.domains.each(expr.domain, visit)
+        self.asm.b.store(self.asm.val(not stop_at, I1), answer)
+        self.asm.goto(done)
+        self.asm.enter(done)
+        return self.asm.b.load(answer)
+
+    def _choose(self, expr: Choose) -> Val:
+        kind, shape = item_kind(expr.domain), register(expr.type)
+        answer, done = self.asm.cell(shape), self.asm.block("chosen")
+
+        def visit(item: Val) -> None:
+            self.bind(expr.local, item, kind)
+            body = self.value(expr.body)
+            chosen = self.codes.convert(item, kind, expr.type)
+            self.asm.b.store(self.asm.val(chosen, shape), answer)
+            self.asm.leave_if(body, done)
+
+        self.domains.each(expr.domain, visit)
+        self.asm.leave(self.undefined)
+        self.asm.enter(done)
+        return self.asm.b.load(answer)
+
+    def _gathered(self, expr: Collect, depth: int, add: Callable[[], None]) -> None:
+        """Run `add` for every choice of the binders that satisfies the condition."""
+        if depth < len(expr.binders):
+            local, domain = expr.binders[depth]
+
+            def visit(item: Val) -> None:
+                self.bind(local, item, item_kind(domain))
+                self._gathered(expr, depth + 1, add)
+
+            self.domains.each(domain, visit)
+        elif expr.condition is None:
+            add()
+        else:
+            self.asm.when(self.value(expr.condition), add)
+
+    def _collect(self, expr: Collect) -> Val:
+        if expr.gather is Gather.SET:
+            return self._collect_set(expr)
+        assert isinstance(expr.type, Int)
+        total, some = self.asm.cell(I64), self.asm.cell(I1, False)
+
+        def add() -> None:
+            item, old = self.value(expr.body), self.asm.b.load(total)
+            if expr.gather is Gather.SUM:
+                self.asm.b.store(self.asm.val(self.asm.add(old, item)), total)
+                return
+            better = self.asm.min(old, item) if expr.gather is Gather.MIN else self.asm.max(old, item)
+            self.asm.b.store(self.asm.val(self.asm.select(self.asm.b.load(some), better, item)), total)
+            self.asm.b.store(self.asm.val(True, I1), some)
+
+        self._gathered(expr, 0, add)
+        if expr.gather is not Gather.SUM:
+            self.asm.leave_if(self.asm.negate(self.asm.b.load(some)), self.undefined)
+        return self.asm.b.load(total)
+
+    def _collect_set(self, expr: Collect) -> Val:
+        kind = expr.type
+        assert isinstance(kind, Set)
+        shape = register(kind)
+        light = self._filtered(expr, kind)
+        if light is not None:
+            return light
+        out = self.asm.cell(shape)
+
+        def add() -> None:
+            item = singleton(self, kind, self.of_type(expr.body, kind.item))
+            self.asm.b.store(self.asm.val(self.asm.bor(self.asm.b.load(out), item), shape), out)
+
+        self._gathered(expr, 0, add)
+        return self.asm.b.load(out)
+
+    def _filtered(self, expr: Collect, kind: Set) -> Val | None:
+        """A comprehension over one small domain with plain parts, without branches."""
+        if len(expr.binders) != 1 or not self.light(expr.body):
+            return None
+        if expr.condition is not None and not self.light(expr.condition):
+            return None
+        (local, domain), out = expr.binders[0], 0
+        found = self.domains.members(domain)
+        if found is None:
+            return None
+        result: Val = out
+        for present, item in found:
+            self.bind(local, item, item_kind(domain))
+            wanted = present if expr.condition is None else self.asm.both(present, self.value(expr.condition))
+            made = singleton(self, kind, self.of_type(expr.body, kind.item))
+            result = self.asm.bor(result, self.asm.select(wanted, made, 0, register(kind)))
+        return result
+
+    def _map_of(self, expr: MapOf) -> Val:
+        kind = expr.type
+        assert isinstance(kind, Map)
+        shape, count = register(kind), key_count(kind)
+        if count <= UNROLLED_KEYS:
+            out: Val = 0
+            for position, key in enumerate(sorted(universe(kind.key))):
+                self.bind(expr.local, constant(kind.key, key), kind.key)
+                item = self.of_type(expr.body, kind.value)
+                out = self.asm.bor(
+                    out, self.codes.placed(kind.value, item, self.codes.key_offset(kind, position), shape)
+                )
+            return out
+        cell = self.asm.cell(shape)
+
+        def visit(rank: Val) -> None:
+            self.bind(expr.local, self.codes.nth(kind.key, rank), kind.key)
+            placed = self.codes.placed(
+                kind.value, self.of_type(expr.body, kind.value), self.codes.key_offset(kind, rank), shape
+            )
+            self.asm.b.store(self.asm.val(self.asm.bor(self.asm.b.load(cell), placed), shape), cell)
+
+        self.asm.loop(0, count - 1, visit)
+        return self.asm.b.load(cell)
+
+
+def read_bits(asm: Asm, words: list[Val], offset: int, size: int) -> Val:
+    """`size` bits from a bit offset of a state's words, as a code."""
+    if size == 0:
+        return 0
+    first, last = offset // WORD, (offset + size - 1) // WORD
+    if first == last:
+        return asm.bits(words[first], offset % WORD, size)
+    whole: Val = 0
+    wide = code_type(WORD * (last - first + 1))
+    for index in range(first, last + 1):
+        part = asm.shl(asm.resize(words[index], wide), WORD * (index - first), wide)
+        whole = asm.bor(whole, part)
+    return asm.bits(whole, offset % WORD, size)
+
+
+def write_bits(asm: Asm, words: list[Val], offset: int, size: int, code: Val) -> list[Val]:
+    """The words with `size` bits from a bit offset replaced."""
+    out, done = list(words), 0
+    if offset < 0 or offset + size > WORD * len(words):
+        return out  # the place of an index that is none: control never comes here
+    while done < size:
+        word, at = divmod(offset + done, WORD)
+        count = min(WORD - at, size - done)
+        part = asm.band(asm.resize(asm.shr(code, done), I64), mask(count))
+        out[word] = asm.with_bits(out[word], at, count, part, I64)
+        done += count
+    return out

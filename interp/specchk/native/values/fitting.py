@@ -1,0 +1,253 @@
+"""From type to type: two types of one shape may differ in intervals and limits, and so in codes.
+
+`convert` goes from one to the other; `check` finds what does not fit and leaves for the reference
+engine's two ways out (undefined, beyond the horizon) in the order in which that engine meets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from llvmlite import ir
+
+from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, fits
+from specchk.meaning.values import positions, universe
+from specchk.native.machine.asm import Val
+from specchk.native.machine.layout import (
+    is_scalar,
+    key_count,
+    length_bits,
+    mask,
+    payload_width,
+    set_size,
+    width,
+)
+from specchk.native.values.codes import Codes, register
+
+
+@lru_cache(maxsize=4096)
+def same_code(a: Type, b: Type) -> bool:
+    """Whether both types hold common values alike, so that converting is doing nothing."""
+    match a, b:
+        case Int(), Int():
+            return True
+        case Option(), Option():
+            return is_scalar(a) == is_scalar(b) and (same_bits(a.item, b.item))
+        case Set(), Set():
+            return same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
+        case Seq(), Seq():
+            return a.limit == b.limit and same_bits(a.item, b.item)
+        case Bag(), Bag():
+            return a.limit == b.limit and same_bits(a.item, b.item)
+        case Map(), Map():
+            return same_bits(a.value, b.value)
+        case Record(), Record():
+            return all(same_bits(x, y) for (_, x), (_, y) in zip(a.fields, b.fields, strict=True))
+        case Union(), Union():
+            return payload_width(a) == payload_width(b) and all(
+                same_code(x, y) for (_, x), (_, y) in zip(a.variants, b.variants, strict=True)
+            )
+    return a == b
+
+
+def same_bits(a: Type, b: Type) -> bool:
+    """Whether both types have one width and one code inside something larger."""
+    if isinstance(a, Int) and isinstance(b, Int):
+        return a.low == b.low and width(a) == width(b)
+    return width(a) == width(b) and same_code(a, b)
+
+
+def _same_ranks(a: Type, b: Type) -> bool:
+    return isinstance(a, Int) and isinstance(b, Int) and a.low == b.low
+
+
+class Fitting(Codes):
+    """Codes, and ways between the types that have them."""
+
+    # ------------------------------------------------------------ conversion
+
+    def convert(self, value: Val, found: Type, wanted: Type) -> Val:
+        """A held value of one type as one of another; what does not fit is cut off unseen."""
+        if same_code(found, wanted):
+            return value
+        match found, wanted:
+            case Option(), Option():
+                item = self.convert(self.unwrapped(found, value), found.item, wanted.item)
+                some = self.asm.band(self.some(wanted, item), mask(width(wanted)))
+                return self.asm.select(self.is_some(found, value), some, 0, register(wanted))
+            case Record(), Record():
+                pairs = [(self.field(found, value, i), a, b) for i, ((_, a), (_, b)) in enumerate(
+                    zip(found.fields, wanted.fields, strict=True))]  # fmt: skip
+                return self.record(wanted, [self._cut(self.convert(v, a, b), b) for v, a, b in pairs])
+            case Union(), Union():
+                return self._convert_union(value, found, wanted)
+            case Map(), Map():
+                return self._convert_map(value, found, wanted)
+            case Set(), Set():
+                return self._convert_set(value, found, wanted)
+            case Seq() | Bag(), Seq() | Bag():
+                return self._convert_items(value, found, wanted)
+        raise AssertionError((found, wanted))
+
+    def _cut(self, value: Val, kind: Type) -> Val:
+        """Keep a number that does not fit from spilling into its neighbours."""
+        if isinstance(kind, Int):
+            return self.asm.add(self.asm.band(self.asm.sub(value, kind.low), mask(width(kind))), kind.low)
+        return value
+
+    def _convert_union(self, value: Val, found: Union, wanted: Union) -> Val:
+        tag, out = self.tag(found, value), 0
+        result: Val = out
+        pairs = zip(found.variants, wanted.variants, strict=True)
+        for index, ((_, a), (_, b)) in enumerate(pairs):
+            record = self.convert(self.payload(found, value, index), a, b)
+            made = self.variant(wanted, index, self.asm.band(record, mask(width(b))))
+            result = self.asm.select(self.asm.cmp("==", tag, index), made, result, register(wanted))
+        return result
+
+    def _convert_map(self, value: Val, found: Map, wanted: Map) -> Val:
+        out: Val = 0
+        for position in range(key_count(found)):
+            item = self.part(found.value, value, self.key_offset(found, position))
+            item = self._cut(self.convert(item, found.value, wanted.value), wanted.value)
+            out = self.asm.bor(
+                out, self.placed(wanted.value, item, self.key_offset(wanted, position), register(wanted))
+            )
+        return out
+
+    def _convert_set(self, value: Val, found: Set, wanted: Set) -> Val:
+        a, b = found.item, wanted.item
+        if isinstance(a, Int) and isinstance(b, Int):
+            kind = max(register(found), register(wanted), key=lambda t: t.width)
+            wide, by = self.asm.resize(value, kind), a.low - b.low
+            moved = self.asm.shl(wide, by, kind) if by >= 0 else self.asm.shr(wide, -by)
+            return self.asm.band(self.asm.resize(moved, register(wanted)), mask(set_size(wanted)))
+        table, out = positions(b), 0
+        result: Val = out
+        for rank, item in enumerate(sorted(universe(a))):
+            if item in table:
+                bit = self.asm.resize(self.asm.bits(value, rank, 1), register(wanted))
+                result = self.asm.bor(result, self.asm.shl(bit, table[item], register(wanted)))
+        return result
+
+    def _convert_items(self, value: Val, found: Seq | Bag, wanted: Seq | Bag) -> Val:
+        size = self.length(found, value)
+        limit = min(found.limit, wanted.limit)
+        out = self.asm.band(self.asm.resize(size, register(wanted)), mask(length_bits(wanted)))
+        if same_bits(found.item, wanted.item):
+            top = self.asm.shr(value, self.slot_offset(found, limit - 1)) if limit else 0
+            kind = register(wanted)
+            return self.asm.bor(
+                out, self.asm.shl(self.asm.resize(top, kind), self.slot_offset(wanted, limit - 1), kind)
+            )
+        for index in range(limit):
+            item = self._cut(
+                self.convert(self.slot(found, value, index), found.item, wanted.item), wanted.item
+            )
+            placed = self.placed(wanted.item, item, self.slot_offset(wanted, index), register(wanted))
+            out = self.asm.bor(
+                out, self.asm.select(self.asm.cmp("<", index, size), placed, 0, register(wanted))
+            )
+        return out
+
+    def equal(self, a: Val, first: Type, b: Val, second: Type, common: Type) -> Val:
+        """Whether two values of two types, both within `common`, are the same."""
+        return self.asm.cmp("==", self.convert(a, first, common), self.convert(b, second, common))
+
+    # ------------------------------------------------------------ what fits
+
+    def within(self, value: Val, found: Type, wanted: Type) -> Val:
+        """Whether a value of one type is also one of another, of the same shape."""
+        verdicts: list[Val] = []
+        self._misfits(value, found, wanted, True, lambda misfit, _: verdicts.append(self.asm.negate(misfit)))
+        result: Val = True
+        for fine in verdicts:
+            result = self.asm.both(result, fine)
+        return result
+
+    def check(self, value: Val, found: Type, wanted: Type, undefined: ir.Block, beyond: ir.Block) -> None:
+        """Leave for `undefined` or `beyond` at the first part of a value that does not fit."""
+
+        def leave(misfit: Val, is_horizon: bool) -> None:
+            self.asm.leave_if(misfit, beyond if is_horizon else undefined)
+
+        self._misfits(value, found, wanted, True, leave)
+
+    def _misfits(
+        self, value: Val, found: Type, wanted: Type, present: Val, report: Callable[[Val, bool], None]
+    ) -> None:
+        """Report, part by part, in what case a value does not fit and whether that is a horizon."""
+        asm = self.asm
+        if fits(found, wanted):
+            return
+
+        def tell(misfit: Val, *, horizon: bool) -> None:
+            report(asm.both(present, misfit), horizon)
+
+        match found, wanted:
+            case Int(), Int():
+                if found.low < wanted.low:
+                    tell(asm.cmp("<", value, wanted.low), horizon=False)
+                if found.high > wanted.high:
+                    tell(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)
+            case Set(), Set():
+                for rank, item in enumerate(sorted(universe(found.item))):
+                    horizon = misfit_of(item, wanted.item)
+                    if horizon is not None:
+                        tell(asm.cmp("!=", asm.bits(value, rank, 1), 0), horizon=horizon)
+            case Seq() | Bag(), Seq() | Bag():
+                if found.limit > wanted.limit:
+                    tell(asm.cmp("<", wanted.limit, self.length(found, value)), horizon=False)
+        for part, a, b, here in self._inner(value, found, wanted):
+            self._misfits(part, a, b, asm.both(present, here), report)
+
+    def _inner(self, value: Val, found: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
+        """The parts of a value with their types in both, in order, and whether each is there."""
+        match found, wanted:
+            case Option(), Option():
+                yield self.unwrapped(found, value), found.item, wanted.item, self.is_some(found, value)
+            case Record(), Record():
+                for index, ((_, a), (_, b)) in enumerate(zip(found.fields, wanted.fields, strict=True)):
+                    yield self.field(found, value, index), a, b, True
+            case Union(), Union():
+                for index, ((_, c), (_, d)) in enumerate(zip(found.variants, wanted.variants, strict=True)):
+                    here = self.asm.cmp("==", self.tag(found, value), index)
+                    yield self.payload(found, value, index), c, d, here
+            case Map(), Map():
+                for position in range(key_count(found)):
+                    item = self.part(found.value, value, self.key_offset(found, position))
+                    yield item, found.value, wanted.value, True
+            case Seq() | Bag(), Seq() | Bag():
+                size = self.length(found, value)
+                for index in range(found.limit):
+                    here = self.asm.cmp("<", index, size)
+                    yield self.slot(found, value, index), found.item, wanted.item, here
+
+
+def misfit_of(value: object, kind: Type) -> bool | None:
+    """Of a known value: None if it fits the type, else whether what it leaves is a horizon."""
+    parts: list[tuple[object, Type]] = []
+    match kind:
+        case Int():
+            assert isinstance(value, int)
+            if value < kind.low:
+                return False
+            return kind.horizon if value > kind.high else None
+        case Bool() | Enum() | Sort():
+            return None
+    assert isinstance(value, tuple)
+    match kind:
+        case Option() | Set():
+            parts = [(item, kind.item) for item in value]
+        case Seq() | Bag():
+            if len(value) > kind.limit:
+                return False
+            parts = [(item, kind.item) for item in value]
+        case Map():
+            parts = [(item, kind.value) for item in value]
+        case Record():
+            parts = [(item, part) for item, (_, part) in zip(value, kind.fields, strict=True)]
+        case Union():
+            parts = [(value[1], kind.variants[value[0]][1])]
+    return next((found for item, part in parts if (found := misfit_of(item, part)) is not None), None)

@@ -1,0 +1,176 @@
+"""The strict operators as instructions: operator -> rule, total over `Op` (a law test holds it).
+
+What an operator means is said in `meaning.operators`; here is only how.  Sets, sequences and bags have
+rooms of their own (`set_rules`, `sequence_rules`).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from specchk.ir.nodes import Apply, Expr, Op
+from specchk.ir.types import Bool, Enum, Int, Map, Option, Record, Sort, Type, Union, hull
+from specchk.native.machine.asm import I64, Val
+from specchk.native.machine.layout import Unsupported, width
+from specchk.native.values.codes import register
+from specchk.native.values.rules import Emitter, Rule, args_of
+from specchk.native.values.sequence_rules import SEQUENCE_RULES
+from specchk.native.values.set_rules import SET_RULES
+
+
+def _equal(e: Emitter, expr: Apply) -> Val:
+    a, b = expr.args
+    common = hull(a.type, b.type)
+    return e.asm.cmp("==", e.of_type(a, common), e.of_type(b, common))
+
+
+def _unequal(e: Emitter, expr: Apply) -> Val:
+    return e.asm.negate(_equal(e, expr))
+
+
+def _compare(op: str) -> Rule:
+    return lambda e, expr: e.asm.cmp(op, e.value(expr.args[0]), e.value(expr.args[1]))
+
+
+def _arithmetic(name: str) -> Rule:
+    def rule(e: Emitter, expr: Apply) -> Val:
+        assert isinstance(expr.type, Int)
+        if not -(1 << 62) < expr.type.low <= expr.type.high < 1 << 62:
+            raise Unsupported("numbers of more than 62 bits")
+        a, b = args_of(e, expr)
+        found: Val = getattr(e.asm, name)(a, b)
+        return found
+
+    return rule
+
+
+def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
+    a, b = args_of(e, expr)
+    e.asm.leave_if(e.asm.cmp("==", b, 0), e.undefined)
+    if isinstance(a, int) and isinstance(b, int):
+        return 0 if b == 0 else a % b if modulo else a // b
+    left, right = e.asm.val(a), e.asm.val(b)
+    quotient, rest = e.asm.b.sdiv(left, right), e.asm.b.srem(left, right)
+    crooked = e.asm.both(e.asm.cmp("!=", rest, 0), e.asm.cmp("<", e.asm.b.xor(rest, right), 0))
+    if modulo:
+        return e.asm.select(crooked, e.asm.add(rest, right), rest)
+    return e.asm.select(crooked, e.asm.sub(quotient, 1), quotient)
+
+
+def _record(e: Emitter, expr: Apply) -> Val:
+    kind = expr.type
+    assert isinstance(kind, Record)
+    return e.codes.record(
+        kind, [e.of_type(a, item) for a, (_, item) in zip(expr.args, kind.fields, strict=True)]
+    )
+
+
+def _field(e: Emitter, expr: Apply) -> Val:
+    kind = expr.args[0].type
+    assert isinstance(kind, Record)
+    return e.codes.field(kind, e.value(expr.args[0]), expr.data)
+
+
+def _with_field(e: Emitter, expr: Apply) -> Val:
+    kind, (base, value) = expr.type, expr.args
+    assert isinstance(kind, Record)
+    old, item = e.of_type(base, kind), kind.fields[expr.data][1]
+    code = e.codes.code(item, e.of_type(value, item))
+    offset = sum(width(part) for _, part in kind.fields[expr.data + 1 :])
+    return e.asm.with_bits(old, offset, width(item), code, register(kind))
+
+
+def _variant(e: Emitter, expr: Apply) -> Val:
+    kind = expr.type
+    assert isinstance(kind, Union)
+    return e.codes.variant(kind, expr.data, e.of_type(expr.args[0], kind.variants[expr.data][1]))
+
+
+def _is_variant(e: Emitter, expr: Apply) -> Val:
+    kind = expr.args[0].type
+    assert isinstance(kind, Union)
+    return e.asm.cmp("==", e.codes.tag(kind, e.value(expr.args[0])), expr.data)
+
+
+def _some(e: Emitter, expr: Apply) -> Val:
+    assert isinstance(expr.type, Option)
+    return e.codes.some(expr.type, e.of_type(expr.args[0], expr.type.item))
+
+
+def _get(e: Emitter, expr: Apply) -> Val:
+    kind, option = expr.args[0].type, e.value(expr.args[0])
+    assert isinstance(kind, Option)
+    e.asm.leave_if(e.asm.negate(e.codes.is_some(kind, option)), e.undefined)
+    return e.codes.unwrapped(kind, option)
+
+
+def _get_or(e: Emitter, expr: Apply) -> Val:
+    kind, (option, default) = expr.args[0].type, args_of(e, expr)
+    assert isinstance(kind, Option)
+    item = e.codes.convert(e.codes.unwrapped(kind, option), kind.item, expr.type)
+    other = e.codes.convert(default, expr.args[1].type, expr.type)
+    return e.asm.select(e.codes.is_some(kind, option), item, other, register(expr.type))
+
+
+def _map(e: Emitter, expr: Apply) -> Val:
+    kind = expr.type
+    assert isinstance(kind, Map)
+    out: Val = 0
+    for position, arg in enumerate(expr.args):
+        item = e.of_type(arg, kind.value)
+        out = e.asm.bor(
+            out, e.codes.placed(kind.value, item, e.codes.key_offset(kind, position), register(kind))
+        )
+    return out
+
+
+def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
+    """The position of a key among a map's; leaves for `undefined` where it is no key."""
+    value, found = e.value(key), key.type
+    if isinstance(wanted, Bool | Enum | Sort):
+        return e.asm.resize(value, I64)
+    inside = e.codes.within(value, found, wanted)
+    e.asm.leave_if(e.asm.negate(inside), e.undefined)
+    if inside is False:
+        return 0
+    return e.codes.rank(wanted, e.codes.convert(value, found, wanted))
+
+
+def _map_get(e: Emitter, expr: Apply) -> Val:
+    kind = expr.args[0].type
+    assert isinstance(kind, Map)
+    whole = e.value(expr.args[0])
+    return e.codes.part(kind.value, whole, e.codes.key_offset(kind, key_position(e, kind.key, expr.args[1])))
+
+
+def _map_set(e: Emitter, expr: Apply) -> Val:
+    kind, (base, key, value) = expr.type, expr.args
+    assert isinstance(kind, Map)
+    old, at = e.of_type(base, kind), key_position(e, kind.key, key)
+    code = e.codes.code(kind.value, e.of_type(value, kind.value))
+    return e.asm.with_bits(old, e.codes.key_offset(kind, at), width(kind.value), code, register(kind))
+
+
+def _negative(e: Emitter, expr: Apply) -> Val:
+    return e.asm.sub(0, e.value(expr.args[0]))
+
+
+# what these give is a part of an argument, or an argument's type with other content
+PARTS = frozenset(
+    {Op.FIELD, Op.GET, Op.MAP_GET, Op.SEQ_GET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX, Op.BAG_REMOVE,
+     Op.SUBSETS}
+)  # fmt: skip
+
+RULES: MappingProxyType[Op, Rule] = MappingProxyType(
+    {
+        Op.EQ: _equal, Op.NE: _unequal, Op.LT: _compare("<"), Op.LE: _compare("<="),
+        Op.NOT: lambda e, x: e.asm.negate(e.value(x.args[0])), Op.NEG: _negative,
+        Op.ADD: _arithmetic("add"), Op.SUB: _arithmetic("sub"), Op.MUL: _arithmetic("mul"),
+        Op.DIV: lambda e, x: _floor(e, x, modulo=False), Op.MOD: lambda e, x: _floor(e, x, modulo=True),
+        Op.MIN: _arithmetic("min"), Op.MAX: _arithmetic("max"),
+        Op.RECORD: _record, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
+        Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant, Op.SOME: _some, Op.GET: _get, Op.GET_OR: _get_or,
+        Op.MAP: _map, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
+        **SET_RULES, **SEQUENCE_RULES,
+    }
+)  # fmt: skip

@@ -1,0 +1,41 @@
+"""What the rules for operators share: a rule gets an application and builds its value.
+
+It asks for its arguments' values itself, left to right, so that `x in lo..hi` and the like never
+build the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from llvmlite import ir
+
+from specchk.ir.nodes import Apply, Expr
+from specchk.ir.types import Type
+from specchk.native.machine.asm import Asm, Val
+from specchk.native.values.domains import Domains
+from specchk.native.values.fitting import Fitting
+
+
+class Emitter(Protocol):
+    """What rules need of the expression emitter."""
+
+    asm: Asm
+    codes: Fitting
+    domains: Domains
+    undefined: ir.Block
+
+    def value(self, expr: Expr) -> Val:
+        """The held value of an expression, of its own type."""
+
+    def of_type(self, expr: Expr, kind: Type) -> Val:
+        """The held value of an expression as one of a wider type."""
+
+
+Rule = Callable[[Emitter, Apply], Val]
+
+
+def args_of(e: Emitter, expr: Apply) -> list[Val]:
+    """The held values of an application's arguments."""
+    return [e.value(arg) for arg in expr.args]

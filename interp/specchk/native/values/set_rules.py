@@ -1,0 +1,153 @@
+"""The operators on sets as instructions: masks with one bit for each value of the item type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from specchk.ir.nodes import Apply, Op
+from specchk.ir.types import Int, Set, Type, hull
+from specchk.meaning.values import universe
+from specchk.native.machine.asm import I64, Val
+from specchk.native.machine.layout import encode, mask, set_size
+from specchk.native.values.codes import register
+from specchk.native.values.rules import Emitter, Rule, args_of
+
+
+def _set(e: Emitter, expr: Apply) -> Val:
+    kind = expr.type
+    assert isinstance(kind, Set)
+    out: Val = 0
+    for arg in expr.args:
+        out = e.asm.bor(out, singleton(e, kind, e.of_type(arg, kind.item)))
+    return out
+
+
+def singleton(e: Emitter, kind: Set, item: Val) -> Val:
+    """The set of one item."""
+    set_size(kind)
+    shape = register(kind)
+    return e.asm.shl(1, e.asm.resize(e.codes.rank(kind.item, item), shape), shape)
+
+
+def _range(e: Emitter, expr: Apply) -> Val:
+    kind = expr.type
+    assert isinstance(kind, Set)
+    assert isinstance(kind.item, Int)
+    low, high = args_of(e, expr)
+    shape, full = register(kind), mask(set_size(kind))
+    if isinstance(low, int) and isinstance(high, int):
+        return sum(1 << n - kind.item.low for n in range(low, high + 1))
+    above = e.asm.shl(full, e.asm.resize(e.asm.sub(low, kind.item.low), shape), shape)
+    below = e.asm.shr(full, e.asm.resize(e.asm.sub(kind.item.high, high), shape), shape)
+    return e.asm.select(e.asm.cmp("<=", low, high), e.asm.band(above, below), 0, shape)
+
+
+def _in_set(e: Emitter, expr: Apply) -> Val:
+    item, domain = expr.args
+    if isinstance(domain, Apply) and domain.op is Op.RANGE:
+        value, low, high = e.value(item), *(e.value(arg) for arg in domain.args)
+        return e.asm.both(e.asm.cmp("<=", low, value), e.asm.cmp("<=", value, high))
+    if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
+        common = hull(item.type, domain.args[0].type)
+        inner, outer = e.of_type(item, common), e.of_type(domain.args[0], common)
+        return _subset_of(e, common, inner, outer)
+    value, members, kind = e.value(item), e.value(domain), domain.type
+    assert isinstance(kind, Set)
+    set_size(kind)
+    fitting = e.codes.within(value, item.type, kind.item)
+    if fitting is False:
+        return False
+    rank = e.codes.rank(kind.item, e.codes.convert(value, item.type, kind.item))
+    if not isinstance(fitting, int):
+        rank = e.asm.select(fitting, rank, 0)
+    hit = e.asm.cmp("!=", e.asm.bits(_code(e, members, kind, rank), rank, 1), 0)
+    return e.asm.both(fitting, hit)
+
+
+def _code(e: Emitter, members: Val, kind: Type, rank: Val) -> Val:
+    """A set as an operand where the rank is only known at run time."""
+    return members if isinstance(rank, int) else e.asm.val(members, register(kind))
+
+
+def _subset_of(e: Emitter, kind: Type, inner: Val, outer: Val) -> Val:
+    missing = e.asm.band(inner, e.asm.xor(outer, mask(register(kind).width)))
+    return e.asm.cmp("==", missing, 0)
+
+
+def _subset(e: Emitter, expr: Apply) -> Val:
+    common = hull(expr.args[0].type, expr.args[1].type)
+    inner, outer = (e.of_type(arg, common) for arg in expr.args)
+    return _subset_of(e, common, inner, outer)
+
+
+def _set_algebra(combine: Callable[[Emitter, Val, Val, int], Val]) -> Rule:
+    def rule(e: Emitter, expr: Apply) -> Val:
+        common = hull(expr.args[0].type, expr.args[1].type)
+        assert isinstance(common, Set)
+        set_size(common)
+        a, b = (e.of_type(arg, common) for arg in expr.args)
+        return e.codes.convert(combine(e, a, b, mask(register(common).width)), common, expr.type)
+
+    return rule
+
+
+def _card(e: Emitter, expr: Apply) -> Val:
+    value = e.value(expr.args[0])
+    if isinstance(value, int):
+        return value.bit_count()
+    return e.asm.resize(e.asm.intrinsic("ctpop", value), I64)
+
+
+def _subsets(e: Emitter, expr: Apply) -> Val:
+    inner = expr.args[0].type
+    kind = Set(inner)
+    set_size(kind)
+    outside = e.asm.xor(e.value(expr.args[0]), mask(register(inner).width))
+    out: Val = 0
+    for rank, item in enumerate(sorted(universe(inner))):
+        fits_in = e.asm.cmp("==", e.asm.band(outside, encode(inner, item)), 0)
+        out = e.asm.bor(out, e.asm.select(fits_in, 1 << rank, 0, register(kind)))
+    return out
+
+
+def _extreme(*, least: bool) -> Rule:
+    def rule(e: Emitter, expr: Apply) -> Val:
+        kind, members = expr.args[0].type, e.value(expr.args[0])
+        assert isinstance(kind, Set)
+        assert isinstance(kind.item, Int)
+        e.asm.leave_if(e.asm.cmp("==", members, 0), e.undefined)
+        if isinstance(members, int):
+            found = (members & -members).bit_length() if least else members.bit_length()
+            return max(0, found - 1) + kind.item.low
+        name = "cttz" if least else "ctlz"
+        rank = e.asm.resize(e.asm.intrinsic(name, members), I64)
+        return e.asm.add(rank if least else e.asm.sub(register(kind).width - 1, rank), kind.item.low)
+
+    return rule
+
+
+def _set_sum(e: Emitter, expr: Apply) -> Val:
+    kind, members = expr.args[0].type, e.value(expr.args[0])
+    assert isinstance(kind, Set)
+    assert isinstance(kind.item, Int)
+    total: Val = 0
+    for rank in range(set_size(kind)):
+        bit = e.asm.resize(e.asm.bits(members, rank, 1), I64)
+        total = e.asm.add(total, e.asm.mul(bit, kind.item.low + rank))
+    return total
+
+
+def _same_width_not(e: Emitter, a: Val, b: Val, full: int) -> Val:
+    return e.asm.band(a, e.asm.xor(b, full))
+
+
+SET_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
+    {
+        Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _in_set, Op.SUBSET: _subset,
+        Op.UNION: _set_algebra(lambda e, a, b, _: e.asm.bor(a, b)),
+        Op.INTERSECT: _set_algebra(lambda e, a, b, _: e.asm.band(a, b)),
+        Op.DIFFERENCE: _set_algebra(_same_width_not), Op.CARD: _card, Op.SUBSETS: _subsets,
+        Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False), Op.SET_SUM: _set_sum,
+    }
+)  # fmt: skip

@@ -1,0 +1,65 @@
+"""What was never exercised: actions that never ran, branches never taken, implications never asked.
+
+A property that holds because its antecedent never does is no evidence, an action that is never enabled
+is probably a mistake, and a model that asks for no property cannot fail.  All are warnings, and
+violations of kind `vacuous` under `--strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specchk.ir.footprint import live_points
+from specchk.ir.nodes import Const
+from specchk.ir.program import Point, Program
+from specchk.search.verdict import Violation
+
+NOTHING_ASKED = (
+    "no property is checked, and `deadlock ok` allows every end: only undefined values could be found"
+)
+
+
+def never(program: Program, counts: Sequence[int]) -> list[Point]:
+    """The points never reached, in source order; what the constants decide is not counted."""
+    live = live_points(program)
+    pairs = enumerate(zip(program.points, counts, strict=True))
+    return [point for index, (point, count) in pairs if count == 0 and index in live]
+
+
+def describe(point: Point) -> str:
+    """One warning."""
+    text = " ".join(point.span.text.split())
+    text = text if len(text) <= 60 else text[:57] + "..."
+    match point.kind:
+        case "action":
+            return f"{point.span.where}: action `{point.owner}` is never enabled"
+        case "branch":
+            return f"{point.span.where}: in `{point.owner}` the branch `{point.label}` is never taken: {text}"
+    return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
+
+
+def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
+    """The warnings of a run: vacuity when all was searched, and what was left out."""
+    found = [f"not checked (the model leaves it out): {name}" for name in program.left_out]
+    if asks_nothing(program):
+        found.append(NOTHING_ASKED)
+    if complete:
+        idle = {point.owner for point in never(program, counts) if point.kind == "action"}
+        found += [describe(p) for p in never(program, counts) if p.kind == "action" or p.owner not in idle]
+    return tuple(found)
+
+
+def asks_nothing(program: Program) -> bool:
+    """Whether nothing but an undefined value could be found."""
+    if program.invariants or program.step_invariants or program.witnesses:
+        return False
+    fine = program.deadlock_ok
+    return fine is not None and isinstance(fine.body, Const) and bool(fine.body.value)
+
+
+def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
+    """What `--strict` fails for: nothing asked, actions never enabled, implications never triggered."""
+    texts = [describe(point) for point in never(program, counts) if point.kind != "branch"]
+    if asks_nothing(program):
+        texts.append(NOTHING_ASKED)
+    return [Violation("vacuous", text, None) for text in texts]

@@ -1,0 +1,75 @@
+"""Holding an outcome to what its model expects."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from specchk.lang.syntax import decls
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated, Violation
+
+_COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "depth": "depth"})
+
+
+def wants_counts(expects: tuple[decls.Expect, ...]) -> bool:
+    """Whether counts are expected; they are counts without symmetry."""
+    return any(expect.kind in _COUNTS for expect in expects)
+
+
+def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
+    """What is not as expected, one line each; whatever a model does not expect must not happen."""
+    verdict = outcome.verdict
+    if isinstance(verdict, Inconclusive):
+        return [f"inconclusive: {verdict.reason}"]
+    problems = [problem for expect in expects if (problem := _check(outcome, expect))]
+    violations = verdict.violations if isinstance(verdict, Violated) else ()
+    unexpected = [v for v in violations if not any(_answers(v, expect) for expect in expects)]
+    return problems + [f"not expected: {describe(violation)}" for violation in unexpected]
+
+
+def _check(outcome: Outcome, expect: decls.Expect) -> str | None:
+    if expect.kind in _COUNTS:
+        found = getattr(outcome.statistics, _COUNTS[expect.kind])
+        return None if found == expect.number else f"expected {expect.kind} {expect.number}, found {found}"
+    if expect.kind == "holds":
+        holds = isinstance(outcome.verdict, Holds | HoldsWithin)
+        return None if holds else "expected to hold"
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    for violation in violations:
+        if _answers(violation, expect):
+            return _length(violation, expect)
+    name = f" {expect.name.full}" if expect.name is not None else ""
+    return f"expected: {expect.kind}{name}, which did not happen"
+
+
+def _length(violation: Violation, expect: decls.Expect) -> str | None:
+    steps = len(violation.trace.steps) if violation.trace is not None else None
+    if expect.number is None or steps == expect.number:
+        return None
+    return f"expected {violation.name} to fail in {expect.number} steps, it fails in {steps}"
+
+
+def _answers(violation: Violation, expect: decls.Expect) -> bool:
+    """Whether a violation is one that an expectation speaks of."""
+    if expect.kind in ("deadlock", "undefined"):
+        return violation.kind == expect.kind
+    if expect.kind == "unreachable":
+        return (
+            violation.kind == "unreachable" and expect.name is not None and violation.name == expect.name.full
+        )
+    kinds = ("invariant", "step invariant", "liveness")
+    return (
+        expect.kind == "violates"
+        and violation.kind in kinds
+        and expect.name is not None
+        and violation.name == expect.name.full
+    )
+
+
+def describe(violation: Violation) -> str:
+    """A violation in a few words."""
+    steps = f" in {len(violation.trace.steps)} steps" if violation.trace is not None else ""
+    return (
+        f"{violation.kind} {violation.name}{steps}"
+        if violation.name != violation.kind
+        else f"{violation.kind}{steps}"
+    )

@@ -1,0 +1,95 @@
+"""What a search has found so far, and the verdict that follows: the same for every engine.
+
+An engine notes violations, reached witnesses and why it stopped; at the end `conclude` turns them
+into a verdict.  The first violation of each (kind, name) is kept, so an engine that goes breadth
+first keeps a shortest one.
+
+Not here: how states are explored and traces found (`search`, and the engines' own rooms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from specchk.ir.program import Program
+from specchk.meaning.deadlock import End
+from specchk.meaning.explain import Blame
+from specchk.meaning.undefined import Undefined
+from specchk.search.coverage import complete_search_warnings, vacuous
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
+
+NOTHING_TO_CHECK = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
+NO_MEMORY = Inconclusive("there is no memory left; limit it with --max-memory", budget=True)
+
+
+@dataclass(slots=True)
+class Findings:
+    """Violations by (kind, name), witnesses by name, and why the search stopped, if it did."""
+
+    program: Program
+    found: dict[tuple[str, str], Violation] = field(default_factory=dict)
+    reached: dict[str, Trace] = field(default_factory=dict)
+    stopped: Inconclusive | None = None
+    undecided_end: bool = False
+
+    def note(self, violation: Violation) -> None:
+        """Keep a violation, unless one of the same kind and name is there."""
+        self.found.setdefault((violation.kind, violation.name), violation)
+
+    def note_bad_init(self, undefined: Undefined) -> None:
+        """Keep that the initial states have no meaning."""
+        blame = Blame(undefined.span, undefined.reason, ())
+        self.note(Violation("undefined", "init", None, blame))
+
+    def note_end(self, end: End) -> None:
+        """Keep that there is an end of which nobody knows whether it is a deadlock."""
+        self.undecided_end = self.undecided_end or end is End.UNDECIDED
+
+    def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
+        """What the outcome warns of; `counts` and `complete` as in `conclude`."""
+        found = complete_search_warnings(self.program, counts, complete=complete)
+        return (*found, self._undecided) if self.undecided_end else found
+
+    @property
+    def _undecided(self) -> str:
+        return (
+            f"some states have no step within {', '.join(self.program.horizons)}, and whether a larger "
+            "number enables one is not decided: they are not reported as deadlocks"
+        )
+
+    def is_complete(self, *, keep_going: bool) -> bool:
+        """Whether all that there is has been explored."""
+        return self.stopped is None and (not self.found or keep_going)
+
+    def conclude(
+        self, counts: Sequence[int], *, complete: bool, strict: bool, cut: bool, outside: bool
+    ) -> Verdict:
+        """The verdict at the end.
+
+        `counts` are the coverage counts; `cut` says that a horizon kept steps from being taken, and
+        `outside` that states were left out by a constraint.
+        """
+        if complete:
+            self._note_unreached()
+            if strict:
+                for violation in vacuous(self.program, counts):
+                    self.found[violation.kind, violation.name] = violation
+        if self.found:
+            return Violated(tuple(sorted(self.found.values(), key=_length)))
+        if self.stopped is not None:
+            return self.stopped
+        bounds = list(self.program.horizons) if cut else []
+        if outside:
+            bounds += [prop.name for prop in self.program.constraints]
+        return HoldsWithin(tuple(bounds)) if bounds else Holds()
+
+    def _note_unreached(self) -> None:
+        for prop in self.program.witnesses:
+            if prop.name not in self.reached:
+                self.found["unreachable", prop.name] = Violation("unreachable", prop.name, None)
+
+
+def _length(violation: Violation) -> tuple[int, str, str]:
+    steps = len(violation.trace.steps) if violation.trace is not None else 1 << 30
+    return steps, violation.kind, violation.name

@@ -1,0 +1,64 @@
+"""What an attempt at a proof by induction found: plain values, shared by engine, report and CLI.
+
+A proof has three parts for each property: *initiation* (the initial states satisfy it), *consecution*
+(no action leads out of the states that satisfy all invariants) and, for k > 1, the first k - 1 steps.
+An action that may be undefined in a state that satisfies all invariants fails `definedness`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specchk.ir.program import Program
+from specchk.meaning.explain import Blame
+from specchk.search.verdict import Trace, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A step that induction does not exclude: `trace` starts in a state that satisfies all invariants.
+
+    `kind` is that of the property, or `undefined`.  `reached` says whether the enumerated states
+    contain its first state: None where that was not looked at, or the look ended before an answer.
+    """
+
+    kind: str
+    name: str
+    trace: Trace
+    blame: Blame | None
+    reached: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A query that the solver gave up."""
+
+    kind: str
+    name: str
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Counts of a proof: `settled` obligations needed no query, `alike` actions are renamed copies."""
+
+    queries: int
+    settled: int
+    instances: int
+    alike: int
+    seconds: float
+    seconds_solver: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The outcome of `--prove`: `proved` names the properties all of whose obligations hold."""
+
+    program: Program
+    k: int
+    verdict: Verdict
+    proved: tuple[str, ...]
+    failures: tuple[Failure, ...]
+    unanswered: tuple[Unanswered, ...]
+    effort: Effort

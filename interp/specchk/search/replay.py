@@ -1,0 +1,66 @@
+"""Traces by real steps: from a path of states to the actions that take it.
+
+Whatever engine found a path, the reference stepper takes it here, step by step, from an initial
+state; a path that cannot be taken is a bug of that engine (`ReplayFailed`).  Under symmetry a path
+is of representatives, and a concrete behaviour through their classes is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from specchk.ir.program import Program
+from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import State
+from specchk.search.symmetry import Symmetry
+from specchk.search.verdict import Step, Trace
+
+
+class ReplayFailed(Exception):
+    """An engine reported a path that the meaning of the spec does not allow."""
+
+
+def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry: Symmetry | None) -> Trace:
+    """The trace along a path of states (representatives under symmetry), actions filled in.
+
+    The counts of the stepper are left as they were: replaying is not coverage.
+    """
+    current = _initial(program, path[0], symmetry)
+    initial = current
+    steps: list[Step] = []
+    for wanted in path[1:]:
+        found = quiet_steps_to(program, stepper, current, wanted, symmetry)
+        if not found:
+            raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the trace to the next")
+        steps.append(found[0])
+        current = found[0].state
+    return Trace(initial, tuple(steps))
+
+
+def _initial(program: Program, wanted: State, symmetry: Symmetry | None) -> State:
+    for state in initial_states(program):
+        if state == wanted or (symmetry is not None and symmetry.canonical(state) == wanted):
+            return state
+    raise ReplayFailed("the trace does not start in an initial state")
+
+
+def quiet_steps_to(
+    program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
+) -> list[Step]:
+    """As `step_to`, leaving the stepper's counts as they were: replaying is not coverage."""
+    counts, cuts = list(stepper.counts), stepper.horizon_cuts
+    found = list(step_to(program, stepper, state, wanted, symmetry))
+    stepper.counts[:] = counts
+    stepper.horizon_cuts = cuts
+    return found
+
+
+def step_to(
+    program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
+) -> Iterator[Step]:  # fmt: skip
+    """The steps from a state to `wanted` or, under symmetry, into its class."""
+    goal = wanted if symmetry is None else symmetry.canonical(wanted)
+    for index, args, after in stepper.successors(state):
+        if (after if symmetry is None else symmetry.canonical(after)) == goal:
+            yield Step.of(program, index, args, after)

@@ -1,0 +1,156 @@
+"""Symmetry: one representative for all states that differ by a renaming of sort elements.
+
+Sorts are scalars that a spec can only compare for equality, so renaming their elements maps
+behaviours to behaviours - unless the spec can tell elements apart some other way.  There are two:
+a constant can name one (only renamings that leave all constants as they are count), and `choose`
+over values that contain elements picks the first (then that sort is left alone).  The
+representative of a state is the least of its renamings in the order of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
+from typing import Any
+
+from specchk.ir.nodes import Choose, Expr
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.ir.walk import expressions
+from specchk.meaning.values import State, universe
+
+Renaming = dict[str, tuple[int, ...]]  # sort -> new position of each element
+Rename = Callable[[Any], Any]
+MAX_RENAMINGS = 5040
+
+
+def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str]:
+    """The symmetry to search with, None where there is none, and how a report says it."""
+    if not wanted:
+        return None, "off"
+    symmetry = Symmetry(program)
+    if symmetry.order == 1:
+        return None, f"off ({symmetry.reason})" if symmetry.reason else "off"
+    return symmetry, f"on ({symmetry.order} renamings)"
+
+
+class Symmetry:
+    """The renamings of a program; `canonical` is a state's representative."""
+
+    def __init__(self, program: Program) -> None:
+        self.reason = ""
+        self.renamings = self._renamings(program)
+        kinds = [variable.type for variable in program.variables]
+        self._renames = [[renamer(kind, r) for kind in kinds] for r in self.renamings[1:]]
+
+    @property
+    def order(self) -> int:
+        """How many renamings there are; 1 is no symmetry."""
+        return len(self.renamings)
+
+    def _renamings(self, program: Program) -> list[Renaming]:
+        identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
+        chosen = {name for expr in expressions(program) for name in _chosen(expr)}
+        free = [sort for sort in program.sorts if sort.name not in chosen and len(sort.members) > 1]
+        if chosen:
+            self.reason = f"`choose` tells the elements of {', '.join(sorted(chosen))} apart"
+        count = 1
+        for sort in free:
+            count *= _factorial(len(sort.members))
+        if count > MAX_RENAMINGS:
+            self.reason = f"{count} renamings are too many to try"
+            return [identity]
+        found = [identity]
+        for combination in product(*(permutations(range(len(sort.members))) for sort in free)):
+            renaming = {**identity, **{s.name: p for s, p in zip(free, combination, strict=True)}}
+            if renaming != identity and _keeps_constants(program, renaming):
+                found.append(renaming)
+        if len(found) == 1 and free:
+            self.reason = "the constants tell the elements apart"
+        return found
+
+    def canonical(self, state: State) -> State:
+        """The representative of a state."""
+        best = state
+        for other in self.images(state):
+            best = min(best, other)
+        return best
+
+    def images(self, state: State) -> Iterator[State]:
+        """What the renamings but the identity make of a state."""
+        for renames in self._renames:
+            yield tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
+
+
+def _factorial(number: int) -> int:
+    result = 1
+    for factor in range(2, number + 1):
+        result *= factor
+    return result
+
+
+def _keeps_constants(program: Program, renaming: Renaming) -> bool:
+    return all(renamer(c.type, renaming)(c.value) == c.value for c in program.constants)
+
+
+def _chosen(expr: Expr) -> Iterator[str]:
+    if isinstance(expr, Choose):
+        yield from sorts_in(expr.local.type)
+
+
+def sorts_in(kind: Type) -> Iterator[str]:
+    """The sorts whose elements occur in a type's values."""
+    match kind:
+        case Sort():
+            yield kind.name
+        case Option() | Set() | Seq() | Bag():
+            yield from sorts_in(kind.item)
+        case Map():
+            yield from sorts_in(kind.key)
+            yield from sorts_in(kind.value)
+        case Record():
+            for _, item in kind.fields:
+                yield from sorts_in(item)
+        case Union():
+            for _, record in kind.variants:
+                yield from sorts_in(record)
+
+
+def renamer(kind: Type, renaming: Renaming) -> Rename:
+    """The function that renames the sort elements inside a value of a type."""
+    if all(renaming[name] == tuple(range(len(renaming[name]))) for name in sorts_in(kind)):
+        return _same
+    match kind:
+        case Sort():
+            return renaming[kind.name].__getitem__
+        case Option() | Seq():
+            item = renamer(kind.item, renaming)
+            return lambda value: tuple([item(part) for part in value])
+        case Set() | Bag():
+            item = renamer(kind.item, renaming)
+            return lambda value: tuple(sorted([item(part) for part in value]))
+        case Map():
+            return _map_renamer(kind, renaming)
+        case Record():
+            parts = [renamer(item, renaming) for _, item in kind.fields]
+            return lambda value: tuple([part(v) for part, v in zip(parts, value, strict=True)])
+        case Union():
+            records = [renamer(record, renaming) for _, record in kind.variants]
+            return lambda value: (value[0], records[value[0]](value[1]))
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _map_renamer(kind: Map, renaming: Renaming) -> Rename:
+    key, item = renamer(kind.key, renaming), renamer(kind.value, renaming)
+    keys = sorted(universe(kind.key))
+    new_keys = [key(k) for k in keys]
+    source = [new_keys.index(k) for k in keys]  # the new map at k is the old one at the key renamed to k
+
+    def rename(value: Any) -> Any:
+        return tuple([item(value[index]) for index in source])
+
+    return rename

@@ -1,0 +1,164 @@
+"""Verdicts, traces and what a run found: plain values, shared by all engines and reports.
+
+No engine returns a bool.  A verdict is one of four, and running out of anything is never "ok".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.forecast.intervals import Forecast
+from specchk.ir.program import Program
+from specchk.meaning.explain import Blame
+from specchk.meaning.values import State, show
+
+INTERRUPTED = "it was interrupted"  # the reason of a run that was ended from the keyboard
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a trace: the action, its arguments, and the state after it."""
+
+    action: str
+    args: tuple[str, ...]
+    state: State
+
+    @classmethod
+    def of(cls, program: Program, action: int, args: tuple[Any, ...], after: State) -> Step:
+        """A successor as the stepper gives it, in the spec's words."""
+        taken = program.actions[action]
+        shown = tuple(show(arg, param.type) for arg, param in zip(args, taken.params, strict=True))
+        return cls(taken.name, shown, after)
+
+    def __str__(self) -> str:
+        return f"{self.action}({', '.join(self.args)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A behaviour's prefix: `initial`, then the steps."""
+
+    initial: State
+    steps: tuple[Step, ...]
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """All states, the initial one first."""
+        return (self.initial, *(step.state for step in self.steps))
+
+    @property
+    def last(self) -> State:
+        """The state it ends in."""
+        return self.steps[-1].state if self.steps else self.initial
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A property that does not hold, with a shortest trace to it.
+
+    `kind`: `invariant`, `step invariant`, `deadlock`, `undefined` or `unreachable` (a witness that
+    no state satisfies; it has no trace).  `condition`: what of the offsets at its end matters, where
+    the engine knows.
+    """
+
+    kind: str
+    name: str
+    trace: Trace | None
+    blame: Blame | None = None
+    condition: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Every reachable state was checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldsWithin:
+    """Every reachable state within the declared horizons was checked."""
+
+    bound: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """At least one property does not hold; the first is the one reported first."""
+
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inconclusive:
+    """The search ended before an answer; `budget` says whether a budget did that."""
+
+    reason: str
+    budget: bool
+
+
+Verdict = Holds | HoldsWithin | Violated | Inconclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Symbolic:
+    """What a search over zones of states did; its `states_distinct` are zones.
+
+    `questions` are comparisons of open numbers, `answered` those that what was known decided, so that
+    a branch was pruned; the others were `forks`.  `covered` zones lay within one seen before.
+    `refinements` are searches begun again because differences of more than `reach` matter after all.
+    """
+
+    forks: int
+    questions: int
+    answered: int
+    covered: int
+    refinements: int
+    reach: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts of a search.
+
+    `depth` is the number of levels of the breadth-first search, the initial states being the first;
+    `levels` the number of distinct states of each; `generated` counts every successor and initial
+    state, repeated or not.  `queries` are questions to a solver, of a run that has them and no states.
+    """
+
+    distinct: int
+    generated: int
+    depth: int
+    levels: tuple[int, ...]
+    seconds: float
+    horizon_cuts: int = 0
+    symmetry: str = "off"
+    symbolic: Symbolic | None = None
+    queries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that a run found."""
+
+    program: Program
+    engine: str
+    verdict: Verdict
+    statistics: Statistics
+    coverage: tuple[int, ...]  # for each of the program's points
+    warnings: tuple[str, ...] = ()
+    witnesses: tuple[tuple[str, Trace], ...] = field(default=())
+    seed: int | None = None
+    forecast: Forecast | None = None  # made before the run, where that was asked for
+
+
+def name_of(verdict: Verdict) -> str:
+    """`holds`, `holds_within`, `violated` or `inconclusive`."""
+    match verdict:
+        case Holds():
+            return "holds"
+        case HoldsWithin():
+            return "holds_within"
+        case Violated():
+            return "violated"
+        case Inconclusive():
+            return "inconclusive"

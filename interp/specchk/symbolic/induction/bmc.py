@@ -1,0 +1,197 @@
+"""Bounded model checking: every behaviour of up to K steps, over unbounded offsets, shortest first.
+
+One solver holds the steps from an initial state; each level adds one and asks for a state that
+breaks something.  What is found is decoded, replayed by the reference interpreter, and blamed by it.
+Source: Biere, Cimatti, Clarke, Zhu, "Symbolic model checking without BDDs" (1999).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from specchk.ir.program import Program
+from specchk.search.budget import Budget, Meter
+from specchk.search.replay import ReplayFailed
+from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
+from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
+from specchk.symbolic.induction.encode.program import State as Open
+from specchk.symbolic.induction.encode.program import System, step
+from specchk.symbolic.induction.encode.steps import Instance
+from specchk.symbolic.induction.models import path_of
+from specchk.symbolic.replay import Path, Replay, raised
+
+QUERY_SECONDS = 60.0
+
+
+class Unrolling:
+    """The behaviours of a program of exactly `len(states) - 1` steps; `ask` looks for one."""
+
+    def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
+        self.program = program
+        self.system = System(program)
+        self.solver = z3.Solver()
+        self.solver.set("timeout", int(query_seconds * 1000))
+        self.states: list[Open] = [self.system.state(0)]
+        self.steps: list[list[Instance]] = []  # out of each state
+        self.queries = 0
+        self.seconds_solver = 0.0
+        self._facts = 0
+        self._add(self.system.initial(self.states[0]))
+        self._enter()
+
+    def _add(self, facts: list[Truth]) -> None:
+        fresh = self.system.fresh.facts
+        self.solver.add(
+            [z3.BoolVal(fact) if isinstance(fact, bool) else fact for fact in (*facts, *fresh[self._facts :])]
+        )
+        self._facts = len(fresh)
+
+    def _enter(self) -> None:
+        self.steps.append(self.system.instances(self.states[-1], f"t{len(self.states)}."))
+
+    def extend(self) -> None:
+        """One step more; steps go on from states that satisfy the constraints."""
+        self.states.append(self.system.state(len(self.states)))
+        inside = self.system.constrained(self.states[-2])
+        self._add([*inside, step(self.steps[-1], self.states[-1])])
+        self._enter()
+
+    def wrong(self) -> Truth:
+        """That something fails in the last state or in the step to it."""
+        last = self.states[-1]
+        goals = [self.system.holds(prop, last) for prop in self.program.invariants]
+        if len(self.states) > 1:
+            before = self.states[-2]
+            goals += [self.system.holds(prop, before, last) for prop in self.program.step_invariants]
+        inside = conj(self.system.constrained(last))
+        unclear = [self.system.unclear(prop, last) for prop in self.program.constraints]
+        unclear += [conj([inside, self.system.unclear(prop, last)]) for prop in self.program.witnesses]
+        return disj([*[negation(conj(parts)) for parts in goals], *unclear])
+
+    def undefined(self) -> Truth:
+        """That an action has no meaning in the last state."""
+        inside = conj(self.system.constrained(self.states[-1]))
+        return conj([inside, disj([fault.when for instance in self.steps[-1] for fault in instance.faults])])
+
+    def stuck(self) -> Truth:
+        """That no action is enabled and `deadlock ok` does not allow it."""
+        idle = [instance.idle for instance in self.steps[-1]]
+        allowed = self.program.deadlock_ok
+        fine = conj(self.system.holds(allowed, self.states[-1])) if allowed is not None else False
+        inside = conj(self.system.constrained(self.states[-1]))
+        return conj([inside, *idle, negation(fine)])
+
+    def ask(self, goal: Truth) -> Path | str | None:
+        """A path whose last state satisfies the goal, a reason why that is not known, or None."""
+        if goal is False:
+            return None
+        self.solver.push()
+        if goal is not True:
+            self.solver.add(goal)
+        started = time.monotonic()
+        result = self.solver.check()
+        found: Path | str | None = None
+        if result == z3.sat:
+            found = path_of(self._smallest(), self.program, self.states, self.steps)
+        elif result == z3.unknown:
+            found = str(self.solver.reason_unknown())
+        self.seconds_solver += time.monotonic() - started
+        self.queries += 1
+        self.solver.pop()
+        return found
+
+    def _smallest(self) -> Any:
+        """A model whose offsets are small, where a few tries find one."""
+        model = self.solver.model()
+        chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
+        numbers = [*self.system.fresh.offsets, *chosen]
+        most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)
+        end = 1
+        while end < most:
+            self.solver.push()
+            self.solver.add([number <= end for number in numbers])
+            result = self.solver.check()
+            if result == z3.sat:
+                model = self.solver.model()
+            self.solver.pop()
+            if result == z3.sat:
+                break
+            end *= 2
+        return model
+
+
+@dataclass(slots=True)
+class _Run:
+    program: Program
+    depth: int
+    meter: Meter
+    unrolling: Unrolling
+    reached: dict[str, Trace] = field(default_factory=dict)
+
+    def run(self) -> Verdict:
+        for steps in range(self.depth + 1):
+            if steps:
+                self.unrolling.extend()
+            verdict = self._level()
+            if verdict is not None:
+                return verdict
+            limit = self.meter.exceeded(0)
+            if limit is not None:
+                return Inconclusive(f"{limit} after {steps} steps", budget=True)
+        return Inconclusive(f"no violation within {self.depth} steps, which is no proof", budget=True)
+
+    def _level(self) -> Verdict | None:
+        """What the behaviours of one length say."""
+        open_ = self.unrolling
+        for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
+            found = open_.ask(goal)
+            if isinstance(found, str):
+                return Inconclusive(
+                    f"the solver gave up at step {len(open_.states) - 1}: {found}", budget=False
+                )
+            if found is not None:
+                return Violated(self._violations(found, is_left=is_left))
+        return self._witnesses()
+
+    def _violations(self, path: Path, *, is_left: bool) -> tuple[Violation, ...]:
+        replay = Replay(raised(self.program, path))
+        trace = replay.trace(path.states)
+        failed = replay.left(trace.last) if is_left else replay.met(trace)
+        if not failed:
+            raise ReplayFailed("nothing fails at the end of a path that the solver found to be wrong")
+        return tuple([Violation(what, name, trace, blame) for what, name, blame in failed])
+
+    def _witnesses(self) -> Verdict | None:
+        for prop in self.program.witnesses:
+            if prop.name in self.reached:
+                continue
+            parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
+            found = self.unrolling.ask(conj(parts))
+            if isinstance(found, Path):
+                replay = Replay(raised(self.program, found))
+                trace = replay.trace(found.states)
+                if not replay.reaches(trace.last, prop.name):
+                    raise ReplayFailed(f"`{prop.name}` is not true where the solver found it to be")
+                self.reached[prop.name] = trace
+        return None
+
+
+def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
+    """Look for a violation in at most `depth` steps; finding none is no proof, and is not called one.
+
+    Raises `Unencodable` where the program has something that has no encoding.
+    """
+    meter = Meter(budget)
+    run = _Run(program, depth, meter, Unrolling(program, query_seconds))
+    verdict = run.run()
+    states = run.unrolling.states
+    statistics = Statistics(
+        distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,
+        queries=run.unrolling.queries,
+    )  # fmt: skip
+    reached = tuple(run.reached.items())
+    return Outcome(program, "symbolic", verdict, statistics, (0,) * len(program.points), witnesses=reached)

@@ -1,0 +1,277 @@
+"""Rules of sets, sequences and bags whose items or lengths may be open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from specchk.ir.nodes import Apply
+from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
+from specchk.symbolic.induction.encode.merge import count, equal, has, merge, select, set_of
+from specchk.symbolic.induction.encode.numbers import (
+    Number,
+    at_most,
+    combine,
+    counted,
+    equal_numbers,
+    less,
+    merge_by,
+    ways,
+)
+from specchk.symbolic.induction.encode.scope import Scope
+from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, RangeOf, SeqOf, SetOf, Tree
+
+MAX_LISTED = 10  # of a set whose subsets are listed; each doubles them
+MAX_RANGE = 1024
+
+Rule = Callable[[Apply, Sequence[Tree], Scope], Tree]
+
+
+def items_of(found: Tree) -> SetOf:
+    """A set whose items can be gone through."""
+    if isinstance(found, RangeOf):
+        raise CannotEncode("a range of offsets without a bound cannot be listed")
+    assert isinstance(found, SetOf)
+    return found
+
+
+def numbers(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """`low..high`."""
+    low, high = ways(args[0]), ways(args[1])
+    if low is None or high is None or high[-1][0] - low[0][0] > MAX_RANGE:
+        return RangeOf(args[0], args[1])
+    rows = [(v, both(at_most(args[0], v), at_most(v, args[1]))) for v in range(low[0][0], high[-1][0] + 1)]
+    return SetOf(tuple([(v, guard) for v, guard in rows if guard is not False]), listed=True)
+
+
+def union(a: Tree, b: Tree) -> SetOf:
+    """Items of either."""
+    return set_of([*items_of(a).items, *items_of(b).items])
+
+
+def intersection(a: Tree, b: Tree) -> SetOf:
+    """Items of both."""
+    return set_of([(item, both(guard, has(b, item))) for item, guard in items_of(a).items])
+
+
+def difference(a: Tree, b: Tree) -> SetOf:
+    """Items of the first that are not in the second."""
+    return set_of([(item, both(guard, negation(has(b, item)))) for item, guard in items_of(a).items])
+
+
+def distinct(found: SetOf) -> list[tuple[Tree, Truth]]:
+    """The items, each value once: a later one counts where no earlier one is equal."""
+    if found.listed:
+        return list(found.items)
+    rows: list[tuple[Tree, Truth]] = []
+    for item, guard in found.items:
+        again = disj([both(g, equal(item, other)) for other, g in rows])
+        rows.append((item, both(guard, negation(again))))
+    return rows
+
+
+def cardinality(a: Tree) -> Number:
+    """How many items."""
+    if isinstance(a, RangeOf) and a.high is not None:
+        size = combine(lambda x, y: x - y, combine(lambda x, y: x + y, a.high, 1), a.low)
+        return merge_by(less(size, 0), 0, size)
+    return counted([guard for _, guard in distinct(items_of(a))])
+
+
+def total(a: Tree) -> Number:
+    """The sum of the items."""
+    return summed(distinct(items_of(a)))
+
+
+def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
+    """The sum of the numbers whose guard holds."""
+    result: Number = 0
+    for item, guard in rows:
+        result = combine(lambda x, y: x + y, result, merge_by(guard, item, 0))
+    return result
+
+
+def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
+    """`min` and `max` of a set of numbers."""
+
+    def rule(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+        if isinstance(args[0], RangeOf):
+            raise CannotEncode(f"`{name}` of a range without a bound")
+        exists, found = first_by(before, args[0].items)
+        scope.fail(negation(exists), expr.span, f"`{name}` of nothing")
+        return found
+
+    return rule
+
+
+def first_by(
+    before: Callable[[Number, Number], Truth], rows: Sequence[tuple[Number, Truth]]
+) -> tuple[Truth, Number]:
+    """Whether some guard holds, and the first of those items in the order `before`."""
+    exists: Truth = False
+    found: Number = 0
+    for item, guard in rows:
+        if guard is False:
+            continue
+        better = both(guard, disj((negation(exists), before(item, found))))
+        found = merge_by(better, item, found) if exists is not False else item
+        exists = disj((exists, guard))
+    return exists, found
+
+
+def subsets(a: Tree) -> SetOf:
+    """The set of all subsets."""
+    found = items_of(a)
+    if not found.listed or len(found.items) > MAX_LISTED:
+        raise CannotEncode(f"the subsets of a set with offsets or more than {MAX_LISTED} items")
+    rows = [
+        (
+            SetOf(tuple([(item, True) for item, _ in chosen]), listed=True),
+            conj([guard for _, guard in chosen]),
+        )
+        for size in range(len(found.items) + 1)
+        for chosen in combinations(found.items, size)
+    ]
+    return set_of(rows)
+
+
+# ---------------------------------------------------------------- sequences
+
+
+def seq_of(*items: Tree) -> SeqOf:
+    """The sequence of these items."""
+    return SeqOf(len(items), tuple(items))
+
+
+def _at(expr: Apply, args: Sequence[Tree], scope: Scope) -> list[Truth]:
+    """For each slot, whether it is the one meant; a fault outside the sequence."""
+    seq, index = args[0], args[1]
+    inside = both(at_most(0, index), less(index, seq.length))
+    scope.fail(negation(inside), expr.span, "this index is outside the sequence")
+    return [equal_numbers(index, k) for k in range(len(seq.slots))]
+
+
+def seq_get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """`seq[index]`."""
+    return select(list(zip(_at(expr, args, scope), args[0].slots, strict=True)))
+
+
+def seq_set(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """The sequence with one item replaced."""
+    guards = _at(expr, args, scope)
+    slots = [merge(guard, args[2], old) for guard, old in zip(guards, args[0].slots, strict=True)]
+    return SeqOf(args[0].length, tuple(slots))
+
+
+def _not_empty(expr: Apply, seq: SeqOf, scope: Scope, name: str) -> None:
+    scope.fail(equal_numbers(seq.length, 0), expr.span, f"`{name}` of nothing")
+
+
+def head(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """The first item."""
+    _not_empty(expr, args[0], scope, "head")
+    return args[0].slots[0] if args[0].slots else None
+
+
+def last(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """The last item."""
+    _not_empty(expr, args[0], scope, "last")
+    slots = args[0].slots
+    return select([(equal_numbers(args[0].length, k + 1), slot) for k, slot in enumerate(slots)])
+
+
+def tail(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """All but the first item."""
+    _not_empty(expr, args[0], scope, "tail")
+    size = combine(lambda x, y: x - y, args[0].length, 1)
+    return SeqOf(merge_by(less(size, 0), 0, size), args[0].slots[1:])
+
+
+def concat(a: SeqOf, b: SeqOf) -> SeqOf:
+    """One sequence, then the other."""
+    size = len(a.slots) + len(b.slots)
+    slots = []
+    for k in range(size):
+        rows = [(less(k, a.length), a.slots[k])] if k < len(a.slots) else []
+        rows += [
+            (equal_numbers(a.length, k - j), slot)
+            for j, slot in enumerate(b.slots)
+            if 0 <= k - j <= len(a.slots)
+        ]
+        slots.append(select(rows))
+    return SeqOf(combine(lambda x, y: x + y, a.length, b.length), tuple(slots))
+
+
+def _cut_inside(expr: Apply, args: Sequence[Tree], scope: Scope, name: str) -> None:
+    seq, size = args
+    inside = both(at_most(0, size), at_most(size, seq.length))
+    scope.fail(negation(inside), expr.span, f"`{name}` outside the sequence")
+
+
+def prefix(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """The first n items."""
+    _cut_inside(expr, args, scope, "prefix")
+    return SeqOf(args[1], args[0].slots)
+
+
+def suffix(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """The items from the n-th on."""
+    _cut_inside(expr, args, scope, "suffix")
+    seq, size = args
+    count_ = len(seq.slots)
+    slots = [
+        select([(equal_numbers(size, shift), seq.slots[k + shift]) for shift in range(count_ - k)])
+        for k in range(count_)
+    ]
+    return SeqOf(combine(lambda x, y: x - y, seq.length, size), tuple(slots))
+
+
+def seq_items(seq: SeqOf) -> SetOf:
+    """The set of a sequence's items."""
+    return set_of([(slot, less(k, seq.length)) for k, slot in enumerate(seq.slots) if slot is not None])
+
+
+# ---------------------------------------------------------------- bags
+
+
+def bag_of(*items: Tree) -> BagOf:
+    """The bag of these items."""
+    return BagOf(tuple([(item, True) for item in items]))
+
+
+def bag_add(bag: BagOf, item: Tree) -> BagOf:
+    """One more."""
+    return BagOf((*bag.items, (item, True)))
+
+
+def bag_union(a: BagOf, b: BagOf) -> BagOf:
+    """All of both."""
+    return BagOf((*a.items, *b.items))
+
+
+def bag_remove(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """One less: the first that is equal goes."""
+    bag, item = args
+    gone: Truth = False
+    rows = []
+    for other, guard in bag.items:
+        fits = both(guard, equal(other, item))
+        rows.append((other, both(guard, negation(both(fits, negation(gone))))))
+        gone = disj((gone, fits))
+    scope.fail(negation(gone), expr.span, "`remove` of something that is not in the bag")
+    return BagOf(tuple([(other, guard) for other, guard in rows if guard is not False]))
+
+
+def bag_items(bag: BagOf) -> SetOf:
+    """The set of a bag's items."""
+    return set_of(bag.items)
+
+
+def bag_count(bag: BagOf, item: Tree) -> Number:
+    """How often an item is in it."""
+    return count(bag, item)
+
+
+def bag_cardinality(bag: BagOf) -> Number:
+    """How many items, repeated ones included."""
+    return counted([guard for _, guard in bag.items])

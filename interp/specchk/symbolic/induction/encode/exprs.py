@@ -1,0 +1,266 @@
+"""Expressions to trees: `meaning.evaluate`'s rules with the undecided parts left open.
+
+A branch that is decided is the only one encoded.  Otherwise both are, each under its condition, and
+the results are merged; quantifiers over listed sets unfold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Case,
+    Choose,
+    Collect,
+    Const,
+    Cover,
+    Expr,
+    Gather,
+    If,
+    Implies,
+    Let,
+    Local,
+    MapOf,
+    Narrow,
+    Or,
+    Quantifier,
+    Var,
+)
+from specchk.ir.types import Int, Map, Set
+from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, implies, negation
+from specchk.symbolic.induction.encode.collections import first_by, items_of, summed
+from specchk.symbolic.induction.encode.merge import merge, select, set_of, tag_is
+from specchk.symbolic.induction.encode.numbers import less
+from specchk.symbolic.induction.encode.ops import operate
+from specchk.symbolic.induction.encode.scope import Scope, Unencodable, placed
+from specchk.symbolic.induction.encode.states import default, keys, outside
+from specchk.symbolic.induction.encode.trees import Opt, RangeOf, SetOf, Tree, lift
+
+
+def encode(expr: Expr, scope: Scope) -> Tree:
+    """The tree of an expression."""
+    match expr:
+        case Const():
+            return _const(expr)
+        case Var():
+            return (scope.after if expr.primed else scope.before)[expr.slot]
+        case Local():
+            return scope.locals[expr.slot]
+        case Apply():
+            return _apply(expr, scope)
+        case And() | Or():
+            return _junction(expr.parts, scope, every=isinstance(expr, And))
+        case Implies():
+            return _implies(expr, scope)
+        case If():
+            return _if(expr, scope)
+        case Quantifier():
+            return _quantifier(expr, scope)
+        case Choose():
+            return _choose(expr, scope)
+        case Collect():
+            return _collect(expr, scope)
+        case MapOf():
+            return _map_of(expr, scope)
+        case Let():
+            return _let(expr, scope)
+        case Case():
+            return _case(expr, scope)
+        case Narrow():
+            return _narrow(expr, scope)
+        case Cover():
+            return encode(expr.body, scope)
+        case _:
+            assert_never(expr)
+
+
+def _apply(expr: Apply, scope: Scope) -> Tree:
+    args = [encode(arg, scope) for arg in expr.args]
+    with placed(expr.span):
+        return _any(operate(expr, args, scope), expr)
+
+
+def _any(found: Tree, expr: Expr) -> Tree:
+    """Where there is certainly no value (a fault), any value of the type goes on."""
+    return default(expr.type) if found is None else found
+
+
+def _const(expr: Const) -> Tree:
+    kind = expr.type
+    if not expr.ends_at_horizon:
+        return lift(expr.value, kind)
+    if isinstance(kind, Set) and isinstance(kind.item, Int):  # all offsets: there is no last one here
+        return RangeOf(kind.item.low, None)
+    raise Unencodable(expr.span, "all values of a type with offsets, which have no end here")
+
+
+def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:
+    """`and` (`every`) or `or`: a part counts where those before it have not decided."""
+    found: list[Truth] = []
+    size = len(scope.path)
+    for part in parts:
+        truth = encode(part, scope)
+        found.append(truth)
+        if truth is (not every):
+            break
+        if truth is not every:
+            scope.path.append(truth if every else negation(truth))
+    del scope.path[size:]
+    return conj(found) if every else disj(found)
+
+
+def _implies(expr: Implies, scope: Scope) -> Truth:
+    left = encode(expr.left, scope)
+    if left is False:
+        return True
+    with scope.under(left):
+        return implies(left, encode(expr.right, scope))
+
+
+def _if(expr: If, scope: Scope) -> Tree:
+    condition = encode(expr.condition, scope)
+    if isinstance(condition, bool):
+        return encode(expr.then if condition else expr.orelse, scope)
+    with scope.under(condition):
+        then = encode(expr.then, scope)
+    with scope.under(negation(condition)):
+        orelse = encode(expr.orelse, scope)
+    with placed(expr.span):
+        return merge(condition, then, orelse)
+
+
+def _items(domain: Expr, scope: Scope) -> SetOf:
+    found = encode(domain, scope)
+    with placed(domain.span):
+        return items_of(found)
+
+
+def _quantifier(expr: Quantifier, scope: Scope) -> Truth:
+    domain = _items(expr.domain, scope)
+    found: list[Truth] = []
+    size, faults = len(scope.path), len(scope.faults)
+    for item, guard in domain.items:
+        scope.locals[expr.local.slot] = item
+        with scope.under(guard):
+            body = encode(expr.body, scope)
+        truth = implies(guard, body) if expr.every else both(guard, body)
+        found.append(truth)
+        if truth is (not expr.every):
+            break
+        if truth is not expr.every:
+            scope.path.append(truth if expr.every else negation(truth))
+    del scope.path[size:]
+    _ordered(domain, len(scope.faults) > faults, expr)
+    return conj(found) if expr.every else disj(found)
+
+
+def _ordered(domain: SetOf, failed: bool, expr: Expr) -> None:
+    """Which of several faults is met depends on the order of the items, which has to be known."""
+    if failed and not domain.listed and len(domain.items) > 1:
+        raise Unencodable(expr.span, "an expression that may be undefined, over offsets in no known order")
+
+
+def _choose(expr: Choose, scope: Scope) -> Tree:
+    domain = _items(expr.domain, scope)
+    if not domain.listed:
+        raise Unencodable(expr.span, "`choose` among offsets that are not decided")
+    rows: list[tuple[Truth, Tree]] = []
+    size = len(scope.path)
+    for item, guard in domain.items:
+        scope.locals[expr.local.slot] = item
+        with scope.under(guard):
+            holds = both(guard, encode(expr.body, scope))
+        rows.append((holds, item))
+        scope.path.append(negation(holds))
+    del scope.path[size:]
+    scope.fail(
+        negation(disj([g for g, _ in rows])), expr.span, "`choose` finds nothing that satisfies its condition"
+    )
+    return _any(select(rows), expr)
+
+
+def _gathered(expr: Collect, scope: Scope, depth: int, guard: Truth) -> Iterator[tuple[Tree, Truth]]:
+    """The bodies for every choice of the binders, each with the condition under which it counts."""
+    if depth == len(expr.binders):
+        counts: Truth = True
+        if expr.condition is not None:
+            counts = encode(expr.condition, scope)
+        if counts is not False:
+            with scope.under(counts):
+                yield encode(expr.body, scope), both(guard, counts)
+        return
+    local, domain = expr.binders[depth]
+    for item, present in _items(domain, scope).items:
+        if present is False:
+            continue
+        scope.locals[local.slot] = item
+        with scope.under(present):
+            yield from _gathered(expr, scope, depth + 1, both(guard, present))
+
+
+def _collect(expr: Collect, scope: Scope) -> Tree:
+    rows = list(_gathered(expr, scope, 0, True))
+    with placed(expr.span):
+        match expr.gather:
+            case Gather.SET:
+                return set_of(rows)
+            case Gather.SUM:
+                return summed(rows)
+            case Gather.MIN:
+                exists, found = first_by(less, rows)
+            case Gather.MAX:
+                exists, found = first_by(lambda a, b: less(b, a), rows)
+    scope.fail(negation(exists), expr.span, f"`{expr.gather.name.lower()}` of nothing")
+    return found
+
+
+def _map_of(expr: MapOf, scope: Scope) -> Tree:
+    assert isinstance(expr.type, Map)
+    with placed(expr.span):
+        known = keys(expr.type.key)
+    out = []
+    for key in known:
+        scope.locals[expr.local.slot] = lift(key, expr.type.key)
+        out.append(encode(expr.body, scope))
+    return tuple(out)
+
+
+def _let(expr: Let, scope: Scope) -> Tree:
+    scope.locals[expr.local.slot] = encode(expr.value, scope)
+    return encode(expr.body, scope)
+
+
+def _case(expr: Case, scope: Scope) -> Tree:
+    found = encode(expr.scrutinee, scope)
+    rows: list[tuple[Truth, Tree]] = []
+    rest: list[Truth] = []
+    for tag, local, body in expr.arms:
+        if isinstance(found, Opt):
+            here = found.present if tag else negation(found.present)
+            payload = found.item
+        else:
+            here, payload = tag_is(found, tag), found.records[tag]
+        rest.append(negation(here))
+        if here is False:
+            continue
+        if local is not None:
+            scope.locals[local.slot] = payload
+        with scope.under(here):
+            rows.append((here, encode(body, scope)))
+    otherwise = conj(rest)
+    if expr.default is not None and otherwise is not False:
+        with scope.under(otherwise):
+            rows.append((otherwise, encode(expr.default, scope)))
+    with placed(expr.span):
+        return _any(select(rows), expr)
+
+
+def _narrow(expr: Narrow, scope: Scope) -> Tree:
+    tree = encode(expr.body, scope)
+    with placed(expr.span):
+        for when, reason in outside(tree, expr.type):
+            scope.fail(when, expr.span, reason)
+    return tree

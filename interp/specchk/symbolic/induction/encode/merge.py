@@ -1,0 +1,206 @@
+"""What trees of one type have in common: `merge`, `equal`, and the rules of sets.
+
+`merge` puts the condition into the leaves, so that the parts in which two trees agree stay as they
+are; most of a state is not touched by a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from specchk.ir.nodes import Value
+from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, iff, implies, negation
+from specchk.symbolic.induction.encode.numbers import (
+    Cases,
+    Number,
+    at_most,
+    counted,
+    equal_numbers,
+    less,
+    merge_by,
+    same_number,
+)
+from specchk.symbolic.induction.encode.trees import (
+    BagOf,
+    CannotEncode,
+    Opt,
+    RangeOf,
+    SeqOf,
+    SetOf,
+    Tagged,
+    Tree,
+    decided,
+    expanded,
+    is_truth,
+    plain,
+)
+
+# ---------------------------------------------------------------- sets
+
+
+def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
+    """A set of items where their guards hold: listed if their values can be, else as they are."""
+    kept = [(item, guard) for item, guard in items if guard is not False]
+    table: dict[Value, list[Truth]] = {}
+    lifted: dict[Value, Tree] = {}
+    for item, guard in kept:
+        found = expanded(item)
+        if found is None:
+            return SetOf(tuple(kept), listed=False)
+        for value, when in found:
+            table.setdefault(value, []).append(both(guard, when))
+            lifted.setdefault(value, item if len(found) == 1 else decided(item, value))
+    rows = [(lifted[value], disj(table[value])) for value in sorted(table)]
+    return SetOf(tuple([(item, guard) for item, guard in rows if guard is not False]), listed=True)
+
+
+def has(found: SetOf | RangeOf, item: Tree) -> Truth:
+    """Membership."""
+    if isinstance(found, RangeOf):
+        above = at_most(found.low, item)
+        return above if found.high is None else both(above, at_most(item, found.high))
+    return disj([both(guard, equal(item, other)) for other, guard in found.items if guard is not False])
+
+
+# ---------------------------------------------------------------- structure
+
+
+def same(a: Tree, b: Tree) -> bool:
+    """Whether two trees are the same by form."""
+    if a is b:
+        return True
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, Opt) and isinstance(b, Opt):
+        return _same_truth(a.present, b.present) and (a.present is False or same(a.item, b.item))
+    if isinstance(a, Tagged | SetOf | BagOf | SeqOf | RangeOf) or a is None or b is None:
+        return False
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(b, Opt | Tagged | SetOf | BagOf | SeqOf | RangeOf | tuple):
+        return False
+    return same_number(a, b) if not isinstance(a, Opt | tuple) else False
+
+
+def _same_truth(a: Truth, b: Truth) -> bool:
+    return a is b or (not isinstance(a, bool) and not isinstance(b, bool) and bool(a.eq(b)))
+
+
+def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
+    """`a` where the condition holds, else `b`; None stands for a part that does not matter."""
+    if isinstance(condition, bool):
+        return a if condition else b
+    if a is None or b is None:
+        return b if a is None else a
+    if same(a, b):
+        return a
+    match a:
+        case tuple():
+            return tuple([merge(condition, x, y) for x, y in zip(a, b, strict=True)])
+        case Opt():
+            return Opt(choice(condition, a.present, b.present), merge(condition, a.item, b.item))
+        case Tagged():
+            records = [merge(condition, x, y) for x, y in zip(a.records, b.records, strict=True)]
+            return Tagged(merge_by(condition, a.tag, b.tag), tuple(records))
+        case SetOf() if isinstance(b, SetOf):
+            return _merge_sets(condition, a, b)
+        case BagOf():
+            return BagOf((*_guarded(condition, a.items), *_guarded(negation(condition), b.items)))
+        case SeqOf():
+            return _merge_seqs(condition, a, b)
+        case SetOf() | RangeOf():
+            raise CannotEncode("one of two sets, of which one is a range without a bound")
+        case bool():
+            return choice(condition, a, b)
+        case int() | Cases():
+            return merge_by(condition, a, b)
+    return choice(condition, a, b) if is_truth(a) else merge_by(condition, a, b)
+
+
+def _guarded(condition: Truth, items: Iterable[tuple[Tree, Truth]]) -> list[tuple[Tree, Truth]]:
+    return [(item, both(condition, guard)) for item, guard in items]
+
+
+def _merge_sets(condition: Truth, a: SetOf, b: SetOf) -> SetOf:
+    if not (a.listed and b.listed):
+        return set_of([*_guarded(condition, a.items), *_guarded(negation(condition), b.items)])
+    table: dict[Value, tuple[Tree, Truth, Truth]] = {}
+    for item, guard in a.items:
+        table[plain(item)] = (item, guard, False)  # type: ignore[index]
+    for item, guard in b.items:
+        value = plain(item)
+        known = table.get(value)  # type: ignore[arg-type]
+        table[value] = (item, known[1] if known else False, guard)  # type: ignore[index]
+    rows = [table[value] for value in sorted(table)]
+    return SetOf(tuple([(item, choice(condition, x, y)) for item, x, y in rows]), listed=True)
+
+
+def _merge_seqs(condition: Truth, a: SeqOf, b: SeqOf) -> SeqOf:
+    size = max(len(a.slots), len(b.slots))
+    x, y = ([*s.slots, *([None] * (size - len(s.slots)))] for s in (a, b))
+    slots = tuple([merge(condition, p, q) for p, q in zip(x, y, strict=True)])
+    return SeqOf(merge_by(condition, a.length, b.length), slots)
+
+
+def select(rows: Sequence[tuple[Truth, Tree]]) -> Tree:
+    """The tree whose guard holds: one does, wherever the result is used."""
+    open_ = [(guard, tree) for guard, tree in rows if guard is not False]
+    if not open_:
+        return None
+    return reduce(lambda rest, row: merge(row[0], row[1], rest), reversed(open_[:-1]), open_[-1][1])
+
+
+def equal(a: Tree, b: Tree) -> Truth:
+    """`a == b`; parts that do not matter (None) are equal to all."""
+    if a is None or b is None or same(a, b):
+        return True
+    match a:
+        case tuple():
+            return conj([equal(x, y) for x, y in zip(a, b, strict=True)])
+        case Opt():
+            if a.present is False or b.present is False:
+                return iff(a.present, b.present)
+            return both(iff(a.present, b.present), implies(both(a.present, b.present), equal(a.item, b.item)))
+        case Tagged():
+            pairs = zip(a.records, b.records, strict=True)
+            tags = [equal_numbers(a.tag, index) for index in range(len(a.records))]
+            inside = [
+                implies(tag, equal(x, y))
+                for tag, (x, y) in zip(tags, pairs, strict=True)
+                if x is not None and y is not None
+            ]
+            return conj([equal_numbers(a.tag, b.tag), *inside])
+        case SetOf() | RangeOf():
+            return both(subset(a, b), subset(b, a))
+        case SeqOf():
+            inside = [
+                implies(less(k, a.length), equal(x, y))
+                for k, (x, y) in enumerate(zip(a.slots, b.slots, strict=False))
+            ]
+            return conj([equal_numbers(a.length, b.length), *inside])
+        case BagOf():
+            items = [item for item, _ in (*a.items, *b.items)]
+            return conj([equal_numbers(count(a, item), count(b, item)) for item in items])
+        case bool():
+            return iff(a, b)
+        case int() | Cases():
+            return equal_numbers(a, b)
+    return iff(a, b) if is_truth(a) else equal_numbers(a, b)
+
+
+def subset(a: SetOf | RangeOf, b: SetOf | RangeOf) -> Truth:
+    """Whether every item of one is in the other."""
+    if isinstance(a, RangeOf):
+        raise CannotEncode("a range without a bound as a set of items")
+    return conj([implies(guard, has(b, item)) for item, guard in a.items])
+
+
+def count(bag: BagOf, item: Tree) -> Number:
+    """How often an item is in a bag."""
+    return counted([both(guard, equal(item, other)) for other, guard in bag.items])
+
+
+def tag_is(tree: Tagged, tag: int) -> Truth:
+    """Whether a union value is of a variant."""
+    return equal_numbers(tree.tag, tag)

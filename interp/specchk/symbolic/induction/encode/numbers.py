@@ -1,0 +1,191 @@
+"""Numbers (and members of enums and sorts) of which as much is decided as can be.
+
+A number is one of
+- an int: decided;
+- `Cases`: one of a few values, each under a guard; the guards exclude each other and one holds.
+  Finite control parts are encoded this way, as propositions, which is what SAT solvers are good at;
+- a Z3 integer term: an offset, which has no upper end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, implies, negation
+
+Number = Any  # int | Cases | z3.ArithRef
+MAX_CASES = 48  # beyond that a term is smaller than its cases
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """At least two values, ascending, each with its guard."""
+
+    ways: tuple[tuple[int, Truth], ...]
+
+
+def ways(a: Number) -> tuple[tuple[int, Truth], ...] | None:
+    """The values and their guards; None for a term."""
+    if isinstance(a, int):
+        return ((int(a), True),)
+    return a.ways if isinstance(a, Cases) else None
+
+
+def cases(found: list[tuple[int, Truth]]) -> Number:
+    """The number that has each value where its guard holds (guards exclude each other)."""
+    table: dict[int, list[Truth]] = {}
+    for value, guard in found:
+        if guard is not False:
+            table.setdefault(value, []).append(guard)
+    if len(table) == 1:
+        return next(iter(table))
+    return Cases(tuple((value, disj(table[value])) for value in sorted(table)))
+
+
+def term(a: Number) -> Any:
+    """The number as a Z3 term."""
+    if isinstance(a, int):
+        return z3.IntVal(a)
+    if not isinstance(a, Cases):
+        return a
+    result = z3.IntVal(a.ways[-1][0])
+    for value, guard in reversed(a.ways[:-1]):
+        result = z3.If(guard, z3.IntVal(value), result)
+    return result
+
+
+def same_number(a: Number, b: Number) -> bool:
+    """Whether both are the same by form (not: whether they can differ)."""
+    if a is b:
+        return True
+    if isinstance(a, int) or isinstance(b, int):
+        return isinstance(a, int) and isinstance(b, int) and a == b
+    if isinstance(a, Cases) or isinstance(b, Cases):
+        return False
+    return bool(a.eq(b))
+
+
+def merge_numbers(condition: Truth, a: Number, b: Number) -> Number:
+    """`a` where the condition holds, else `b`."""
+    if same_number(a, b):
+        return a
+    some, others = ways(a), ways(b)
+    if some is None or others is None:
+        return z3.If(condition, term(a), term(b))
+    table = dict(others)
+    unless = negation(condition)
+    values = sorted({value for value, _ in (*some, *others)})
+    first = dict(some)
+    found = [(v, choice(condition, first.get(v, False), table.get(v, False))) for v in values]
+    if len(found) > MAX_CASES:
+        return z3.If(condition, term(a), term(b))
+    del unless
+    return cases(found)
+
+
+def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
+    """A comparison of two numbers."""
+    some, others = ways(a), ways(b)
+    if some is not None and others is not None:
+        if len(some) * len(others) <= MAX_CASES * MAX_CASES:
+            return disj(_holding(test, some, others))
+    elif some is not None and len(some) > 1:
+        return conj(implies(guard, test(z3.IntVal(value), b)) for value, guard in some)
+    elif others is not None and len(others) > 1:
+        return conj(implies(guard, test(a, z3.IntVal(value))) for value, guard in others)
+    return test(term(a), term(b))
+
+
+def _holding(test: Callable[[Any, Any], Any], some: Any, others: Any) -> list[Truth]:
+    """For each value of one side, where the other has a value that passes."""
+    found = []
+    for value, guard in some:
+        fitting = [other for x, other in others if test(value, x)]
+        found.append(guard if len(fitting) == len(others) else both(guard, disj(fitting)))
+    return found
+
+
+def equal_numbers(a: Number, b: Number) -> Truth:
+    """`a == b`."""
+    return True if same_number(a, b) else compare(lambda x, y: x == y, a, b)
+
+
+def less(a: Number, b: Number) -> Truth:
+    """`a < b`."""
+    return False if same_number(a, b) else compare(lambda x, y: x < y, a, b)
+
+
+def at_most(a: Number, b: Number) -> Truth:
+    """`a <= b`."""
+    return True if same_number(a, b) else compare(lambda x, y: x <= y, a, b)
+
+
+def combine(rule: Callable[[Any, Any], Any], a: Number, b: Number) -> Number:
+    """An operation whose rule is the same on ints and on terms (`+`, `-`, `*`)."""
+    some, others = ways(a), ways(b)
+    if some is not None and others is not None and len(some) * len(others) <= MAX_CASES:
+        return cases([(rule(x, y), both(g, h)) for x, g in some for y, h in others])
+    return rule(term(a), term(b))
+
+
+def least(a: Number, b: Number) -> Number:
+    """The smaller one."""
+    return merge_by(at_most(a, b), a, b)
+
+
+def greatest(a: Number, b: Number) -> Number:
+    """The larger one."""
+    return merge_by(at_most(b, a), a, b)
+
+
+def merge_by(condition: Truth, a: Number, b: Number) -> Number:
+    """As `merge_numbers`, for a condition that may be decided."""
+    if isinstance(condition, bool):
+        return a if condition else b
+    return merge_numbers(condition, a, b)
+
+
+def quotient(a: Number, b: Number) -> Number:
+    """Floor division; the divisor is not 0 where it matters."""
+    return _divided(lambda x, y: x // y, lambda x, y: z3.If(y > 0, x / y, (-x) / (-y)), a, b)
+
+
+def remainder(a: Number, b: Number) -> Number:
+    """What floor division leaves: it has the divisor's sign."""
+    return _divided(lambda x, y: x % y, lambda x, y: z3.If(y > 0, x % y, -((-x) % (-y))), a, b)
+
+
+def _divided(
+    exact: Callable[[int, int], int], general: Callable[[Any, Any], Any], a: Number, b: Number
+) -> Number:
+    some, others = ways(a), ways(b)
+    if some is not None and others is not None and len(some) * len(others) <= MAX_CASES:
+        return cases([(exact(x, y) if y else 0, both(g, h)) for x, g in some for y, h in others])
+    if isinstance(b, int) and b == 0:
+        return 0
+    return general(term(a), term(b))
+
+
+def counted(guards: list[Truth]) -> Number:
+    """How many of the guards hold."""
+    sure = sum(1 for guard in guards if guard is True)
+    open_ = [guard for guard in guards if not isinstance(guard, bool)]
+    if len(open_) > MAX_CASES:
+        return sure + z3.Sum([z3.If(guard, 1, 0) for guard in open_])
+    table: list[Truth] = [True]  # table[n]: exactly n of those seen so far hold
+    for guard in open_:
+        unless = negation(guard)
+        table = [
+            disj(
+                (
+                    both(unless, table[n]) if n < len(table) else False,
+                    both(guard, table[n - 1]) if n else False,
+                )
+            )
+            for n in range(len(table) + 1)
+        ]
+    return cases([(sure + n, guard) for n, guard in enumerate(table)])

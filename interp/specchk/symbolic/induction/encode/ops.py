@@ -1,0 +1,171 @@
+"""The strict operators on trees: operator -> rule, total over `Op` (a test holds it).
+
+A rule gets the application (for its types, `data` and span), its arguments' trees and the scope,
+where it notes under which condition it has no value.  Each is `meaning.operators`' rule of the same
+name with the undecided parts left open; tests/symbolic holds them against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+
+from specchk.ir.nodes import Apply, Op
+from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, show
+from specchk.lang.text.source import Span
+from specchk.meaning.values import positions
+from specchk.symbolic.induction.encode import collections as of
+from specchk.symbolic.induction.encode.bools import Truth, disj, negation
+from specchk.symbolic.induction.encode.merge import equal, has, merge, select, set_of, subset, tag_is
+from specchk.symbolic.induction.encode.numbers import (
+    at_most,
+    combine,
+    equal_numbers,
+    greatest,
+    least,
+    less,
+    quotient,
+    remainder,
+)
+from specchk.symbolic.induction.encode.scope import Scope
+from specchk.symbolic.induction.encode.states import keys
+from specchk.symbolic.induction.encode.trees import CannotEncode, Opt, Tagged, Tree, expanded
+
+Rule = Callable[[Apply, Sequence[Tree], Scope], Tree]
+
+
+def operate(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    """The tree of a strict operator application."""
+    return RULES[expr.op](expr, args, scope)
+
+
+def _pure(fn: Callable[..., Tree]) -> Rule:
+    return lambda expr, args, scope: fn(*args)
+
+
+def _tuple(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    return tuple(args)
+
+
+def _divided(fn: Callable[[Tree, Tree], Tree]) -> Rule:
+    def rule(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+        scope.fail(equal_numbers(args[1], 0), expr.span, "division by zero")
+        return fn(args[0], args[1])
+
+    return rule
+
+
+def _field(expr: Apply, args: Sequence[Tree], _: Scope) -> Tree:
+    return args[0][expr.data]
+
+
+def _with_field(expr: Apply, args: Sequence[Tree], _: Scope) -> Tree:
+    old = args[0]
+    return (*old[: expr.data], args[1], *old[expr.data + 1 :])
+
+
+def _variant(expr: Apply, args: Sequence[Tree], _: Scope) -> Tree:
+    kind = expr.type
+    size = len(kind.variants)  # type: ignore[union-attr]
+    return Tagged(expr.data, tuple([args[0] if tag == expr.data else None for tag in range(size)]))
+
+
+def _get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    scope.fail(negation(args[0].present), expr.span, "`get` of none")
+    return args[0].item
+
+
+def _get_or(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    return merge(args[0].present, args[0].item, args[1])
+
+
+# ---------------------------------------------------------------- maps
+
+
+def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
+    """For each position of a map over `kind`, whether the key is there; a fault outside the type."""
+    known = keys(kind)
+    guards: list[Truth] = [False] * len(known)
+    found = expanded(key)
+    if found is None:
+        return _term_guards(kind, key, span, scope)
+    table = positions(kind)
+    beyond: list[Truth] = []
+    for value, guard in found:
+        position = table.get(value)
+        if position is None:
+            beyond.append(guard)
+        else:
+            guards[position] = disj((guards[position], guard))
+    scope.fail(disj(beyond), span, f"the key is outside {show(kind)}")
+    return guards
+
+
+def _term_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
+    if not isinstance(kind, Int | Bool | Enum | Sort):
+        raise CannotEncode("this key cannot be listed")
+    guards = [equal_numbers(key, value) for value in keys(kind)]
+    scope.fail(negation(disj(guards)), span, f"the key is outside {show(kind)}")
+    return guards
+
+
+def _map_kind(expr: Apply) -> Map:
+    kind = expr.args[0].type
+    assert isinstance(kind, Map)
+    return kind
+
+
+def _map_get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
+    return _somewhere(select(list(zip(guards, args[0], strict=True))), args[0])
+
+
+def _somewhere(found: Tree, among: Sequence[Tree]) -> Tree:
+    """What was found, or (where nothing can be, which is a fault) anything of the type."""
+    return among[0] if found is None and among else found
+
+
+def _map_set(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
+    return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
+
+
+def _in_set(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    return has(args[1], args[0])
+
+
+def _some(item: Tree) -> Opt:
+    return Opt(True, item)
+
+
+RULES: MappingProxyType[Op, Rule] = MappingProxyType(
+    {
+        Op.EQ: _pure(equal), Op.NE: _pure(lambda a, b: negation(equal(a, b))),
+        Op.LT: _pure(less), Op.LE: _pure(at_most), Op.NOT: _pure(negation),
+        Op.NEG: _pure(lambda a: combine(lambda x, y: x - y, 0, a)),
+        Op.ADD: _pure(lambda a, b: combine(lambda x, y: x + y, a, b)),
+        Op.SUB: _pure(lambda a, b: combine(lambda x, y: x - y, a, b)),
+        Op.MUL: _pure(lambda a, b: combine(lambda x, y: x * y, a, b)),
+        Op.DIV: _divided(quotient), Op.MOD: _divided(remainder),
+        Op.MIN: _pure(least), Op.MAX: _pure(greatest),
+        Op.RECORD: _tuple, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
+        Op.VARIANT: _variant, Op.IS_VARIANT: lambda expr, args, scope: tag_is(args[0], expr.data),
+        Op.SOME: _pure(_some), Op.GET: _get, Op.GET_OR: _get_or,
+        Op.MAP: _tuple, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
+        Op.SET: lambda expr, args, scope: set_of([(arg, True) for arg in args]),
+        Op.RANGE: of.numbers, Op.IN_SET: _in_set, Op.SUBSET: _pure(subset),
+        Op.UNION: _pure(of.union), Op.INTERSECT: _pure(of.intersection), Op.DIFFERENCE: _pure(of.difference),
+        Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets),
+        Op.SET_MIN: of.extreme(less, "min"), Op.SET_MAX: of.extreme(lambda a, b: less(b, a), "max"),
+        Op.SET_SUM: _pure(of.total),
+        Op.SEQ: _pure(of.seq_of), Op.SEQ_GET: of.seq_get, Op.SEQ_SET: of.seq_set,
+        Op.LEN: _pure(lambda s: s.length), Op.HEAD: of.head, Op.LAST: of.last, Op.TAIL: of.tail,
+        Op.APPEND: _pure(lambda s, item: of.concat(s, of.seq_of(item))), Op.CONCAT: _pure(of.concat),
+        Op.PREFIX: of.prefix, Op.SUFFIX: of.suffix,
+        Op.IN_SEQ: _pure(lambda item, s: has(of.seq_items(s), item)), Op.SEQ_ITEMS: _pure(of.seq_items),
+        Op.BAG: _pure(of.bag_of), Op.BAG_ADD: _pure(of.bag_add), Op.BAG_REMOVE: of.bag_remove,
+        Op.BAG_COUNT: _pure(of.bag_count), Op.BAG_UNION: _pure(of.bag_union),
+        Op.IN_BAG: _pure(lambda item, b: has(of.bag_items(b), item)),
+        Op.BAG_CARD: _pure(of.bag_cardinality), Op.BAG_ITEMS: _pure(of.bag_items),
+    }
+)  # fmt: skip

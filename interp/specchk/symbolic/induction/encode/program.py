@@ -1,0 +1,104 @@
+"""A program over open states: initial states, invariants and steps, each as Z3 terms.
+
+`System` names fresh states `s0`, `s1`, ...; a predicate of a state comes as its conjuncts, the
+conditions under which it is defined among them, so that "holds" means "is defined and true".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.ir.nodes import Expr
+from specchk.ir.program import Program, Property, Start, Variable
+from specchk.ir.types import has_horizon
+from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj, negation
+from specchk.symbolic.induction.encode.exprs import encode
+from specchk.symbolic.induction.encode.merge import equal, has
+from specchk.symbolic.induction.encode.scope import of_state, placed
+from specchk.symbolic.induction.encode.states import Fresh, outside
+from specchk.symbolic.induction.encode.steps import Instance, all_instances
+from specchk.symbolic.induction.encode.trees import Tree
+
+State = tuple[Tree, ...]
+
+
+@dataclass(slots=True)
+class System:
+    """The encoding of a program; `fresh.facts` holds of all open states made so far."""
+
+    program: Program
+    fresh: Fresh = field(default_factory=Fresh)
+
+    def state(self, index: int) -> State:
+        """An open state; asked twice it is the same one, its facts noted again."""
+        return tuple([
+            self._variable(variable, f"s{index}.{variable.name}") for variable in self.program.variables
+        ])  # fmt: skip
+
+    def _variable(self, variable: Variable, name: str) -> Tree:
+        with placed(variable.span):
+            return self.fresh.tree(variable.type, name)
+
+    def instances(self, state: State, tag: str = "") -> list[Instance]:
+        """Every action with its arguments from a state."""
+        return all_instances(self.program, state, tag)
+
+    def holds(self, prop: Property, state: State, after: State | None = None) -> list[Truth]:
+        """The conjuncts of a property that is defined and true of a state, or of a step."""
+        scope = of_state(state, after)
+        found = encode(prop.body, scope)
+        parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
+        return [*parts, *conjuncts(found)]
+
+    def unclear(self, prop: Property, state: State) -> Truth:
+        """That a property is undefined in a state."""
+        scope = of_state(state)
+        encode(prop.body, scope)
+        return disj([fault.when for fault in scope.faults])
+
+    def constrained(self, state: State) -> list[Truth]:
+        """The conjuncts of the state constraints: other states are not expanded."""
+        return [part for prop in self.program.constraints for part in self.holds(prop, state)]
+
+    def initial(self, state: State) -> list[Truth]:
+        """What makes an open state an initial one; offsets have no upper end here, either."""
+        facts: list[Truth] = []
+        pairs = zip(self.program.variables, self.program.starts, state, strict=True)
+        for variable, start, tree in pairs:
+            facts += self._started(variable, start, tree)
+        return [*facts, *[part for init in self.program.inits for part in self.holds(init, state)]]
+
+    def _started(self, variable: Variable, start: Start, tree: Tree) -> list[Truth]:
+        if start.value is not None:
+            value, defined = _constant(start.value)
+            with placed(variable.span):
+                beyond = outside(value, variable.type) if has_horizon(start.value.type) else []
+                return [*defined, *[negation(when) for when, _ in beyond], equal(tree, value)]
+        if start.choices is not None:
+            value, defined = _constant(start.choices)
+            with placed(variable.span):
+                return [*defined, has(value, tree)]
+        return []
+
+
+def _constant(expr: Expr) -> tuple[Tree, list[Truth]]:
+    scope = of_state(())
+    return encode(expr, scope), [negation(fault.when) for fault in scope.faults]
+
+
+def step(instances: Sequence[Instance], after: State) -> Truth:
+    """That some outcome is taken and leads to `after`, from a state in which every action is defined."""
+    ways = [
+        conj([outcome.guard, *[equal(a, b) for a, b in zip(outcome.after, after, strict=True)]])
+        for found in instances
+        for outcome in found.outcomes
+    ]
+    return conj([disj(ways), *[negation(fault.when) for found in instances for fault in found.faults]])
+
+
+def distinct_from(goals: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """The goals that are not, by form, among what is known."""
+    forms = {fact.get_id() for fact in known if not isinstance(fact, bool)}
+    return [goal for goal in goals if isinstance(goal, bool) or goal.get_id() not in forms]

@@ -1,0 +1,74 @@
+"""What an expression is encoded in: the state, the locals, and the path that leads to it.
+
+An undefined expression is a fault only where it is evaluated, so every fault is noted with the path:
+the guards, branches and short circuits passed on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from specchk.lang.text.source import Span
+from specchk.symbolic.induction.encode.bools import Truth, conj
+from specchk.symbolic.induction.encode.trees import CannotEncode, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An expression has no value where `when` holds."""
+
+    when: Truth
+    span: Span
+    reason: str
+
+
+class Unencodable(Exception):
+    """A use that the symbolic engines cannot encode, with its place."""
+
+    def __init__(self, span: Span, reason: str) -> None:
+        self.span = span
+        self.reason = reason
+        super().__init__(f"{span.where}: {reason}")
+
+
+@dataclass(slots=True)
+class Scope:
+    """`after` is the state before as long as there is no step."""
+
+    before: tuple[Tree, ...]
+    after: tuple[Tree, ...]
+    locals: dict[int, Tree] = field(default_factory=dict)
+    path: list[Truth] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+    def fail(self, when: Truth, span: Span, reason: str) -> None:
+        """Note that an expression has no value on this path where `when` holds."""
+        found = conj([*self.path, when])
+        if found is not False:
+            self.faults.append(Fault(found, span, reason))
+
+    @contextmanager
+    def under(self, *conditions: Truth) -> Iterator[None]:
+        """What is encoded within is evaluated only where the conditions hold."""
+        size = len(self.path)
+        self.path.extend(c for c in conditions if c is not True)
+        try:
+            yield
+        finally:
+            del self.path[size:]
+
+
+@contextmanager
+def placed(span: Span) -> Iterator[None]:
+    """Give `CannotEncode` its place."""
+    try:
+        yield
+    except CannotEncode as reason:
+        raise Unencodable(span, str(reason)) from None
+
+
+def of_state(state: Sequence[Tree], after: Sequence[Tree] | None = None) -> Scope:
+    """The scope of a predicate of a state, or of a step."""
+    return Scope(tuple(state), tuple(state if after is None else after))

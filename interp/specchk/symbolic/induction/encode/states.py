@@ -1,0 +1,250 @@
+"""Open states: fresh trees of a type, what every value of the type satisfies, and values out of models.
+
+The upper end of a `nat upto` is dropped here: its numbers are Z3 integers from the lower end on.
+Numbers of a small range are propositions, one a value; a state's items that a length or a `none`
+hides are free, so equality is asked by `encode_merge.equal` only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from specchk.ir.nodes import Value
+from specchk.ir.types import (
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    cardinality,
+    has_horizon,
+    show,
+)
+from specchk.meaning.values import universe
+from specchk.symbolic.induction.encode.bools import Truth, both, disj, implies
+from specchk.symbolic.induction.encode.numbers import Cases, Number, counted, equal_numbers, less, term
+from specchk.symbolic.induction.encode.trees import (
+    BagOf,
+    CannotEncode,
+    Opt,
+    RangeOf,
+    SeqOf,
+    SetOf,
+    Tagged,
+    Tree,
+    lift,
+)
+
+MAX_PROPOSITIONS = 16  # a longer range of numbers is an integer term with two ends
+MAX_KEYS = 4096
+MAX_SLOTS = 64
+
+
+def keys(kind: Type, limit: int = MAX_KEYS) -> list[Value]:
+    """All values of a type, ascending; `CannotEncode` where offsets or their number forbid it."""
+    if has_horizon(kind):
+        raise CannotEncode("offsets have no end here, so they cannot be listed or be an index")
+    if cardinality(kind) > limit:
+        raise CannotEncode(f"more than {limit} values to list")
+    return sorted(universe(kind))
+
+
+def default(kind: Type) -> Tree:
+    """Some value of a type, for places that no step evaluates."""
+    match kind:
+        case Bool():
+            return False
+        case Int():
+            return kind.low
+        case Enum() | Sort():
+            return 0
+        case Record():
+            return tuple([default(part) for _, part in kind.fields])
+        case Map():
+            return tuple([default(kind.value) for _ in keys(kind.key)])
+        case Union():
+            rest = [None] * (len(kind.variants) - 1)
+            return Tagged(0, (default(kind.variants[0][1]), *rest))
+    return lift((), kind)
+
+
+@dataclass(slots=True)
+class Fresh:
+    """Makes open trees; `facts` says what holds of every value of their types, `offsets` have no end.
+
+    `made`: all constants of Z3's that the trees are made of.
+    """
+
+    facts: list[Any] = field(default_factory=list)
+    offsets: list[Any] = field(default_factory=list)
+    made: list[Any] = field(default_factory=list)
+
+    def _bool(self, name: str) -> Any:
+        self.made.append(z3.Bool(name))
+        return self.made[-1]
+
+    def tree(self, kind: Type, name: str) -> Tree:
+        """An open value of a type; names start with `name` and differ."""
+        match kind:
+            case Bool():
+                return self._bool(name)
+            case Int() | Enum() | Sort():
+                return self.number(kind, name)
+            case Option():
+                return Opt(self._bool(f"{name}?"), self.tree(kind.item, f"{name}!"))
+            case Record():
+                return tuple([self.tree(part, f"{name}.{field}") for field, part in kind.fields])
+            case Union():
+                tag = self._one_of(range(len(kind.variants)), f"{name}#")
+                records = [self.tree(record, f"{name}.{tag}") for tag, record in kind.variants]
+                return Tagged(tag, tuple(records))
+            case Map():
+                size = len(keys(kind.key))
+                return tuple([self.tree(kind.value, f"{name}[{index}]") for index in range(size)])
+            case Set():
+                items = keys(kind.item)
+                rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
+                return SetOf(tuple(rows), listed=True)
+            case Seq() | Bag():
+                return self._slots(kind, name)
+
+    def number(self, kind: Int | Enum | Sort, name: str) -> Number:
+        """An open number, enum or sort member."""
+        low, high = (kind.low, kind.high) if isinstance(kind, Int) else (0, len(kind.members) - 1)
+        horizon = isinstance(kind, Int) and kind.horizon
+        if not horizon and high - low < MAX_PROPOSITIONS:
+            return self._one_of(range(low, high + 1), name)
+        number = z3.Int(name)
+        self.made.append(number)
+        self.facts.append(number >= low)
+        if horizon:
+            self.offsets.append(number)
+        if not horizon:
+            self.facts.append(number <= high)
+        return number
+
+    def _one_of(self, values: range, name: str) -> Number:
+        if len(values) == 1:
+            return values[0]
+        if len(values) == 2:
+            flag = self._bool(name)
+            return Cases(((values[0], z3.Not(flag)), (values[1], flag)))
+        flags = [self._bool(f"{name}={value}") for value in values]
+        self.facts += [z3.Or(flags), z3.AtMost(*flags, 1)]
+        return Cases(tuple(zip(values, flags, strict=True)))
+
+    def _slots(self, kind: Seq | Bag, name: str) -> Tree:
+        if kind.limit > MAX_SLOTS:
+            raise CannotEncode(f"more than {MAX_SLOTS} places")
+        slots = [self.tree(kind.item, f"{name}[{k}]") for k in range(kind.limit)]
+        if isinstance(kind, Seq):
+            return SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
+        present = [self._bool(f"{name}[{k}]?") for k in range(kind.limit)]
+        self.facts += [implies(after, before) for before, after in itertools.pairwise(present)]
+        return BagOf(tuple(zip(slots, present, strict=True)))
+
+
+class Reading:
+    """Reads values out of a model of the solver; what the model leaves open is any value."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def truth(self, found: Truth) -> bool:
+        """A truth value."""
+        return found if isinstance(found, bool) else z3.is_true(self.model.eval(found, model_completion=True))
+
+    def number(self, found: Number) -> int:
+        """A number."""
+        if isinstance(found, Cases):
+            return next((value for value, guard in found.ways if self.truth(guard)), found.ways[0][0])
+        if isinstance(found, int):
+            return int(found)
+        return int(self.model.eval(term(found), model_completion=True).as_long())
+
+    def value(self, tree: Tree, kind: Type) -> Value:
+        """A core value."""
+        match kind:
+            case Bool():
+                return self.truth(tree)
+            case Int() | Enum() | Sort():
+                return self.number(tree)
+            case Option():
+                return (self.value(tree.item, kind.item),) if self.truth(tree.present) else ()
+            case Record():
+                return tuple([self.value(t, part) for t, (_, part) in zip(tree, kind.fields, strict=True)])
+            case Union():
+                tag = self.number(tree.tag)
+                return (tag, self.value(tree.records[tag], kind.variants[tag][1]))
+            case Map():
+                return tuple([self.value(part, kind.value) for part in tree])
+            case Set() if isinstance(tree, RangeOf):
+                return tuple(range(self.number(tree.low), self.number(tree.high) + 1))
+            case Set():
+                return tuple(sorted({self.value(i, kind.item) for i, g in tree.items if self.truth(g)}))
+            case Seq():
+                return tuple([self.value(i, kind.item) for i in tree.slots[: self.number(tree.length)]])
+            case Bag():
+                return tuple(sorted([self.value(i, kind.item) for i, g in tree.items if self.truth(g)]))
+
+
+def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
+    """Where a tree is not a value of a type: conditions and reasons; horizons have no upper end."""
+    match kind:
+        case Int():
+            return _outside_int(tree, kind)
+        case Option():
+            return _under(tree.present, outside(tree.item, kind.item)) if tree.present is not False else []
+        case Record():
+            return [row for t, (_, part) in zip(tree, kind.fields, strict=True) for row in outside(t, part)]
+        case Map():
+            return [row for part in tree for row in outside(part, kind.value)]
+        case Union():
+            return [
+                row
+                for tag, (record, (_, part)) in enumerate(zip(tree.records, kind.variants, strict=True))
+                if record is not None
+                for row in _under(equal_numbers(tree.tag, tag), outside(record, part))
+            ]
+        case Set() if isinstance(tree, SetOf):
+            return [row for item, guard in tree.items for row in _under(guard, outside(item, kind.item))]
+        case Bag():
+            inside = [row for item, guard in tree.items for row in _under(guard, outside(item, kind.item))]
+            return [*_too_many(counted([g for _, g in tree.items]), kind.limit), *inside]
+        case Seq():
+            rows = [
+                row
+                for k, slot in enumerate(tree.slots)
+                if slot is not None
+                for row in _under(less(k, tree.length), outside(slot, kind.item))
+            ]
+            return [*_too_many(tree.length, kind.limit), *rows]
+        case Set():
+            raise CannotEncode("a range without a bound is stored")
+    return []
+
+
+def _under(condition: Truth, rows: list[tuple[Truth, str]]) -> list[tuple[Truth, str]]:
+    return [(both(condition, found), reason) for found, reason in rows]
+
+
+def _too_many(size: Number, limit: int) -> list[tuple[Truth, str]]:
+    return [(less(limit, size), f"more items than a limit of {limit}")]
+
+
+def _outside_int(tree: Number, kind: Int) -> list[tuple[Truth, str]]:
+    wrong = less(tree, kind.low)
+    if not kind.horizon:
+        wrong = disj((wrong, less(kind.high, tree)))
+    return [(wrong, f"a value outside {show(kind)}")]

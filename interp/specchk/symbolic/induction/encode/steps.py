@@ -1,0 +1,310 @@
+"""Actions to outcomes: `meaning.step`'s rules with the undecided parts left open.
+
+An outcome is one way through an action with its arguments: under its guard, the variables after the
+step are trees over the state before it.  `either` and `any` make several outcomes, `when` makes one
+by merging both branches; so a step is `some outcome's guard holds and the state after is its state`.
+Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are fresh numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, assert_never
+
+import z3
+
+from specchk.ir.footprint import stored_type
+from specchk.ir.nodes import (
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Const,
+    Either,
+    Expr,
+    Guard,
+    Step,
+    Stmt,
+    Unwrap,
+    When,
+)
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Map, has_horizon
+from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
+from specchk.symbolic.induction.encode.exprs import encode
+from specchk.symbolic.induction.encode.merge import equal, has, merge
+from specchk.symbolic.induction.encode.numbers import equal_numbers, less
+from specchk.symbolic.induction.encode.ops import key_guards
+from specchk.symbolic.induction.encode.scope import Fault, Scope, placed
+from specchk.symbolic.induction.encode.states import Fresh, keys, outside
+from specchk.symbolic.induction.encode.trees import RangeOf, SeqOf, SetOf, Tree, lift
+
+Place = tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way through an action: its position, its arguments, when it is taken, the state after."""
+
+    action: int
+    args: tuple[Tree, ...]
+    guard: Truth
+    after: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An action with its arguments: what it can do, and where it is undefined.
+
+    `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
+    """
+
+    action: int
+    args: tuple[Tree, ...]
+    outcomes: tuple[Outcome, ...]
+    faults: tuple[Fault, ...]
+    chosen: tuple[Any, ...]
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The numbers among what is chosen."""
+        return [made for made in self.chosen if z3.is_int(made)]
+
+    @property
+    def idle(self) -> Truth:
+        """That it can do nothing, whatever is chosen."""
+        refused = conj([negation(outcome.guard) for outcome in self.outcomes])
+        return refused if isinstance(refused, bool) or not self.chosen else z3.ForAll(self.chosen, refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """How far one way has come."""
+
+    guards: tuple[Truth, ...] = ()
+    locals: dict[int, Tree] = field(default_factory=dict)
+    writes: dict[int, Tree] = field(default_factory=dict)
+    claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
+
+    def when(self, *guards: Truth) -> _Frame:
+        """Goes on only where the guards hold."""
+        return replace(self, guards=(*self.guards, *[g for g in guards if g is not True]))
+
+    def knowing(self, slot: int, tree: Tree) -> _Frame:
+        """With a name bound."""
+        return replace(self, locals={**self.locals, slot: tree})
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of an instance, and what holds of those that are open, which are made of `chosen`."""
+
+    trees: tuple[Tree, ...]
+    fact: Truth
+    chosen: tuple[Any, ...]
+
+
+def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
+    """All arguments of an action; those with offsets in them are open, their names starting with `tag`."""
+    domains: list[list[Tree]] = []
+    fresh = Fresh()
+    with placed(action.span):
+        for position, param in enumerate(action.params):
+            if has_horizon(param.type):
+                domains.append([fresh.tree(param.type, f"{tag}{action.name}/{position}")])
+            else:
+                domains.append([lift(value, param.type) for value in keys(param.type)])
+    fact, chosen = conj(fresh.facts), tuple(fresh.made)
+    return [Arguments(row, fact, chosen) for row in product(*domains)]
+
+
+def instance(
+    program: Program, index: int, arguments: Arguments, state: Sequence[Tree], tag: str = ""
+) -> Instance:
+    """What an action with its arguments does to a state; names of fresh numbers start with `tag`."""
+    return _Run(program, index, arguments, tuple(state), tag).result()
+
+
+def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[Instance]:
+    """Every action with all its arguments, in the stepper's order."""
+    return [
+        instance(program, index, given, state, tag)
+        for index, action in enumerate(program.actions)
+        for given in arguments(program, action, tag)
+    ]
+
+
+class _Run:
+    def __init__(
+        self, program: Program, index: int, given: Arguments, state: tuple[Tree, ...], tag: str
+    ) -> None:
+        self.program = program
+        self.index = index
+        self.action = program.actions[index]
+        self.given = given
+        self.state = state
+        self.tag = tag
+        self.faults: list[Fault] = []
+        self.chosen = [*given.chosen]
+
+    def result(self) -> Instance:
+        args = self.given.trees
+        names = {param.slot: arg for param, arg in zip(self.action.params, args, strict=True)}
+        frames = self.block(self.action.body, [_Frame(locals=names).when(self.given.fact)])
+        outcomes = []
+        for frame in frames:
+            guard = conj(frame.guards)
+            if guard is not False:
+                after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
+                outcomes.append(Outcome(self.index, args, guard, after))
+        return Instance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
+
+    def scoped(self, frame: _Frame) -> Scope:
+        """Where the frame's expressions are encoded."""
+        return Scope(self.state, self.state, dict(frame.locals), list(frame.guards), self.faults)
+
+    def eval(self, expr: Expr, frame: _Frame) -> Tree:
+        return encode(expr, self.scoped(frame))
+
+    def block(self, body: Block, frames: list[_Frame]) -> list[_Frame]:
+        for stmt in body:
+            frames = [after for frame in frames for after in self._statement(stmt, frame)]
+            frames = [frame for frame in frames if not any(guard is False for guard in frame.guards)]
+        return frames
+
+    def _statement(self, stmt: Stmt, frame: _Frame) -> list[_Frame]:
+        match stmt:
+            case Guard():
+                return [frame.when(self.eval(stmt.condition, frame))]
+            case Bind():
+                return [frame.knowing(stmt.local.slot, self.eval(stmt.value, frame))]
+            case Unwrap():
+                found = self.eval(stmt.value, frame)
+                if found.present is False:
+                    return []
+                return [frame.knowing(stmt.local.slot, found.item).when(found.present)]
+            case Assign():
+                return [self._assign(stmt, frame)]
+            case Choice():
+                return self._choice(stmt, frame)
+            case Either():
+                return [after for branch in stmt.branches for after in self.block(branch, [frame])]
+            case When():
+                return self._when(stmt, frame)
+            case _:
+                assert_never(stmt)
+
+    # ------------------------------------------------------------ branches
+
+    def _choice(self, stmt: Choice, frame: _Frame) -> list[_Frame]:
+        starts = [
+            frame.knowing(stmt.local.slot, item).when(guard) for item, guard in self._choices(stmt, frame)
+        ]
+        return [after for start in starts for after in self.block(stmt.body, [start])]
+
+    def _choices(self, stmt: Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
+        """What may be chosen, and when; where offsets are in it, one open value."""
+        fresh = Fresh()
+        name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
+        if isinstance(stmt.domain, Const) and stmt.domain.ends_at_horizon:
+            with placed(stmt.domain.span):
+                item = fresh.tree(stmt.local.type, name)
+            self.chosen += fresh.made
+            return [(item, conj(fresh.facts))]
+        domain = self.eval(stmt.domain, frame)
+        if isinstance(domain, RangeOf):
+            self.chosen.append(z3.Int(name))
+            return [(self.chosen[-1], has(domain, self.chosen[-1]))]
+        assert isinstance(domain, SetOf)
+        return domain.items
+
+    def _when(self, stmt: When, frame: _Frame) -> list[_Frame]:
+        condition = self.eval(stmt.condition, frame)
+        if isinstance(condition, bool):
+            return self.block(stmt.then if condition else stmt.orelse, [frame])
+        then = self.block(stmt.then, [frame.when(condition)])
+        orelse = self.block(stmt.orelse, [frame.when(negation(condition))])
+        if len(then) == 1 and len(orelse) == 1:
+            with placed(stmt.condition.span):
+                return [self._merged(condition, frame, then[0], orelse[0])]
+        return [*then, *orelse]
+
+    def _merged(self, condition: Truth, frame: _Frame, a: _Frame, b: _Frame) -> _Frame:
+        """Both branches as one way: what follows `when` is encoded once."""
+        known = len(frame.guards)
+        guard = disj((conj(a.guards[known:]), conj(b.guards[known:])))
+        if len(a.guards) == known + 1 and len(b.guards) == known + 1:
+            guard = True  # the condition or its negation
+        writes = dict(frame.writes)
+        for slot in sorted({*a.writes, *b.writes}):
+            before = frame.writes.get(slot, self.state[slot])
+            writes[slot] = merge(condition, a.writes.get(slot, before), b.writes.get(slot, before))
+        old = len(frame.claims)
+        claims = (
+            *frame.claims,
+            *[(slot, both(condition, when), path) for slot, when, path in a.claims[old:]],
+            *[(slot, both(negation(condition), when), path) for slot, when, path in b.claims[old:]],
+        )
+        return replace(frame, writes=writes, claims=claims).when(guard)
+
+    # ------------------------------------------------------------ assignments
+
+    def _assign(self, stmt: Assign, frame: _Frame) -> _Frame:
+        scope = self.scoped(frame)
+        path = tuple([self._step(step, scope) for step in stmt.path])
+        value = encode(stmt.value, scope)
+        kind = stored_type(self.program, stmt)
+        with placed(stmt.span):
+            if has_horizon(stmt.value.type):  # what intervals have shown of it ends at the horizon
+                for when, reason in outside(value, kind):
+                    scope.fail(when, stmt.value.span, reason)
+            self._claim(stmt, path, frame, scope)
+            old = frame.writes.get(stmt.slot, self.state[stmt.slot])
+            new = _replaced(old, stmt, path, 0, value, scope)
+        claims = (*frame.claims, (stmt.slot, True, path))
+        return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
+
+    def _step(self, step: Step, scope: Scope) -> Tree:
+        if step.field is not None:
+            return step.field
+        assert step.key is not None
+        return encode(step.key, scope)
+
+    def _claim(self, stmt: Assign, path: Place, frame: _Frame, scope: Scope) -> None:
+        """A fault where this place, or one around or in it, is assigned already."""
+        for slot, when, other in frame.claims:
+            if slot == stmt.slot:
+                again = conj([equal(a, b) for a, b in zip(path, other, strict=False)])
+                scope.fail(both(when, again), stmt.span, "this place is assigned twice in one step")
+
+
+def _replaced(old: Tree, stmt: Assign, path: Place, depth: int, new: Tree, scope: Scope) -> Tree:
+    """The container with the place at the end of the path replaced."""
+    if depth == len(path):
+        return new
+    step, key = stmt.path[depth], path[depth]
+
+    def inside(part: Tree) -> Callable[[], Tree]:
+        return lambda: _replaced(part, stmt, path, depth + 1, new, scope)
+
+    if step.field is not None:
+        return tuple([inside(part)() if k == step.field else part for k, part in enumerate(old)])
+    assert step.key is not None
+    if isinstance(step.container, Map):
+        guards = key_guards(step.container.key, key, step.key.span, scope)
+        return tuple([_put(guard, part, inside(part)) for guard, part in zip(guards, old, strict=True)])
+    assert isinstance(old, SeqOf)
+    wrong = disj((less(key, 0), negation(less(key, old.length))))
+    scope.fail(wrong, stmt.span, "this index is outside the sequence")
+    slots = [_put(equal_numbers(key, k), part, inside(part)) for k, part in enumerate(old.slots)]
+    return SeqOf(old.length, tuple(slots))
+
+
+def _put(guard: Truth, old: Tree, new: Callable[[], Tree]) -> Tree:
+    return old if guard is False else merge(guard, new(), old)
+
+
+def _names(args: tuple[Tree, ...]) -> str:
+    return ",".join(str(arg) for arg in args)

@@ -1,0 +1,223 @@
+"""Values of the core with parts left open: trees in the shape of their type.
+
+| type | tree |
+|---|---|
+| bool | a truth value (`encode_bools`) |
+| int, enum, sort | a number (`encode_numbers`) |
+| record, K -> V | a tuple of trees |
+| T? | `Opt`: whether there is one, and what it is then |
+| union | `Tagged`: which variant, and the record of each |
+| set | `SetOf`: items, each with a guard; `RangeOf`: all numbers between two ends |
+| seq | `SeqOf`: a length and slots; those from the length on mean nothing |
+| bag | `BagOf`: items, each with a guard, as often as they are listed |
+
+`lift` makes a tree of a core value, `plain` goes back where everything is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from specchk.ir.nodes import Value
+from specchk.ir.types import Bag, Bool, Map, Option, Record, Seq, Set, Type, Union
+from specchk.symbolic.induction.encode.bools import Truth, both, conj, negation
+from specchk.symbolic.induction.encode.numbers import Cases, Number, ways
+
+Tree = Any
+MAX_WAYS = 1024  # of a structure whose parts are listed
+
+
+class CannotEncode(Exception):
+    """A use that has no encoding; the evaluator adds where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opt:
+    """`item` is None where `present` is decided to be False."""
+
+    present: Truth
+    item: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """One record for each variant; None for variants that it cannot be."""
+
+    tag: Number
+    records: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf:
+    """Items and guards.  `listed`: all items are decided and different, ascending in core's order."""
+
+    items: tuple[tuple[Tree, Truth], ...]
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RangeOf:
+    """All numbers from `low` to `high`, or without end."""
+
+    low: Number
+    high: Number | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeqOf:
+    """The first `length` of the slots."""
+
+    length: Number
+    slots: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BagOf:
+    """The items whose guard holds, in no order."""
+
+    items: tuple[tuple[Tree, Truth], ...]
+
+
+# ---------------------------------------------------------------- to and from core values
+
+
+def lift(value: Value, kind: Type) -> Tree:
+    """A core value as a tree."""
+    match kind:
+        case Bool():
+            return bool(value)
+        case Option():
+            assert isinstance(value, tuple)
+            return Opt(True, lift(value[0], kind.item)) if value else Opt(False, None)
+        case Record():
+            assert isinstance(value, tuple)
+            return tuple([lift(v, part) for v, (_, part) in zip(value, kind.fields, strict=True)])
+        case Union():
+            assert isinstance(value, tuple)
+            records: list[Tree] = [None] * len(kind.variants)
+            tag = value[0]
+            assert isinstance(tag, int)
+            records[tag] = lift(value[1], kind.variants[tag][1])
+            return Tagged(tag, tuple(records))
+        case Map():
+            assert isinstance(value, tuple)
+            return tuple([lift(v, kind.value) for v in value])
+        case Set() | Seq() | Bag():
+            assert isinstance(value, tuple)
+            items = [lift(v, kind.item) for v in value]
+            if isinstance(kind, Set):
+                return SetOf(tuple([(item, True) for item in items]), listed=True)
+            return (
+                SeqOf(len(items), tuple(items))
+                if isinstance(kind, Seq)
+                else BagOf(tuple([(i, True) for i in items]))
+            )
+    return value
+
+
+def plain(tree: Tree) -> Value | None:
+    """The core value of a tree that is decided throughout, else None."""
+    found = expanded(tree, 1)
+    return found[0][0] if found is not None and len(found) == 1 else None
+
+
+def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | None:
+    """The core values that a tree may be, with guards; None where they are too many or have no list."""
+    match tree:
+        case bool():
+            return [(tree, True)]
+        case int() | Cases():
+            listed = ways(tree)
+            return list(listed) if listed is not None and len(listed) <= limit else None
+        case tuple():
+            return _product([expanded(part, limit) for part in tree], limit)
+        case Opt():
+            return _expanded_option(tree, limit)
+        case Tagged():
+            return _expanded_union(tree, limit)
+        case SetOf() | BagOf() | SeqOf():
+            return _expanded_collection(tree, limit)
+        case RangeOf():
+            return None
+    if hasattr(tree, "sort") and tree.sort().name() == "Bool":
+        return [(False, negation(tree)), (True, tree)] if limit > 1 else None
+    return None
+
+
+def _product(
+    parts: Sequence[list[tuple[Value, Truth]] | None], limit: int
+) -> list[tuple[Value, Truth]] | None:
+    size = 1
+    for part in parts:
+        size *= len(part) if part is not None else limit + 1
+    if size > limit:
+        return None
+    rows = product(*[part for part in parts if part is not None])
+    return [(tuple([v for v, _ in row]), conj([g for _, g in row])) for row in rows]
+
+
+def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
+    if tree.present is False:
+        return [((), True)]
+    items = expanded(tree.item, limit)
+    if items is None or len(items) + (tree.present is not True) > limit:
+        return None
+    found: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
+    return found if tree.present is True else [((), negation(tree.present)), *found]
+
+
+def _expanded_union(tree: Tagged, limit: int) -> list[tuple[Value, Truth]] | None:
+    found: list[tuple[Value, Truth]] = []
+    for tag, guard in ways(tree.tag) or ():
+        records = expanded(tree.records[tag], limit)
+        if records is None:
+            return None
+        found += [((tag, value), both(guard, g)) for value, g in records]
+    return found if len(found) <= limit else None
+
+
+def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[Value, Truth]] | None:
+    if isinstance(tree, SeqOf):
+        found: list[tuple[Value, Truth]] = []
+        for size, guard in ways(tree.length) or ():
+            rows = _product([expanded(slot, limit) for slot in tree.slots[:size]], limit)
+            if rows is None:
+                return None
+            found += [(row, both(guard, g)) for row, g in rows]
+        return found if len(found) <= limit else None
+    options = [_expanded_option(Opt(guard, item), limit) for item, guard in tree.items]
+    rows = _product(options, limit)
+    if rows is None:
+        return None
+    joined: list[tuple[Value, Truth]] = []
+    for row, guard in rows:
+        assert isinstance(row, tuple)
+        items = [part[0] for part in row if part]  # type: ignore[index]
+        joined.append((tuple(sorted(set(items) if isinstance(tree, SetOf) else items)), guard))
+    return joined
+
+
+def decided(tree: Tree, value: Value) -> Tree:
+    """The tree of a value that `expanded` found in a tree."""
+    match tree:
+        case tuple():
+            assert isinstance(value, tuple)
+            return tuple([decided(part, v) for part, v in zip(tree, value, strict=True)])
+        case Opt():
+            return Opt(True, decided(tree.item, value[0])) if value else Opt(False, None)  # type: ignore[index]
+        case Tagged():
+            tag: int = value[0]  # type: ignore[index, assignment]
+            rows = [None] * len(tree.records)
+            rows[tag] = decided(tree.records[tag], value[1])  # type: ignore[index]
+            return Tagged(tag, tuple(rows))
+        case SetOf() | BagOf() | SeqOf():
+            raise CannotEncode("a set whose items are collections that are not decided")
+    return value
+
+
+def is_truth(a: Any) -> bool:
+    """Whether a leaf is a truth value."""
+    return isinstance(a, bool) or (hasattr(a, "sort") and a.sort().name() == "Bool")

@@ -1,0 +1,162 @@
+"""The queries of a proof by k-induction, for one worker process.
+
+The hypothesis: k states in a row, all of which satisfy every invariant and constraint.  The goals:
+after one more step (one outcome of one action) each invariant is defined and true, each step
+invariant holds of the step, and no action is undefined in the last state.  A goal whose conjuncts
+are, by form, conjuncts of the hypothesis is settled without a query: most of a state is not touched
+by a step.
+
+Source of the method: Sheeran, Singh, Stalmarck, "Checking safety properties using induction and a
+SAT-solver" (2000).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from specchk.ir.program import Program
+from specchk.symbolic.induction.encode.bools import Truth, disj, negation
+from specchk.symbolic.induction.encode.program import System, distinct_from, step
+from specchk.symbolic.induction.encode.steps import Instance, Outcome, arguments, instance
+from specchk.symbolic.induction.models import path_of
+from specchk.symbolic.replay import Path
+
+SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable state
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an obligation: None is proved, a path of states refutes it, a text is unknown."""
+
+    kind: str
+    name: str
+    action: int
+    found: Path | str | None
+
+
+@dataclass(slots=True)
+class Work:
+    """Answers of some instances, with what they cost."""
+
+    answers: list[Answer] = field(default_factory=list)
+    queries: int = 0
+    settled: int = 0
+    seconds_solver: float = 0.0
+
+    def add(self, other: Work) -> None:
+        """Count another worker's work, too."""
+        self.answers += other.answers
+        self.queries += other.queries
+        self.settled += other.settled
+        self.seconds_solver += other.seconds_solver
+
+
+class Induction:
+    """The hypothesis of a program, asserted once; `instance` and `initial` ask the goals."""
+
+    def __init__(self, program: Program, k: int, query_seconds: float) -> None:
+        self.program = program
+        self.system = System(program)
+        self.states = [self.system.state(index) for index in range(k)]
+        self.work = Work()
+        self.solver = z3.Solver()
+        self.solver.set("timeout", int(query_seconds * 1000))
+        self.known: list[Any] = []
+        self.steps: list[list[Instance]] = []  # out of each state but the last one
+        for index, state in enumerate(self.states):
+            self._assume(self.system.constrained(state))
+            for prop in program.invariants:
+                self._assume(self.system.holds(prop, state))
+            if index + 1 < k:
+                self.steps.append(self.system.instances(state, f"t{index}."))
+                self._assume([step(self.steps[-1], self.states[index + 1])])
+        self._assume(self.system.fresh.facts)
+
+    def _assume(self, facts: Sequence[Truth]) -> None:
+        for fact in facts:
+            if fact is not True:
+                self.solver.add(fact)
+                self.known.append(fact)
+
+    def check(self, index: int, position: int) -> None:
+        """All goals of one instance of an action: the position-th of its arguments."""
+        last = self.states[-1]
+        action = self.program.actions[index]
+        given = arguments(self.program, action, "t.")[position]
+        found = instance(self.program, index, given, last, "t.")
+        self._defined(found)
+        self.solver.push()  # where it has no meaning, which is asked for above, there is no step
+        self.solver.add([negation(fault.when) for fault in found.faults])
+        for outcome in found.outcomes:
+            self._consecution(found, outcome)
+        self.solver.pop()
+
+    def _defined(self, found: Instance) -> None:
+        faults = [fault.when for fault in found.faults]
+        if disj(faults) is False:
+            self.work.settled += 1
+            return
+        action = self.program.actions[found.action]
+        self._ask("undefined", action.name, [disj(faults)], found, None)
+
+    def _consecution(self, found: Instance, outcome: Outcome) -> None:
+        last, after = self.states[-1], outcome.after
+        goals = [(prop, self.system.holds(prop, after)) for prop in self.program.invariants]
+        goals += [(prop, self.system.holds(prop, last, after)) for prop in self.program.step_invariants]
+        entered = False
+        for prop, parts in goals:
+            open_ = distinct_from(parts, self.known)
+            if not open_:
+                self.work.settled += 1
+                continue
+            if not entered:
+                self.solver.push()
+                self.solver.add(outcome.guard)
+                entered = True
+            wrong = [disj([negation(part) for part in open_])]
+            self._ask(prop.kind, prop.name, wrong, found, outcome)
+        if entered:
+            self.solver.pop()
+
+    def _ask(
+        self, kind: str, name: str, wrong: list[Truth], instance: Instance, outcome: Outcome | None
+    ) -> None:
+        """One query: a state in which all of `wrong` holds."""
+        self.solver.push()
+        self.solver.add(*wrong)
+        answer = self._check()
+        found: Path | str | None = None
+        if answer == z3.sat:
+            found = self._path(instance, outcome)
+        elif answer == z3.unknown:
+            found = self.solver.reason_unknown()
+        self.solver.pop()
+        self.work.answers.append(Answer(kind, name, instance.action, found))
+
+    def _check(self) -> Any:
+        started = time.monotonic()
+        answer = self.solver.check()
+        self.work.seconds_solver += time.monotonic() - started
+        self.work.queries += 1
+        return answer
+
+    def _path(self, instance: Instance, outcome: Outcome | None) -> Path:
+        """The states of a refutation, their offsets small where small ones do."""
+        model = self.solver.model()
+        offsets = [*self.system.fresh.offsets, *instance.numbers]
+        for end in SMALL:
+            self.solver.push()
+            self.solver.add([offset <= end for offset in offsets])
+            answer = self._check()
+            if answer == z3.sat:
+                model = self.solver.model()
+            self.solver.pop()
+            if answer == z3.sat:
+                break
+        states = [*self.states, *([outcome.after] if outcome is not None else [])]
+        return path_of(model, self.program, states, [*self.steps, [instance]])

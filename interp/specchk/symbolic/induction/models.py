@@ -1,0 +1,43 @@
+"""Paths out of the solver's models: the states, and the numbers that were chosen along the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from specchk.ir.program import Program
+from specchk.meaning.values import State
+from specchk.symbolic.induction.encode.bools import conj
+from specchk.symbolic.induction.encode.merge import equal
+from specchk.symbolic.induction.encode.states import Reading
+from specchk.symbolic.induction.encode.steps import Instance
+from specchk.symbolic.induction.encode.trees import Tree
+from specchk.symbolic.replay import Path
+
+
+def path_of(
+    model: Any, program: Program, states: Sequence[Sequence[Tree]], steps: Sequence[Sequence[Instance]]
+) -> Path:
+    """The path in a model: `steps` are those out of each state, and the next one shows which were taken."""
+    reading = Reading(model)
+    found = tuple([_state(reading, program, state) for state in states])
+    numbers = [0]
+    for instances, after in zip_longest(steps, states[1:]):
+        for instance in instances or ():
+            if instance.numbers and _is_met(reading, instance, after):
+                numbers += [reading.number(number) for number in instance.numbers]
+    return Path(found, max(numbers))
+
+
+def _state(reading: Reading, program: Program, trees: Sequence[Tree]) -> State:
+    pairs = zip(trees, program.variables, strict=True)
+    return tuple([reading.value(tree, variable.type) for tree, variable in pairs])
+
+
+def _is_met(reading: Reading, instance: Instance, after: Sequence[Tree] | None) -> bool:
+    """Whether an instance was taken, or is why a state has no steps."""
+    if any(reading.truth(fault.when) for fault in instance.faults):
+        return True
+    ways = [outcome for outcome in instance.outcomes if after is not None and reading.truth(outcome.guard)]
+    return any(reading.truth(conj(map(equal, way.after, after or ()))) for way in ways)

@@ -1,0 +1,265 @@
+"""Proof by k-induction over unbounded offsets: which queries, on which processes, and what they say.
+
+    initiation    the first k states of every behaviour satisfy every invariant (`bmc`)
+    consecution   k states in a row that do are followed by states that do only (`induct`)
+
+All invariants of the model are the hypothesis together, so an invariant that exists only for the
+proof is an ordinary one.  Actions whose arguments differ by a renaming of sort elements that no
+action and no invariant can tell apart are asked once.  Not asked: witnesses, deadlocks, liveness.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+from specchk.ir.nodes import Apply, Choose, Const, Expr, Op, Or, Var
+from specchk.ir.program import Program, Property
+from specchk.ir.types import BOOL
+from specchk.ir.verify import properties
+from specchk.ir.walk import inside, roots
+from specchk.meaning.values import State
+from specchk.search.budget import Budget, Meter
+from specchk.search.proof import Effort, Failure, Proof, Unanswered
+from specchk.search.reference import Options, search
+from specchk.search.replay import ReplayFailed
+from specchk.search.symmetry import MAX_RENAMINGS, Renaming, renamer, sorts_in
+from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
+from specchk.symbolic.induction.bmc import bounded
+from specchk.symbolic.induction.encode.steps import arguments
+from specchk.symbolic.induction.encode.trees import plain
+from specchk.symbolic.induction.induct import Answer, Induction, Work
+from specchk.symbolic.replay import Path, Replay, raised
+
+LOOK_SECONDS = 5.0  # for whether a counterexample to induction is reached by the enumerated states
+EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
+NO_INVARIANTS = "the model has no invariant to prove"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How to prove: the length of induction, processes, and seconds for one query."""
+
+    k: int = 1
+    workers: int = 1
+    query_seconds: float = 60.0
+    budget: Budget = Budget()
+
+
+def prove(program: Program, asked: Asked) -> Proof:
+    """Try to prove the invariants and step invariants of a program by induction.
+
+    Raises `Unencodable` where the program has something that has no encoding.
+    """
+    meter = Meter(asked.budget)
+    goals = (*program.invariants, *program.step_invariants)
+    if not goals:
+        return _proof(program, asked, Inconclusive(NO_INVARIANTS, budget=False), Work(), (0, 0), meter)
+    start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
+    if isinstance(start.verdict, Violated):
+        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
+    if isinstance(start.verdict, Inconclusive) and not start.verdict.budget:
+        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
+    instances, alike = representatives(program)
+    work, stopped = _asked(program, asked, instances, meter)
+    return _concluded(program, asked, work, (len(instances), alike), meter, stopped)
+
+
+def _anything(program: Program) -> Property:
+    """A `deadlock ok` that allows every end: induction says nothing about deadlocks."""
+    span = program.actions[0].span if program.actions else program.variables[0].span
+    return Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
+
+
+# ---------------------------------------------------------------- which instances
+
+
+def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
+    """An instance of each class of renamed copies, as (action, position), and how many are left out."""
+    renamings = _renamings(program)
+    kept: list[tuple[int, int]] = []
+    left_out = 0
+    for index, action in enumerate(program.actions):
+        seen: set[tuple[object, ...]] = set()
+        for position, given in enumerate(arguments(program, action, "")):
+            values = tuple([plain(tree) for tree in given.trees])
+            if values in seen:
+                left_out += 1
+                continue
+            for renaming in renamings:
+                renames = [renamer(param.type, renaming) for param in action.params]
+                seen.add(tuple([
+                    rename(value) if value is not None else None
+                    for rename, value in zip(renames, values, strict=True)
+                ]))  # fmt: skip
+            kept.append((index, position))
+    return kept, left_out
+
+
+def _renamings(program: Program) -> list[Renaming]:
+    """The renamings that no action, invariant or constraint can notice; initial states may differ by them."""
+    bodies = [root for action in program.actions for root in roots(action.body)]
+    bodies += [prop.body for prop in properties(program) if prop not in program.inits]
+    nodes = [node for body in bodies for node in inside(body)]
+    fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}
+    constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
+    free = [sort for sort in program.sorts if sort.name not in fixed]
+    identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
+    size = 1
+    for sort in free:
+        size *= len(list(permutations(range(min(len(sort.members), 8)))))
+    if size > MAX_RENAMINGS:
+        return [identity]
+    found = [
+        {**identity, **{sort.name: p for sort, p in zip(free, chosen, strict=True)}}
+        for chosen in product(*(permutations(range(len(sort.members))) for sort in free))
+    ]
+    return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
+
+
+# ---------------------------------------------------------------- asking
+
+
+def instance_work(program: Program, asked: Asked, todo: list[tuple[int, int]]) -> Work:
+    """All goals of some instances; run in a worker process."""
+    induction = Induction(program, asked.k, asked.query_seconds)
+    for index, position in todo:
+        induction.check(index, position)
+    return induction.work
+
+
+def _asked(
+    program: Program, asked: Asked, instances: list[tuple[int, int]], meter: Meter
+) -> tuple[Work, Inconclusive | None]:
+    total = Work()
+    stopped: Inconclusive | None = None
+    for work in _results(program, asked, instances):
+        total.add(work)
+        limit = meter.exceeded(0)
+        if limit is not None:
+            stopped = Inconclusive(limit, budget=True)
+            break
+    return total, stopped
+
+
+def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -> Iterator[Work]:
+    """The work of each task, in their order.
+
+    Which counterexample the solver finds depends on what it was asked before, so each task is asked in
+    a process of its own, whatever their number: the same answers on any number of processors.
+    """
+    tasks = [instances[first : first + EACH] for first in range(0, len(instances), EACH)]
+    if len(tasks) < 2:
+        yield from (instance_work(program, asked, task) for task in tasks)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(asked.workers, mp_context=spawn, max_tasks_per_child=1)
+    try:
+        futures = [pool.submit(instance_work, program, asked, task) for task in tasks]
+        for future in futures:
+            yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def _proof(
+    program: Program, asked: Asked, verdict: Verdict, work: Work, counts: tuple[int, int], meter: Meter,
+    failures: tuple[Failure, ...] = (), proved: tuple[str, ...] = (),
+) -> Proof:  # fmt: skip
+    unanswered = tuple([
+        Unanswered(a.kind, a.name, program.actions[a.action].name, a.found)
+        for a in work.answers
+        if isinstance(a.found, str)
+    ])  # fmt: skip
+    effort = Effort(work.queries, work.settled, *counts, meter.seconds, work.seconds_solver)
+    return Proof(program, asked.k, verdict, proved, failures, unanswered, effort)
+
+
+def _concluded(
+    program: Program, asked: Asked, work: Work, counts: tuple[int, int], meter: Meter,
+    stopped: Inconclusive | None,
+) -> Proof:  # fmt: skip
+    failures = _failures(program, work.answers)
+    ways = _looked_up(program, failures) if failures else {}
+    looks = [None if ways is None else index in ways for index in range(len(failures))]
+    failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
+    open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
+    undefined = any(kind == "undefined" for kind, _ in open_)
+    goals = (*program.invariants, *program.step_invariants)
+    safe = not stopped and not undefined
+    names = [prop.name for prop in goals if safe and (prop.kind, prop.name) not in open_]
+    verdict: Verdict
+    if ways:
+        verdict = Violated(tuple([_violation(failures[index], way) for index, way in sorted(ways.items())]))
+    elif failures:
+        shown = ", ".join(f"`{name}`" for name in dict.fromkeys(f.name for f in failures))
+        verdict = Inconclusive(f"induction does not prove {shown}", budget=False)
+    elif stopped is not None:
+        verdict = stopped
+    elif open_:
+        shown = ", ".join(f"`{name}`" for _, name in sorted(open_))
+        verdict = Inconclusive(f"the solver gave up on {shown}", budget=False)
+    else:
+        verdict = Holds()
+    return _proof(program, asked, verdict, work, counts, meter, failures, tuple(names))
+
+
+def _failures(program: Program, answers: list[Answer]) -> tuple[Failure, ...]:
+    """One failure for each property, the first found, replayed."""
+    found: dict[tuple[str, str], Failure] = {}
+    for answer in answers:
+        key = (answer.kind, answer.name)
+        if isinstance(answer.found, Path) and key not in found:
+            found[key] = _failure(program, answer, answer.found)
+    return tuple(found.values())
+
+
+def _failure(program: Program, answer: Answer, path: Path) -> Failure:
+    replay = Replay(raised(program, path))
+    trace = replay.trace(path.states)
+    for _, name, blame in replay.failed(trace):
+        if name == answer.name:
+            return Failure(answer.kind, name, trace, blame)
+    raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
+
+
+def _violation(failure: Failure, way: Trace) -> Violation:
+    """A failure whose first state is reached."""
+    trace = Trace(way.initial, (*way.steps, *failure.trace.steps))
+    return Violation(failure.kind, failure.name, trace, failure.blame)
+
+
+def _looked_up(program: Program, failures: tuple[Failure, ...]) -> dict[int, Trace] | None:
+    """The ways to those first states that the enumerated states contain; None where that took too long.
+
+    One search by the reference engine for all of them, ended after a few seconds.
+    """
+    span = program.variables[0].span
+    differ = [
+        Property("invariant", str(index), _differs(program, failure.trace.initial), 0, span)
+        for index, failure in enumerate(failures)
+    ]
+    asked = replace(
+        program, invariants=tuple(differ), step_invariants=(), witnesses=(), deadlock_ok=_anything(program)
+    )
+    options = Options(Budget(max_seconds=LOOK_SECONDS), symmetry=False, keep_going=True)
+    verdict = search(asked, options).verdict
+    if isinstance(verdict, Violated):
+        return {
+            int(v.name): v.trace for v in verdict.violations if v.trace is not None and v.kind == "invariant"
+        }
+    return None if isinstance(verdict, Inconclusive) else {}
+
+
+def _differs(program: Program, state: State) -> Expr:
+    parts = tuple([
+        Apply(BOOL, v.span, Op.NE, (Var(v.type, v.span, slot, primed=False), Const(v.type, v.span, value)))
+        for slot, (v, value) in enumerate(zip(program.variables, state, strict=True))
+    ])  # fmt: skip
+    return Or(BOOL, program.variables[0].span, parts)

@@ -1,0 +1,215 @@
+"""Real states for what was found in zones: the smallest offsets along a path.
+
+A path of zones says which actions were taken, with which shapes between them.  The same steps are
+taken once more from the initial state, forgetting nothing: offsets are numbers there, or open where
+the spec lets one be any (`any n in Offset`).  At the end what is known of the open ones is a closed
+matrix, whose least solution gives the smallest offsets (each x is its own lower bound); the states
+along the path become numbers, and the reference takes the steps between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+from specchk.ir.footprint import steps_list_horizon
+from specchk.ir.program import Program
+from specchk.meaning.explain import Blame
+from specchk.meaning.initial import initial_states
+from specchk.meaning.moves import Moves
+from specchk.meaning.paths import START, Matrix, Path, Term, outside
+from specchk.meaning.properties import NoAnswer
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State
+from specchk.search.replay import ReplayFailed, quiet_steps_to, rebuild
+from specchk.search.symmetry import Symmetry
+from specchk.search.verdict import Trace
+from specchk.symbolic.replay import Replay, most_in, raised_to
+from specchk.symbolic.zones.zones import Shape, Shapes, Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A step of a path of zones: the action, its arguments (None where open) and the shape after it.
+
+    Of an initial zone: which initial state.  Without a shape the step has no meaning.
+    """
+
+    action: int
+    args: tuple[Any, ...]
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is to be so at the end of a path, or in one more step after it."""
+
+    kind: str
+    name: str
+    step: Taken | None
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A behaviour of real states, and why the property fails at its end.
+
+    `ends` are all states that the same steps end in where the goal is met: nothing is forgotten.
+    """
+
+    trace: Trace
+    blame: Blame | None
+    ends: Zone
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    states: tuple[State, ...]
+    rows: Matrix
+
+
+class Concretiser:
+    """Finds real states along paths of zones of a program."""
+
+    def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
+        self.program = program
+        self.symmetry = symmetry
+        self.path = Path()
+        self.moves = Moves(program, self.path, horizons=horizons)
+        self.beyond = Moves(program, self.path) if horizons and steps_list_horizon(program) else None
+        self.shapes = Shapes(program)
+        self.faulty: set[int] = set()  # actions that have no meaning in some states of the zones
+        self._programs: dict[int, Program] = {}
+
+    def find(self, chain: Sequence[Taken], goal: Goal) -> Real | None:
+        """A behaviour along the chain that has the goal at its end; None if there is none."""
+        start = initial_states(self.program)[chain[0].action]
+        steps = list(chain[1:])
+        if goal.step is not None and goal.step.shape is not None:
+            steps.append(goal.step)
+        for first in self._images(start, chain[0].shape):
+            for point in self._along(_Point((first,), START), steps):
+                for rows in self._goal(point, goal):
+                    return self._real(point, rows, goal)
+        return None
+
+    def _images(self, state: State, shape: Shape | None) -> list[State]:
+        """The renamings of a state, itself included, that have a shape."""
+        images = [state, *(self.symmetry.images(state) if self.symmetry is not None else ())]
+        return [image for image in images if self.shapes.split(image)[0] == shape]
+
+    def _along(self, point: _Point, steps: Sequence[Taken]) -> Iterator[_Point]:
+        """All ways along the steps, depth first."""
+        if not steps:
+            yield point
+            return
+        wanted = steps[0]
+        instance = [(wanted.action, wanted.args)]
+        state = point.states[-1]
+        moves = [move for rows in self._defined(point) for move in self.moves.moves(state, rows, instance)]
+        for move in moves:
+            if isinstance(move.after, Undefined):
+                continue
+            for after in self._images(move.after, wanted.shape):
+                yield from self._along(_Point((*point.states, after), move.rows), steps[1:])
+
+    def _defined(self, point: _Point, *, before: int | None = None) -> list[Matrix]:
+        """The parts of a point in which every step, of actions `before` one, has a meaning.
+
+        From other states no step is taken, and their first action without a meaning is to blame.
+        """
+        faulty = {action for action in self.faulty if before is None or action < before}
+        among = [instance for instance in self.moves.instances if instance[0] in faulty]
+        moves = self.moves.moves(point.states[-1], point.rows, among)
+        faults = [move.rows for move in moves if isinstance(move.after, Undefined)]
+        return reduce(outside, faults, [point.rows])
+
+    def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
+        """What is known where the goal is met."""
+        properties, moves, state = self.moves.properties, self.moves, point.states[-1]
+        if goal.name == "deadlock":
+            for idle in self._idle(state, point.rows):
+                for fine in moves.ask(partial(self._may_deadlock, state), idle):
+                    if _is_met(fine, goal.kind):
+                        yield self.path.rows
+            return
+        if goal.step is not None and goal.step.shape is None:
+            for rows in self._defined(point, before=goal.step.action):
+                for move in moves.moves(state, rows, [(goal.step.action, goal.step.args)]):
+                    if isinstance(move.after, Undefined):
+                        yield move.rows
+            return
+        before = point.states[-2] if len(point.states) > 1 else state
+        for props, env in (
+            ([*properties.invariants, *properties.witnesses], properties.environment(state)),
+            (properties.steps, properties.environment(before, state)),
+        ):
+            for prop in props:
+                if prop[0].name == goal.name:
+                    for answer in moves.ways(prop, env, point.rows):
+                        if _is_met(answer, goal.kind):
+                            yield self.path.rows
+
+    def _idle(self, state: State, rows: Matrix) -> list[Matrix]:
+        """Where nothing can be done, also beyond the ends of horizons."""
+        within = self.moves.idle(state, rows)
+        if self.beyond is None:
+            return within
+        return [part for known in within for part in self.beyond.idle(state, known)]
+
+    def _may_deadlock(self, state: State) -> bool | Undefined:
+        properties = self.moves.properties
+        try:
+            return properties.may_deadlock(properties.environment(state))
+        except NoAnswer as unclear:
+            return Undefined(unclear.blame.span, unclear.blame.text)
+
+    def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
+        """The least solution, its states, and the reference's word on them."""
+        values = [-bound for bound in rows[0]]
+        ends = self.shapes.zone(self.shapes.split(point.states[-1]), rows, None)
+        states = [self._numbers(state, values) for state in point.states]
+        replay = Replay(self._raised(max(most_in(states) + 1, *values)))
+        trace = self._trace(replay, states, goal)
+        if goal.kind == "reached":
+            if not replay.reaches(trace.last, goal.name):
+                raise ReplayFailed(f"`{goal.name}` is not true where the zones say so")
+            return Real(trace, None, ends)
+        failed = replay.left(trace.last) if goal.name == "deadlock" else replay.failed(trace)
+        for kind, name, blame in failed:
+            if (kind, name) == (goal.kind, goal.name):
+                return Real(trace, blame, ends)
+        raise ReplayFailed(f"`{goal.name}` does not fail where the zones say so")
+
+    def _trace(self, replay: Replay, states: Sequence[State], goal: Goal) -> Trace:
+        """The behaviour along the states, of renamed states where there is symmetry."""
+        if self.symmetry is None:
+            return replay.trace(states)
+        symmetry = Symmetry(replay.program)
+        if goal.step is None or goal.step.shape is None:
+            return rebuild(replay.program, replay.stepper, states, symmetry)
+        base = rebuild(replay.program, replay.stepper, states[:-1], symmetry)
+        for step in quiet_steps_to(replay.program, replay.stepper, base.last, states[-1], symmetry):
+            trace = Trace(base.initial, (*base.steps, step))
+            if any(name == goal.name for _, name, _ in replay.failed(trace)):
+                return trace
+        raise ReplayFailed(f"no step at the end of the path breaks `{goal.name}`")
+
+    def _raised(self, high: int) -> Program:
+        """The program with a horizon of `high` or somewhat more, so that few programs are made."""
+        high = 1 << high.bit_length()
+        if high not in self._programs:
+            self._programs[high] = raised_to(self.program, high)
+        return self._programs[high]
+
+    def _numbers(self, state: State, values: Sequence[int]) -> State:
+        shape, offsets = self.shapes.split(state)
+        numbers = [values[o.symbol] + o.plus if isinstance(o, Term) else o for o in offsets]
+        return self.shapes.join(shape, numbers)
+
+
+def _is_met(answer: bool | Undefined, kind: str) -> bool:
+    if kind == "undefined":
+        return isinstance(answer, Undefined)
+    return answer is (kind == "reached")

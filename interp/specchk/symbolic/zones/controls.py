@@ -1,0 +1,256 @@
+"""Control parts: what the spec's code does with the states of one shape, as decision trees.
+
+A `Control` has a tree for each instance of an action and for each property.  Most instances cannot be
+taken in a control part whatever the offsets are, and most properties hold; those are found out once, and
+a zone of that shape does not ask them again.
+
+The leaves say what came of a run (`Answer`, `Effect`, `Idle`), and what it adds to the coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress
+from typing import Any, TypeVar
+
+from specchk.ir.program import Program
+from specchk.meaning.moves import Moves, Test, outline
+from specchk.meaning.paths import Matrix, Term
+from specchk.meaning.properties import NoAnswer
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State
+from specchk.search.symmetry import Symmetry
+from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.trees import Classes, Recorder, Tree, Walker
+from specchk.symbolic.zones.zones import Reach, Shape, Shapes, Zone, zone_at
+
+T = TypeVar("T")
+Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A property of states: its kind of finding, the answer that is one, and its trees' code."""
+
+    kind: str
+    name: str
+    wanted: bool
+    test: Test
+
+    @property
+    def key(self) -> str:
+        """What a search calls it once it is found."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(slots=True)
+class Leaf:
+    """What came of a run: `delta` and `cuts` are what it counted, `hits` how many zones came here."""
+
+    delta: Delta
+    cuts: int
+    hits: int = field(init=False, default=0)
+
+
+@dataclass(slots=True)
+class Idle(Leaf):
+    """Nothing was done: a guard is false."""
+
+
+@dataclass(slots=True)
+class Answer(Leaf):
+    """What a predicate is, or why it is nothing."""
+
+    value: bool | Undefined
+
+
+@dataclass(slots=True)
+class Effect(Leaf):
+    """A step: its offsets after it, as symbols of the state before and distances from them.
+
+    `images` are those of its renamings that may be the least: all have one shape.  `after` is None where
+    the step has no meaning.
+    """
+
+    taken: Taken
+    after: State | None
+    images: tuple[tuple[tuple[int, int], ...], ...]
+    still: Idle | None = None
+    steps: list[tuple[Question, Tree]] = field(default_factory=list)
+    inside: Tree | None = None
+    outside: list[tuple[Question, Tree]] = field(default_factory=list)
+
+    def zone(self, classes: Classes, rows: Matrix, reach: Reach | None) -> Zone:
+        """The zone after the step, from what is known of the symbols."""
+        shape = self.taken.shape
+        assert shape is not None
+        first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
+        zone = zone_at(shape, first, rows, reach)
+        for other in others:
+            zone = min(zone, zone_at(shape, other, rows, reach), key=_order)
+        return zone
+
+
+def _order(zone: Zone) -> tuple[Any, Any]:
+    return zone.classes, zone.bounds
+
+
+@dataclass(slots=True)
+class Control:
+    """The trees of one shape; `still` is what those count in which no zone finds anything.
+
+    `stops`: whether a state of the shape is a deadlock if nothing can be done there.
+    """
+
+    state: State
+    size: int
+    questions: list[tuple[Question, Tree]]
+    instances: list[Tree]
+    stops: Tree
+    still: Idle | None = None
+
+    def prune(self) -> None:
+        """Keep only what some zone of this shape has to ask; each tree was walked once."""
+        still = [tree.only for tree in self.instances if _is_idle(tree)]
+        still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
+        self.still = _all_of(still)
+        self.instances = [tree for tree in self.instances if not _is_idle(tree)]
+        self.questions = [one for one in self.questions if not _is_settled(*one)]
+
+
+def _all_of(leaves: Sequence[Leaf]) -> Idle:
+    """A leaf that counts what these count."""
+    points: dict[int, int] = {}
+    for leaf in leaves:
+        for point, count in leaf.delta:
+            points[point] = points.get(point, 0) + count
+    return Idle(tuple(points.items()), sum([leaf.cuts for leaf in leaves]))
+
+
+def _is_idle(tree: Tree) -> bool:
+    """Whether an instance does nothing in any zone; one that a horizon ends is no deadlock's."""
+    return type(tree.only) is Idle and not tree.only.cuts
+
+
+def _is_settled(question: Question, tree: Tree) -> bool:
+    return isinstance(tree.only, Answer) and tree.only.value is (not question.wanted)
+
+
+class Controls:
+    """The control parts of a program, and the code that their trees record."""
+
+    def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
+        self.program = program
+        self.symmetry = symmetry
+        self.recorder = Recorder()
+        self.moves = Moves(program, self.recorder, horizons=horizons)
+        self.shapes = Shapes(program)
+        self._points = range(len(program.points))
+        self._known: dict[Shape, Control] = {}
+        self._shapes: dict[Shape, Shape] = {}
+        properties = self.moves.properties
+        self.invariants = [Question(p.kind, p.name, False, test) for p, test in properties.invariants]
+        self.steps = [Question(p.kind, p.name, False, test) for p, test in properties.steps]
+        self.questions = [
+            *self.invariants,
+            *[Question("reached", p.name, True, test) for p, test in properties.witnesses],
+        ]
+
+    def of(self, shape: Shape, size: int) -> Control:
+        """The control part of a shape with `size` offsets."""
+        found = self._known.get(shape)
+        if found is None:
+            found = self._known[shape] = self._new(shape, size)
+        return found
+
+    def _new(self, shape: Shape, size: int) -> Control:
+        state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(size)])
+        env = self.moves.properties.environment(state)
+        return Control(
+            state, size, self._trees(self.questions, env, size),
+            [Tree(size, partial(self._step, state, *one)) for one in self.moves.instances],
+            Tree(size, partial(self._stops, env)),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ the code that is recorded
+
+    def _trees(self, questions: list[Question], env: list[Any], size: int) -> list[tuple[Question, Tree]]:
+        return [(one, Tree(size, partial(self._answer, one.test, env))) for one in questions]
+
+    def _counted(self, run: Callable[[], T]) -> tuple[T, Delta, int]:
+        """What a run gives, and what it counts."""
+        counts, moves = self.moves.counts, self.moves
+        moves.horizon_cuts = 0
+        found = run()
+        delta = tuple([(point, counts[point]) for point in compress(self._points, counts)])
+        for point, _ in delta:
+            counts[point] = 0
+        return found, delta, moves.horizon_cuts
+
+    def _answer(self, test: Test, env: list[Any]) -> Answer:
+        def ask() -> bool | Undefined:
+            try:
+                return bool(test(env))
+            except Undefined as undefined:
+                return undefined
+
+        value, delta, cuts = self._counted(ask)
+        return Answer(delta, cuts, value)
+
+    def _step(self, state: State, index: int, args: tuple[Any, ...]) -> Leaf:
+        taken, delta, cuts = self._counted(lambda: self.moves.once(state, index, args))
+        if taken is None:
+            return Idle(delta, cuts)
+        given, after = taken
+        named = outline(given)
+        if isinstance(after, Undefined):
+            return Effect(delta, cuts, Taken(index, named, None), None, ())
+        return self.effect(Leaf(delta, cuts), index, named, after)
+
+    def effect(self, leaf: Leaf, index: int, args: tuple[Any, ...], after: State) -> Effect:
+        """The step, or the start, that ends in a state."""
+        split = self.shapes.split(after)
+        others = self.symmetry.images(after) if self.symmetry is not None else ()
+        splits = [split, *[self.shapes.split(other) for other in others]]
+        least = min([shape for shape, _ in splits])
+        images = [tuple([_place(o) for o in offsets]) for shape, offsets in splits if shape == least]
+        shape = self._shapes.setdefault(least, least)
+        taken = Taken(index, args, shape)
+        return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))
+
+    def _stops(self, env: list[Any]) -> Answer:
+        """Whether a state is a deadlock if nothing can be done there, or why `deadlock ok` has no value."""
+
+        def ask() -> bool | Undefined:
+            try:
+                return not self.moves.properties.may_deadlock(env)
+            except NoAnswer as unclear:
+                return Undefined(unclear.blame.span, unclear.blame.text)
+
+        value, delta, cuts = self._counted(ask)
+        return Answer(delta, cuts, value)
+
+    def complete(self, state: State, effect: Effect, walker: Walker, known: tuple[Classes, Matrix]) -> None:
+        """Give a step from a state the trees of what is asked of it: step invariants and constraints.
+
+        `known` is of the first zone that takes the step; what needs no question is settled with it.
+        """
+        assert effect.after is not None
+        classes, rows = known
+        size = len(classes) - 1  # the offsets of the control part, and what the step has chosen
+        env = self.moves.properties.environment(state, effect.after)
+        steps = self._trees(self.steps, env, size)
+        for _, tree in steps:
+            walker.walk_once(tree, classes, rows)
+        effect.still = _all_of([tree.only for question, tree in steps if _is_settled(question, tree)])
+        effect.steps = [one for one in steps if not _is_settled(*one)]
+        if self.program.constraints:
+            after = self.moves.properties.environment(effect.after)
+            effect.inside = Tree(size, partial(self._answer, self.moves.properties.inside, after))
+            effect.outside = self._trees(self.invariants, after, size)
+
+
+def _place(offset: Any) -> tuple[int, int]:
+    return (offset.symbol, offset.plus) if isinstance(offset, Term) else (0, offset)

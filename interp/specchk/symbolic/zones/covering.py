@@ -1,0 +1,137 @@
+"""Which zones were seen: a new one that lies within one of them need not be gone on from.
+
+A zone says of each two offsets how far apart they are at most.  Its mask is a number with a bit for each
+two offsets and each limit: whether the zone keeps within it.  A zone lies within another one if it keeps
+within every limit that the other does, so one `&` tells.  The limits are those that the zones of a shape
+have; zones that forget differences beyond a reach follow from what they say up to there.
+
+A shape may have thousands of zones.  Their masks are grouped by the few bits that tell them apart best,
+and of a group whose bits a zone lacks no mask is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from specchk.meaning.paths import FREE
+from specchk.symbolic.zones.zones import Reach, Shape, Zone
+
+FAR = FREE >> 1  # no bound is so large: what is, is none
+SIGNS = 12  # bits by which masks are grouped: more of them make more groups of fewer masks
+SAMPLE = 64  # masks among which those bits are chosen
+GROWTH = 4  # they are chosen anew when there are so many times as many masks
+
+
+class Covered:
+    """The zones seen so far; unless `within`, a zone lies only within an equal one.
+
+    All of them were made with one `reach`.
+    """
+
+    def __init__(self, reach: Reach | None, *, within: bool = True) -> None:
+        self._reach = reach or Reach(FAR, FAR)
+        self._within = within
+        self._seen: dict[Shape, _Seen] = {}
+
+    def add(self, zone: Zone) -> bool:
+        """Remember a zone; False if it lies within one that is remembered."""
+        seen = self._seen.setdefault(zone.shape, _Seen())
+        if zone in seen.zones:
+            return False
+        mask = _mask(zone, seen.limits) if self._within else 0
+        if self._within and seen.has(mask):
+            return False
+        seen.zones.add(zone)
+        limits = _limits(zone, self._reach).union(seen.limits) if self._within else ()
+        if len(limits) > len(seen.limits):
+            seen.limits = sorted(limits)
+            seen.group([_mask(one, seen.limits) for one in seen.zones])
+        else:
+            seen.add(mask)
+        return True
+
+    def has(self, zone: Zone) -> bool:
+        """Whether a zone lies within one that is remembered here."""
+        seen = self._seen.get(zone.shape)
+        if seen is None:
+            return False
+        return zone in seen.zones or (self._within and seen.has(_mask(zone, seen.limits)))
+
+    def zones(self) -> Iterator[Zone]:
+        """Those that were added."""
+        for seen in self._seen.values():
+            yield from seen.zones
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The zones of one shape."""
+
+    zones: set[Zone] = field(default_factory=set)
+    limits: list[int] = field(default_factory=list)
+    groups: dict[int, list[int]] = field(default_factory=dict)  # the masks, by their bits in `signs`
+    signs: int = 0
+    enough: int = SAMPLE  # with so many zones the masks are grouped anew
+
+    def has(self, mask: int) -> bool:
+        """Whether a zone with this mask lies within one of them."""
+        lacking = ~mask
+        for signs, masks in self.groups.items():
+            if not signs & lacking:
+                for known in masks:
+                    if not known & lacking:
+                        return True
+        return False
+
+    def add(self, mask: int) -> None:
+        """Remember the mask of one that is among the zones now."""
+        self.groups.setdefault(mask & self.signs, []).append(mask)
+        if len(self.zones) >= self.enough:
+            self.enough *= GROWTH
+            self.group([mask for masks in self.groups.values() for mask in masks])
+
+    def group(self, masks: list[int]) -> None:
+        """Group the masks of all the zones."""
+        self.signs = _telling(masks[-SAMPLE:]) if len(masks) >= SAMPLE else 0
+        self.groups = {}
+        for mask in masks:
+            self.groups.setdefault(mask & self.signs, []).append(mask)
+
+
+def _telling(masks: list[int]) -> int:
+    """The bits that tell masks apart best: about half of them have each, and no two are always the same."""
+    width = max(masks).bit_length()
+    columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)
+    places = {column: width - 1 - number for number, column in enumerate(columns)}
+    best = nsmallest(SIGNS, places, key=lambda column: abs(2 * column.count("1") - len(masks)))
+    return sum([1 << places[column] for column in best])
+
+
+def _limits(zone: Zone, reach: Reach) -> set[int]:
+    """All bounds of a zone that others do not follow from."""
+    symbols = {(0, 0), *zone.classes}
+    bounds = {zone.bounds[i][j] + c - d for i, c in symbols for j, d in symbols}
+    return {max(bound, -reach.lower) for bound in bounds if bound <= reach.upper}
+
+
+def _mask(zone: Zone, limits: list[int]) -> int:
+    """The mask of a zone: for each limit, a bit for each two places; place 0 is the number 0."""
+    symbols: dict[tuple[int, int], list[int]] = {}
+    places = len(zone.classes) + 1
+    for place, symbol in enumerate(((0, 0), *zone.classes)):
+        bits = symbols.setdefault(symbol, [0, 0])
+        bits[0] |= 1 << place
+        bits[1] |= 1 << place * places
+    mask = 0
+    for limit in reversed(limits):
+        mask <<= places * places
+        for (i, c), (_, rows) in symbols.items():
+            bounds, most = zone.bounds[i], limit - c
+            near = 0
+            for (j, d), (members, _) in symbols.items():
+                if bounds[j] - d <= most:
+                    near |= members
+            mask |= near * rows  # `near`, once in the row of each place that has this symbol
+    return mask

@@ -1,0 +1,218 @@
+"""What is done with a zone: its properties are asked, and its successors made.
+
+An `Expander` works on zones alone, so that any process can do it: what it finds are candidates (a
+property may fail here) and successor zones, and how often it did what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import islice
+
+from specchk.ir.nodes import Const
+from specchk.ir.program import Program
+from specchk.meaning.paths import START, Matrix, outside
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State
+from specchk.search.symmetry import Symmetry
+from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.controls import Control, Controls, Effect, Idle, Leaf, Question
+from specchk.symbolic.zones.trees import Classes, Tree, Walker
+from specchk.symbolic.zones.zones import Reach, Zone
+
+Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that may be so in a zone: `kind` as in `Violation`, or `reached`.
+
+    `step`: the step after the zone that does it, for step invariants, states outside a constraint
+    and steps without meaning.
+    """
+
+    kind: str
+    name: str
+    step: Taken | None = None
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often what was done."""
+
+    points: int
+    coverage: list[int] = field(init=False)
+    generated: int = 0
+    covered: int = 0
+    forks: int = 0
+    known: int = 0
+    cuts: int = 0
+
+    def __post_init__(self) -> None:
+        self.coverage = [0] * self.points
+
+    def add(self, other: Counts) -> None:
+        """Add what another one counted."""
+        self.coverage = [a + b for a, b in zip(self.coverage, other.coverage, strict=True)]
+        self.generated += other.generated
+        self.covered += other.covered
+        self.forks += other.forks
+        self.known += other.known
+        self.cuts += other.cuts
+
+
+@dataclass(slots=True)
+class Part:
+    """What came of some zones of a level, by the position of the zone.
+
+    `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any);
+    so many successors were not dropped at once.
+    """
+
+    counts: Counts
+    states: list[tuple[int, Candidate]] = field(default_factory=list)
+    steps: list[tuple[int, Candidate]] = field(default_factory=list)
+    arrived: int = 0
+    outside: bool = False
+
+
+class Expander:
+    """Asks and expands zones of a program."""
+
+    def __init__(
+        self, program: Program, reach: Reach | None, symmetry: Symmetry | None, *, horizons: bool
+    ) -> None:
+        self.program = program
+        self.reach = reach
+        self.controls = Controls(program, symmetry, horizons=horizons)
+        self.walker = Walker(self.controls.recorder)
+        fine = program.deadlock_ok
+        self.may_stop_wrongly = not (fine is not None and isinstance(fine.body, Const) and fine.body.value)
+        self._hit: list[Leaf] = []
+
+    def initial(self, state: State) -> Zone:
+        """The zone of an initial state."""
+        effect = self.controls.effect(Leaf((), 0), 0, (), state)
+        return effect.zone([(0, 0)], START, self.reach)
+
+    def expand(self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]) -> Part:
+        """Ask and expand; None: only ask.  `asked` was found already."""
+        part = Part(Counts(len(self.program.points)))
+        walker = self.walker
+        walker.forks = walker.known = 0
+        for index, zone in zones:
+            control = self.controls.of(zone.shape, len(zone.classes))
+            classes = [(0, 0), *zone.classes]
+            if control.still is not None:
+                self._count(control.still)
+            for question, tree in control.questions:
+                if question.key not in asked:
+                    for kind in self._failures(question, tree, classes, zone.bounds):
+                        part.states.append((index, Candidate(kind, question.name)))
+            if arrive is not None:
+                self._successors(index, control, classes, zone.bounds, arrive, part)
+                if control.still is None:
+                    control.prune()
+        self._tell(part.counts)
+        return part
+
+    def _count(self, leaf: Leaf) -> None:
+        if not leaf.hits:
+            self._hit.append(leaf)
+        leaf.hits += 1
+
+    def _tell(self, counts: Counts) -> None:
+        """What the leaves counted that were come to."""
+        counts.forks, counts.known = self.walker.forks, self.walker.known
+        for leaf in self._hit:
+            counts.cuts += leaf.cuts * leaf.hits
+            for point, count in leaf.delta:
+                counts.coverage[point] += count * leaf.hits
+            leaf.hits = 0
+        self._hit.clear()
+
+    def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
+        """What is found of a property in a zone: each way that it has no value, and one failure."""
+        for answer, *_ in self.walker.walk(tree, classes, rows):
+            self._count(answer)
+            if isinstance(answer.value, Undefined):
+                yield "undefined"
+            elif answer.value is question.wanted:
+                yield question.kind
+                break
+
+    def _first_failure(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
+        yield from islice(self._failures(question, tree, classes, rows), 1)
+
+    def _successors(
+        self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
+    ) -> None:
+        ends = [end for tree in control.instances for end in self.walker.walk(tree, classes, rows)]
+        busy: list[Matrix] = []  # where something can be done
+        faulty: list[Matrix] = []  # where a step has no meaning, so that none is taken
+        is_busy = False  # in all of the zone
+        for leaf, _, assumed_rows, assumed in ends:
+            self._count(leaf)
+            if type(leaf) is Idle and not leaf.cuts:  # a horizon ends what the spec would go on with
+                continue
+            is_busy = is_busy or not assumed
+            busy.append(assumed_rows)
+            if type(leaf) is Effect and leaf.after is None:
+                if reduce(outside, faulty, [assumed_rows]):  # the first action without a meaning is to blame
+                    name = self.program.actions[leaf.taken.action].name
+                    part.steps.append((index, Candidate("undefined", name, leaf.taken)))
+                faulty.append(assumed_rows)
+        for leaf, known, assumed_rows, _ in ends:
+            if type(leaf) is Effect and leaf.after is not None:
+                for remaining in reduce(outside, faulty, [assumed_rows]):
+                    part.counts.generated += 1
+                    self._arrive(index, control, leaf, known, remaining, arrive, part)
+        if self.may_stop_wrongly and not is_busy:
+            for resting in reduce(outside, busy, [rows]):
+                self._resting(index, control, classes, resting, part)
+
+    def _arrive(
+        self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
+        arrive: Arrive, part: Part,
+    ) -> None:  # fmt: skip
+        """A state after a step: its step invariants, the constraints, and its zone."""
+        if effect.still is None:
+            self.controls.complete(control.state, effect, self.walker, (classes, rows))
+        assert effect.still is not None
+        self._count(effect.still)
+        for question, tree in effect.steps:
+            for kind in self._first_failure(question, tree, classes, rows):
+                part.steps.append((index, Candidate(kind, question.name, effect.taken)))
+        if effect.inside is None:
+            self._found(index, effect, classes, rows, arrive, part)
+            return
+        for inside, known, assumed_rows, _ in self.walker.walk(effect.inside, classes, rows):
+            self._count(inside)
+            if inside.value:
+                self._found(index, effect, known, assumed_rows, arrive, part)
+                continue
+            part.outside = True  # such a state is checked, but not gone on from
+            for question, tree in effect.outside:
+                for kind in self._first_failure(question, tree, known, assumed_rows):
+                    part.steps.append((index, Candidate(kind, question.name, effect.taken)))
+
+    def _found(
+        self, index: int, effect: Effect, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
+    ) -> None:
+        zone = effect.zone(classes, rows, self.reach)
+        if arrive(index, zone, effect.taken):
+            part.arrived += 1
+        else:
+            part.counts.covered += 1
+
+    def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Part) -> None:
+        """Nothing can be done here: whether there are states in which that is a deadlock."""
+        for answer, *_ in self.walker.walk(control.stops, classes, rows):
+            self._count(answer)
+            if isinstance(answer.value, Undefined):
+                part.steps.append((index, Candidate("undefined", "deadlock")))
+            elif answer.value:
+                part.steps.append((index, Candidate("deadlock", "deadlock")))
+                return

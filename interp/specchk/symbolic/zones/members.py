@@ -1,0 +1,103 @@
+"""One of the processes that search: the zones of some shapes, what was seen of them, and their steps.
+
+A level has two parts.  First every member expands its zones, slice by slice; a successor goes to the
+member that owns its shape, its own ones too.  Then every member puts what arrived in order, drops what
+lies within zones seen before, and has its part of the next level.
+
+All that is decided of a zone is decided among those of its shape, in the order of the zones that they
+come from.  So what is found does not depend on how many members there are.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.covering import Covered
+from specchk.symbolic.zones.expand import Expander, Part
+from specchk.symbolic.zones.zones import Shape, Zone
+
+SLICE = 1500  # zones between two looks at the budget
+Order = tuple[
+    int, int
+]  # the zone before, -1 for an initial one, and a number that tells its successors apart
+Arrival = tuple[Order, Zone, Taken]
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """A member's zones of the next level, in order, by the steps to them; and how many it dropped."""
+
+    found: list[tuple[Order, Taken]]
+    dropped: int
+
+
+class Member:
+    """The member with a number, of so many."""
+
+    def __init__(self, number: int, count: int, expander: Expander, *, covering: bool) -> None:
+        self.number = number
+        self.count = count
+        self.expander = expander
+        self.covered = Covered(expander.reach, within=covering)
+        self._level: list[Zone] = []  # its part of the frontier,
+        self._indexes: Sequence[int] = ()  # and what the search calls these zones
+        self._arrived: list[list[Arrival]] = [[] for _ in range(count)]
+        self._met: set[Zone] = set()  # all that arrived in this level
+        self._count = 0
+
+    def start(self, arrivals: list[Arrival]) -> Taking:
+        """Take the initial zones that it owns."""
+        self._arrived[self.number] = [one for one in arrivals if self._owner(one[1].shape) == self.number]
+        return self.take(b"")
+
+    def number_level(self, indexes: Sequence[int]) -> None:
+        """Hear what the search calls the zones that `take` told it."""
+        self._indexes = indexes
+        self._met.clear()
+
+    def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Part, bool]:
+        """Ask and expand a slice of the frontier; whether there is more."""
+        last = first + SLICE
+        zones = list(zip(self._indexes[first:last], self._level[first:last], strict=True))
+        part = self.expander.expand(zones, None if only_ask else self._arrive, asked)
+        return part, last < len(self._level)
+
+    def sent(self) -> list[bytes]:
+        """What there is for each member."""
+        out = [b"" if to == self.number else pickle.dumps(some) for to, some in enumerate(self._arrived)]
+        self._arrived = [some if to == self.number else [] for to, some in enumerate(self._arrived)]
+        return out
+
+    def take(self, *parcels: bytes) -> Taking:
+        """Take what arrived, and have that of it that is new."""
+        arrived, dropped = self._arrived[self.number], 0
+        self._arrived[self.number] = []
+        for parcel in parcels:
+            arrived += pickle.loads(parcel) if parcel else ()  # noqa: S301 - written by another member
+        arrived.sort(key=itemgetter(0))
+        found = []
+        self._level = []
+        for order, zone, taken in arrived:
+            if self.covered.add(zone):
+                found.append((order, taken))
+                self._level.append(zone)
+            else:
+                dropped += 1
+        return Taking(found, dropped)
+
+    def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
+        """A successor: it goes to its owner, unless it is known that it is dropped there."""
+        owner = self._owner(zone.shape)
+        if zone in self._met or (owner == self.number and self.covered.has(zone)):
+            return False
+        self._met.add(zone)
+        self._count += 1
+        self._arrived[owner].append(((index, self._count), zone, taken))
+        return True
+
+    def _owner(self, shape: Shape) -> int:
+        return hash(shape) % self.count if self.count > 1 else 0

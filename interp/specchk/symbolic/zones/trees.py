@@ -1,0 +1,219 @@
+"""Decision trees: what a piece of code does with the offsets of a control part, recorded once.
+
+Zones of one shape differ in what is known of their offsets only.  So a run of the spec's code on the
+shape, with a symbol for each of its offsets, is the same for all of them up to the first comparison
+that their matrices answer differently.  A `Tree` is all such runs of one piece of code: its inner nodes
+are the questions in the order in which the code asks them, its leaves what the code gave.  A zone goes
+through the tree, answers each question from its matrix, and forks where it can go either way.  The code
+itself runs only where a zone is the first to come, and then with that zone's answers.
+
+What the answers before it decide is no question, so a node tells nothing about which zone came first,
+and each zone comes to the leaves that its own runs would give.
+
+    x_i - x_j <= bound     `Ask`; symbols are the offsets of the shape in their order, and 0 the number 0
+    one of so many ways    `Way`; a zone takes them all
+    a new symbol           `Fresh`
+
+Not here: what the leaves are (`expand`), and the meaning of the code (`core`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from specchk.meaning.paths import FREE, Matrix, Path, assuming, widened
+
+Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
+End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whether something was assumed
+
+
+class Node:
+    """What happens at one place of a run, and what comes after each answer; None was not seen yet."""
+
+    __slots__ = ("after", "side", "up")
+
+    def __init__(self, up: Node | None, side: int, ways: int) -> None:
+        self.up = up  # the node before, and the answer there that leads here
+        self.side = side
+        self.after: list[Any] = [None] * ways
+
+
+class Ask(Node):
+    """Whether `x_i - x_j <= bound`: 1 is yes."""
+
+    __slots__ = ("bound", "i", "j")
+
+    def __init__(self, up: Node | None, side: int, i: int, j: int, bound: int) -> None:
+        super().__init__(up, side, 2)
+        self.i = i
+        self.j = j
+        self.bound = bound
+
+
+class Way(Node):
+    """One of so many ways to go on."""
+
+    __slots__ = ()
+
+
+class Fresh(Node):
+    """A new symbol."""
+
+    __slots__ = ()
+
+
+class Recorder(Path):
+    """The path of the runs that are recorded: it knows what the run has been answered, and no more.
+
+    Answers come from the tree as far as a zone walked it, and from what is known in that zone beyond.
+    """
+
+    __slots__ = ("_classes", "_guide", "_node", "_side")
+
+    def record(self, size: int, at: tuple[Node, int], classes: Classes, rows: Matrix) -> None:
+        """Begin a run on `size` offsets that comes to the answer `at` a node, and goes on as a zone does."""
+        script = []
+        node, side = at
+        while node.up is not None:
+            script.append(side)
+            node, side = node.up, node.side
+        self.begin(_unknown(size), script[::-1])
+        self._node, self._side = node, side
+        self._classes = classes.copy()
+        self._guide = Path()
+        self._guide.begin(rows, [])
+
+    def end(self, leaf: object) -> None:
+        """What the run gave."""
+        self._node.after[self._side] = leaf
+
+    def at_most(self, i: int, j: int, bound: int) -> bool:
+        """Whether `x_i - x_j <= bound`, from here on."""
+        if self.rows[i][j] <= bound:
+            return True
+        if self.rows[j][i] < -bound:
+            return False
+        node = self._node.after[self._side]
+        if node is None:
+            node = self._node.after[self._side] = Ask(self._node, self._side, i, j, bound)
+        if self._at < len(self._script):
+            answer = self._script[self._at]
+        else:
+            (c, d), (e, f) = self._classes[i], self._classes[j]
+            answer = int(self._guide.at_most(c, e, bound - d + f))
+        self._went(node, answer)
+        if answer:
+            self._assume(i, j, bound)
+        else:
+            self._assume(j, i, -bound - 1)
+        return bool(answer)
+
+    def choose(self, count: int) -> int:
+        """One of `count` ways to go on."""
+        if count == 1:
+            return 0
+        node = self._node.after[self._side]
+        if node is None:
+            node = self._node.after[self._side] = Way(self._node, self._side, count)
+        answer = self._script[self._at] if self._at < len(self._script) else 0
+        self._went(node, answer)
+        return answer
+
+    def fresh(self) -> int:
+        """A new symbol."""
+        node = self._node.after[self._side]
+        if node is None:
+            node = self._node.after[self._side] = Fresh(self._node, self._side, 1)
+        if self._at >= len(self._script):
+            self._classes.append((self._guide.fresh(), 0))
+        self._went(node, 0)
+        return super().fresh()
+
+    def _went(self, node: Node, answer: int) -> None:
+        self._node, self._side = node, answer
+        self._at += 1
+
+
+@cache
+def _unknown(size: int) -> Matrix:
+    """The matrix of so many offsets of which nothing is known; offsets are no negative numbers."""
+    rows = [[0] * (size + 1)] + [[FREE] * (size + 1) for _ in range(size)]
+    for index, row in enumerate(rows):
+        row[index] = 0
+    return rows
+
+
+class Tree:
+    """All runs of one piece of code on `size` offsets; `run` runs it on the recorder, and gives a leaf."""
+
+    __slots__ = ("run", "size", "top")
+
+    def __init__(self, size: int, run: Callable[[], object]) -> None:
+        self.size = size
+        self.run = run
+        self.top = Node(None, 0, 1)
+
+    @property
+    def only(self) -> Any:
+        """The leaf where nothing is asked; None if something is, or nothing is known yet."""
+        first = self.top.after[0]
+        return None if isinstance(first, Node) else first
+
+
+@dataclass(slots=True)
+class Walker:
+    """Goes through trees with zones; `forks` and `known` count what the zones left open and what not."""
+
+    recorder: Recorder
+    forks: int = 0
+    known: int = 0
+
+    def walk_once(self, tree: Tree, classes: Classes, rows: Matrix) -> None:
+        """Have a tree record the first run of a zone, if it has none; counts nothing."""
+        if tree.top.after[0] is None:
+            self.recorder.record(tree.size, (tree.top, 0), classes, rows)
+            self.recorder.end(tree.run())
+
+    def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
+        """The leaves that a part of a zone comes to, with what is known of that part.
+
+        Every state of the zone is in exactly one part for each choice among ways.
+        """
+        left: list[tuple[Node, int, Classes, Matrix, bool]] = [(tree.top, 0, classes, rows, False)]
+        while left:
+            node, side, classes, rows, assumed = left.pop()
+            while True:
+                child = node.after[side]
+                if child is None:
+                    self.recorder.record(tree.size, (node, side), classes, rows)
+                    self.recorder.end(tree.run())
+                    child = node.after[side]
+                kind = type(child)
+                if kind is Ask:
+                    (c, d), (e, f) = classes[child.i], classes[child.j]
+                    bound = child.bound - d + f
+                    if rows[c][e] <= bound:
+                        side = 1
+                        self.known += 1
+                    elif rows[e][c] < -bound:
+                        side = 0
+                        self.known += 1
+                    else:
+                        left.append((child, 0, classes, assuming(rows, e, c, -bound - 1), True))
+                        side, rows, assumed = 1, assuming(rows, c, e, bound), True
+                        self.forks += 1
+                elif kind is Way:
+                    others = range(len(child.after) - 1, 0, -1)
+                    left += [(child, other, classes, rows, assumed) for other in others]
+                    self.forks += len(others)
+                    side = 0
+                elif kind is Fresh:
+                    classes, rows, assumed = [*classes, (len(rows), 0)], widened(rows), True
+                    side = 0
+                else:
+                    yield child, classes, rows, assumed
+                    break
+                node = child

@@ -1,0 +1,215 @@
+"""Zones: sets of states with one control part, and offsets that satisfy a difference-bound matrix.
+
+    shape     the state with an `Open` place for each offset: everything that is not an offset
+    classes   for each open place a pair (c, d): its offset is y_c + d; y_0 is the number 0
+    bounds    the closed matrix of y_i - y_j, with one y for all offsets that differ by known numbers
+
+A zone is canonical: equal sets have equal zones, if they were made with the same `reach`.  To be
+finitely many, zones forget differences beyond `reach` (extrapolation, as of clock zones: Daws and
+Tripakis 1998): a bound of more than `upper` becomes none, one of less than `-lower` becomes `-lower`.
+So a zone may have states that cannot be reached, and never lacks one that can.
+
+`Shapes` takes states apart and puts them together.
+
+Not here: which zones lie within others (`covering`), and which two are one (`unions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
+from specchk.meaning.paths import FREE, Difference, Matrix, NotSymbolic, Path, Rows, Term
+from specchk.meaning.values import State
+
+Shape = tuple[Any, ...]
+OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small
+Split = Callable[[Any, list[Any]], Any]  # a value and the offsets found so far -> its shape
+Join = Callable[[Any, Any], Any]  # a shape and an iterator of offsets -> the value
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How large differences are told apart: upper bounds up to `upper`, lower ones up to `lower`."""
+
+    upper: int
+    lower: int
+
+    def further(self) -> Reach:
+        """The next larger one."""
+        return Reach(2 * self.upper + 1, 2 * self.lower + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A set of states; see the module's text."""
+
+    shape: Shape
+    classes: tuple[tuple[int, int], ...]
+    bounds: tuple[tuple[int, ...], ...]
+
+
+class Shapes:
+    """Takes the states of a program apart."""
+
+    def __init__(self, program: Program) -> None:
+        kinds = [variable.type for variable in program.variables]
+        self._splits = [_splitter(kind) for kind in kinds]
+        self._joins = [_joiner(kind) for kind in kinds]
+
+    def split(self, state: State) -> tuple[Shape, list[Any]]:
+        """The shape of a state, and its offsets: ints or terms."""
+        found: list[Any] = []
+        return tuple([split(part, found) for split, part in zip(self._splits, state, strict=True)]), found
+
+    def join(self, shape: Shape, offsets: Sequence[Any]) -> State:
+        """The state of a shape with these offsets."""
+        left = iter(offsets)
+        return tuple([join(part, left) for join, part in zip(self._joins, shape, strict=True)])
+
+    def state(self, zone: Zone, path: Path) -> State:
+        """The zone as a state whose offsets are terms of a path over its bounds."""
+        return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
+
+    def zone(self, split: tuple[Shape, list[Any]], rows: Matrix, reach: Reach | None) -> Zone:
+        """The zone of a state of terms, taken apart, over a matrix; None for `reach` forgets nothing."""
+        shape, offsets = split
+        at = [(term.symbol, term.plus) if isinstance(term, Term) else (0, term) for term in offsets]
+        return zone_at(shape, at, rows, reach)
+
+
+def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Reach | None) -> Zone:
+    """The zone of a shape with `x + d` at each open place, over a matrix; None forgets nothing."""
+    distinct = list(dict.fromkeys([(0, 0), *at]))
+    matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
+    if reach is not None:
+        matrix = _forget(matrix, reach)
+    return canonical(shape, at, distinct, matrix)
+
+
+def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matrix: Rows) -> Zone:
+    """The zone of a closed matrix over the symbols `distinct`, of which each open place has one."""
+    place, kept = _classes(matrix)
+    bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
+    where = dict(zip(distinct, place, strict=True))
+    return Zone(shape, tuple([where[one] for one in places]), bounds)
+
+
+def _forget(matrix: Rows, reach: Reach) -> Rows:
+    """The closed matrix without bounds beyond `reach`."""
+    upper, lower = reach.upper, -reach.lower
+    out = [[FREE if bound > upper else max(bound, lower) for bound in row] for row in matrix]
+    for index, row in enumerate(out):
+        row[index] = 0
+    if out == matrix:
+        return matrix
+    return closed(out)
+
+
+def closed(matrix: Rows) -> Rows:
+    """The least matrix with the same solutions (Floyd and Warshall)."""
+    for via, onward in enumerate(matrix):
+        far = [(j, bound) for j, bound in enumerate(onward) if bound < FREE]
+        for row in matrix:
+            near = row[via]
+            if near < FREE:
+                for j, bound in far:
+                    if near + bound < row[j]:
+                        row[j] = near + bound
+    return matrix
+
+
+def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
+    """For each symbol its class and its distance from it; and the first symbol of each class."""
+    place: list[tuple[int, int]] = []
+    kept: list[int] = []
+    for i, row in enumerate(matrix):
+        for number, first in enumerate(kept):
+            if row[first] < FREE and row[first] == -matrix[first][i]:
+                place.append((number, row[first]))
+                break
+        else:
+            place.append((len(kept), 0))
+            kept.append(i)
+    return place, kept
+
+
+def _offset(value: Any, found: list[Any]) -> int:
+    if isinstance(value, Difference):
+        raise NotSymbolic("the difference of two offsets is stored")
+    found.append(value)
+    return OPEN
+
+
+def _known(value: Any, _: list[Any]) -> Any:
+    return value
+
+
+def _number(value: Any, _: list[Any]) -> Any:
+    if isinstance(value, Term | Difference):
+        raise NotSymbolic("an open number is stored where the type has two ends")
+    return value
+
+
+def _splitter(kind: Type) -> Split:
+    match kind:
+        case Int():
+            return _offset if kind.horizon else _number
+        case Option() | Set() | Seq() | Bag():
+            return _split_each([_splitter(kind.item)], repeat=True) if _has_numbers(kind.item) else _known
+        case Map():
+            parts = [_splitter(kind.value)] * cardinality(kind.key)
+            return _split_each(parts) if _has_numbers(kind.value) else _known
+        case Record():
+            return _split_each([_splitter(part) for _, part in kind.fields]) if _has_numbers(kind) else _known
+        case Union():
+            records = [_splitter(record) for _, record in kind.variants]
+            return lambda value, found: (value[0], records[value[0]](value[1], found))
+    return _known
+
+
+def _split_each(parts: Sequence[Split], *, repeat: bool = False) -> Split:
+    if repeat:
+        (part,) = parts
+        return lambda value, found: tuple([part(item, found) for item in value])
+    return lambda value, found: tuple([p(item, found) for p, item in zip(parts, value, strict=True)])
+
+
+def _has_numbers(kind: Type) -> bool:
+    """Whether a value may have an open number in it, by right or by mistake."""
+    match kind:
+        case Int():
+            return True
+        case Option() | Set() | Seq() | Bag():
+            return _has_numbers(kind.item)
+        case Map():
+            return _has_numbers(kind.value)
+        case Record():
+            return any(_has_numbers(part) for _, part in kind.fields)
+        case Union():
+            return True
+    return False
+
+
+def _joiner(kind: Type) -> Join:
+    if not has_horizon(kind):
+        return lambda shape, left: shape
+    match kind:
+        case Int():
+            return lambda shape, left: next(left)
+        case Option() | Set() | Seq() | Bag():
+            item = _joiner(kind.item)
+            return lambda shape, left: tuple([item(part, left) for part in shape])
+        case Map():
+            value = _joiner(kind.value)
+            return lambda shape, left: tuple([value(part, left) for part in shape])
+        case Record():
+            parts = [_joiner(part) for _, part in kind.fields]
+            return lambda shape, left: tuple([p(part, left) for p, part in zip(parts, shape, strict=True)])
+        case Union():
+            records = [_joiner(record) for _, record in kind.variants]
+            return lambda shape, left: (shape[0], records[shape[0]](shape[1], left))
+    return lambda shape, left: shape
