@@ -42,6 +42,17 @@ def test_the_marker_is_removed_durably_before_anything_is_written() -> None:
         assert not reopened(fs).was_clean
 
 
+@pytest.mark.parametrize("broker_epoch", [0, 7])
+def test_a_marker_that_was_removed_does_not_come_back(broker_epoch: int) -> None:
+    """After a power loss it would be a file that nobody vouches for, and a false note."""
+    fs = stopped()
+    reopened(fs).shut_down({}, broker_epoch)
+    assert reopened(fs).broker_epoch == broker_epoch
+    fs.power_loss(lambda _: 0)
+    again = reopened(fs)
+    assert (again.was_clean, again.notes) == (False, [])
+
+
 def test_an_unclean_stop_scans_the_last_segment_and_what_was_not_synced() -> None:
     """Synced segments are not read before they are used, whether or not a checkpoint speaks of them."""
     saved = reopened(stopped()).logs[KEY].recovery
