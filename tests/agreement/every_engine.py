@@ -22,7 +22,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("core", "
 
 from zoned import differences as zone_differences  # noqa: E402 - pytest runs with importlib mode
 
-from agreement.both import differences, said  # noqa: E402
+from agreement.both import PATIENCE_S, differences, in_time, said  # noqa: E402
 from specchk.compile.instantiate import instantiate  # noqa: E402
 from specchk.ir.program import Program  # noqa: E402
 from specchk.lang.frontend import check  # noqa: E402
@@ -40,8 +40,9 @@ from specchk.symbolic.replay import most_in, raised_to  # noqa: E402
 from specchk.symbolic.zones.search import Options as ZoneOptions  # noqa: E402
 from specchk.symbolic.zones.search import search as zones  # noqa: E402
 
-LIMIT = Budget(max_states=3000)
-ZONES = Budget(max_states=1500)
+LIMIT = Budget(max_states=3000, max_seconds=PATIENCE_S)
+ZONES = Budget(max_states=1500, max_seconds=PATIENCE_S)
+UNROLLED = Budget(max_seconds=PATIENCE_S)
 DEPTH = 4  # steps of --depth
 FURTHER = 2  # horizons beyond the model's own that are enumerated
 QUERY_SECONDS = 10.0
@@ -79,7 +80,7 @@ class Comparison:
         except SpecError:
             self.compared["symbolic refused"] += 1
             return
-        found = zone_differences(self.program, horizon, keep_going=self.keep_going)
+        found = zone_differences(self.program, horizon, keep_going=self.keep_going, patience_s=PATIENCE_S)
         self._note(
             "zones", None if found is None or found.get("verdict", ("",))[-1] == "Inconclusive" else found
         )
@@ -97,20 +98,21 @@ class Comparison:
 
     def _search(self, within: list[Outcome]) -> None:
         outcome = zones(self.program, ZoneOptions(ZONES, symmetry=self.symmetry, workers=1))
-        if isinstance(outcome.verdict, Inconclusive):
+        if in_time(outcome) is None or isinstance(outcome.verdict, Inconclusive):
             self._note("symbolic", None)
         else:
             self._note("symbolic", [*self._confirmed(outcome), *denied(outcome, within, None)])
 
     def _unrolled(self, within: list[Outcome]) -> None:
-        outcome = bounded(self.program, DEPTH, Budget(), QUERY_SECONDS)
-        if isinstance(outcome.verdict, Inconclusive) and not outcome.verdict.budget:
+        outcome = bounded(self.program, DEPTH, UNROLLED, QUERY_SECONDS)
+        is_given_up = isinstance(outcome.verdict, Inconclusive) and not outcome.verdict.budget
+        if in_time(outcome) is None or is_given_up:
             self._note("depth", None)
         else:
             self._note("depth", [*self._confirmed(outcome), *denied(outcome, within, DEPTH)])
 
     def _proved(self, within: list[Outcome]) -> None:
-        proof = prove(self.program, Asked(query_seconds=QUERY_SECONDS))
+        proof = prove(self.program, Asked(query_seconds=QUERY_SECONDS, budget=UNROLLED))
         violated = {violation.name for outcome in within for violation in shortest(outcome)}
         self._note("prove", [f"`{name}` is proved and violated" for name in violated & set(proof.proved)])
 
@@ -137,7 +139,7 @@ class Comparison:
 def enumerated(program: Program) -> Outcome | None:
     """What the reference finds, if it comes to an end."""
     outcome = reference.search(program, reference.Options(LIMIT, symmetry=False))
-    return None if isinstance(outcome.verdict, Inconclusive) else outcome
+    return None if isinstance(outcome.verdict, Inconclusive) else in_time(outcome)
 
 
 def shortest(outcome: Outcome) -> list[Violation]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agreement.both import program_of
-from agreement.every_engine import DEPTH, LIMIT, QUERY_SECONDS, ZONES, OnSpark
+from agreement.both import in_time, program_of
+from agreement.every_engine import DEPTH, LIMIT, QUERY_SECONDS, UNROLLED, ZONES, OnSpark
 from agreement.metamorphic import Relation, Said, broken
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine as native
 from specchk.native.machine.layout import Unsupported
 from specchk.search import reference
-from specchk.search.budget import Budget
 from specchk.search.verdict import Outcome
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.scope import Unencodable
@@ -25,17 +24,17 @@ ENGINES = ("reference", "native", "symbolic", "depth", "spark")
 def answer(
     engine: str, program: Program, *, symmetry: bool, keep_going: bool, on_spark: OnSpark | None = None
 ) -> Outcome | None:
-    """What an engine finds; None where it refuses the program."""
+    """What an engine finds; None where it refuses the program, or takes too long."""
     try:
         match engine:
             case "reference":
-                return reference.search(program, reference.Options(LIMIT, symmetry, keep_going))
+                return in_time(reference.search(program, reference.Options(LIMIT, symmetry, keep_going)))
             case "native":
-                return native.run(program, native.Options(LIMIT, symmetry, keep_going, workers=2))
+                return in_time(native.run(program, native.Options(LIMIT, symmetry, keep_going, workers=2)))
             case "symbolic":
-                return zones(program, ZoneOptions(ZONES, symmetry, keep_going, workers=1))
+                return in_time(zones(program, ZoneOptions(ZONES, symmetry, keep_going, workers=1)))
             case "depth":
-                return bounded(program, DEPTH, Budget(), QUERY_SECONDS)
+                return in_time(bounded(program, DEPTH, UNROLLED, QUERY_SECONDS))
         return on_spark(program, symmetry, keep_going) if on_spark is not None else None
     except (SpecError, Unencodable, Unsupported):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +63,25 @@ def said(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def differences(program: Program, horizon: int, *, keep_going: bool) -> dict[str, Any] | None:
-    """On what the reference and the symbolic search with horizons disagree; None if too large."""
+def differences(
+    program: Program, horizon: int, *, keep_going: bool, patience_s: float | None = None
+) -> dict[str, Any] | None:
+    """On what the reference and the symbolic search with horizons disagree; None if too large or slow."""
     enumerating = reference._Search(
-        program, reference.Options(LIMIT, symmetry=False, keep_going=keep_going), None
+        program,
+        reference.Options(replace(LIMIT, max_seconds=patience_s), symmetry=False, keep_going=keep_going),
+        None,
     )
     expected = enumerating.run()
     if isinstance(expected.verdict, Inconclusive) and expected.verdict.budget:
         return None
     if keep_going and expected.statistics.distinct >= LIMIT.max_states:  # it found something, but not all
         return None
-    search = Search(program, Options(symmetry=False, keep_going=keep_going, horizons=True, workers=1))
+    options = Options(Budget(max_seconds=patience_s), False, keep_going, horizons=True, workers=1)
+    search = Search(program, options)
     found = search.run()
+    if patience_s is not None and max(expected.statistics.seconds, found.statistics.seconds) >= patience_s:
+        return None
     wanted, got = said(expected), said(found)
     if not isinstance(expected.verdict, Violated) or keep_going:
         got["states"], wanted["states"] = states_of(search, horizon), set(enumerating.parents)
