@@ -1,5 +1,6 @@
 """Files that are not what was written: noticed, refused or mended, and never silently believed or cut."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -27,6 +28,7 @@ from replog.store.epochs import EpochCache
 from replog.store.errors import CorruptBatchError, DamagedLogError, StoreError
 from replog.store.fs import read_file, replace_file
 from replog.store.manifest import MANIFEST_FILE
+from replog.store.partition import PartitionLog
 from replog.store.records import Record, decode_batch, encode_batch
 from replog.store.registry import REGISTRY_FILE
 from replog.store.segment import Segment
@@ -236,12 +238,15 @@ def test_a_damaged_manifest_is_refused(clean: bool, at: int) -> None:
     assert contents(fs) == before
 
 
-def test_an_older_copy_of_a_manifest_is_refused_if_records_were_cut_since() -> None:
+@pytest.mark.parametrize("cut", [PartitionLog.truncate_to, PartitionLog.reset])
+def test_an_older_copy_of_a_manifest_is_refused_if_records_were_cut_since(
+    cut: Callable[[PartitionLog, int], object],
+) -> None:
     """It would vouch for what was there before the cut."""
     fs = stopped(synced=True)
     old = read_file(fs, f"{FOLDER}/{MANIFEST_FILE}")
     directory = reopened(fs)
-    directory.logs[KEY].truncate_to(30)
+    cut(directory.logs[KEY], 30)
     directory.logs[KEY].append_as_leader(encode_batch([Record(b"other")]), 9)
     directory.shut_down({})
     replace_file(fs, FOLDER, MANIFEST_FILE, old)
@@ -340,18 +345,23 @@ def dies(_: Segment) -> None:
     raise CrashedError
 
 
-def test_what_is_not_the_dropped_file_is_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "at"), [(".log", 0), (".log", 14), (".log", 20), (".timeindex", 0), (".index", 0)]
+)
+def test_what_is_not_the_dropped_file_is_not_removed(
+    monkeypatch: pytest.MonkeyPatch, suffix: str, at: int
+) -> None:
     """A start removes dropped segments that a crash left: by size and chain, and no index that is none."""
-    for name, keeps in ((f"{0:020d}.log", b"of the same size"), (f"{0:020d}.timeindex", b"records")):
-        fs = stopped()
-        log = reopened(fs).logs[KEY]
-        with monkeypatch.context() as patches, suppress(CrashedError):
-            patches.setattr(Segment, "delete", dies)
-            log.advance_log_start(45)
-        fs.process_crash()
-        size = len(read_file(fs, f"{FOLDER}/{name}"))
-        content = (keeps * 100)[:size] if name.endswith(".log") else keeps
-        replace_file(fs, FOLDER, name, content)
-        log = reopened(fs).logs[KEY]
-        assert log.log_start == 45
-        assert read_file(fs, f"{FOLDER}/{name}.quarantine1") == content
+    fs = stopped()
+    log = reopened(fs).logs[KEY]
+    with monkeypatch.context() as patches, suppress(CrashedError):
+        patches.setattr(Segment, "delete", dies)
+        log.advance_log_start(45)
+    fs.process_crash()
+    content = bytearray(read_file(fs, LOG))
+    content[at] ^= 1
+    name = f"{0:020d}{suffix}"
+    replace_file(fs, FOLDER, name, content)
+    log = reopened(fs).logs[KEY]
+    assert log.log_start == 45
+    assert read_file(fs, f"{FOLDER}/{name}.quarantine1") == content

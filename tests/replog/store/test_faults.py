@@ -5,22 +5,25 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from replog.sim.disk import SimFs
+from replog.sim.disk import CrashedError, SimFs
+from replog.store.batch import BatchHeader, iterate_headers
 from replog.store.checkpoint import EPOCH_FILE, parse_partition_name
 from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
 from replog.store.errors import (
+    CorruptBatchError,
     CorruptFileError,
     DirectoryInUseError,
     ForeignVersionError,
     StorageOfflineError,
 )
-from replog.store.fs import OsFs, replace_file
+from replog.store.fs import OsFs, read_file, replace_file
 from replog.store.partition import PartitionLog
 from replog.store.records import Record, decode_batch, encode_batch
 
@@ -111,6 +114,31 @@ def test_what_a_failed_fsync_left_in_the_page_cache_is_not_believed(occasion: in
     fs.power_loss(lambda _: 0)
     directory = LogDirectory.open(fs, "data", CONFIG)
     assert (directory.damaged, directory.logs[KEY].log_end) == ({}, end)
+
+
+@pytest.mark.parametrize("as_leader", [True, False])
+def test_a_whole_batch_that_a_crash_leaves_is_kept_with_its_epoch(as_leader: bool) -> None:
+    """Its epoch is known by then, at whatever moment the process died: a start takes it for no torn tail."""
+    for moment in range(16):
+        fs, _, log = opened()
+        log.append_as_leader(BATCH, 0)
+        fs.faults.crash_in = moment
+        with suppress(CrashedError):
+            if as_leader:
+                log.append_as_leader(BATCH, 3)
+            else:
+                log.append_as_follower(encode_batch([Record(b"v")], base_offset=1, leader_epoch=3))
+        fs.process_crash()
+        sizes = [h.size_bytes for _, h in iterate_whole(read_file(fs, f"data/t-0/{0:020d}.log"))]
+        assert LogDirectory.open(fs, "data", CONFIG).logs[KEY].log_end == len(sizes)
+
+
+def iterate_whole(data: bytes) -> list[tuple[int, BatchHeader]]:
+    """Return the whole batches at the beginning of a file."""
+    found: list[tuple[int, BatchHeader]] = []
+    with suppress(CorruptBatchError):
+        found.extend(iterate_headers(data))
+    return found
 
 
 def test_a_torn_write_is_cut_on_the_next_opening() -> None:

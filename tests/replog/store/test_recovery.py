@@ -11,7 +11,7 @@ from store_support import EPOCHS, KEY, LAZY, edit, names, reopened, stopped
 
 from replog.core.epochs import EpochCache
 from replog.sim.disk import SimFs
-from replog.store.checkpoint import RECOVERY_POINT_FILE, read_offsets
+from replog.store.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from replog.store.directory import LogDirectory
 from replog.store.errors import DamagedLogError, ForeignVersionError, StoreError
 from replog.store.fs import read_file, replace_file
@@ -182,6 +182,17 @@ def test_the_recovery_point_promises_no_more_than_was_synced(seed: int) -> None:
     again = LogDirectory.open(fs, "data", LAZY).logs[KEY]
     assert 9 <= again.log_end <= 40
     assert [header.base_offset for header in again.headers()] == list(range(again.log_end))
+
+
+def test_a_cut_lowers_the_log_start_that_was_checkpointed() -> None:
+    """Whoever reads the checkpoint afterwards reads no more than the log has."""
+    fs = stopped()
+    directory = reopened(fs)
+    directory.logs[KEY].advance_log_start(47)
+    directory.checkpoint({})
+    assert read_offsets(fs, "data", LOG_START_FILE) == {KEY: 47}
+    directory.logs[KEY].truncate_to(30)
+    assert read_offsets(fs, "data", LOG_START_FILE) == {KEY: 30}
 
 
 def test_a_log_start_that_nobody_wrote_deletes_nothing() -> None:
