@@ -1,10 +1,13 @@
 # The two commands of the README, and what they need; everything else is in .ci/run.
 #
 #   make run    check the main spec, spec/replication.spec
-#   make test   run the tests: fast ones always, slow ones sampled (SLOW=1: all of them);
-#               then the gate, which holds replog to its spec (without it: ARGS=, what pytest is to run)
+#   make test   run the unit tests and those of agreement between engines, then the gate, which holds
+#               replog to its spec (without it: ARGS=, what pytest is to run)
 #
-# Both make .venv on first use.  PYTHON names another interpreter than python3 (3.11 or newer).
+# `make system` runs the other tests: processes, Spark, browsers, documents, mutants, and the slow ones, sampled
+# (SLOW=1: all of them).
+#
+# Each makes .venv on first use.  PYTHON names another interpreter than python3 (3.11 or newer).
 #
 # `make test` draws the same random examples everywhere and every time.  `make nightly` runs all tests with
 # examples of a new seed; RANDOM=N takes seed N again.  A failure's last line is the command that repeats it.
@@ -16,19 +19,24 @@ SPEC   ?= spec/replication.spec
 SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 RANDOM :=
 GATE   := $(BIN)/specchk conform conformance/binding.py --tier gate --lock
+SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
+EXAMPLES = $(addprefix --random-seed=,$(RANDOM))
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 
-.PHONY: run test nightly gate lint docs clean
+.PHONY: run test system nightly gate lint docs clean
 
 run: $(VENV)/.installed
 	$(BIN)/specchk run $(SPEC)
 
-test: export PYTHONHASHSEED = $(or $(RANDOM),0)
+test system: export PYTHONHASHSEED = $(or $(RANDOM),0)
 test: $(VENV)/.tested
-	$(PYTEST) $(if $(SLOW),--slow,--sample-seed=$(SEED)) $(addprefix --random-seed=,$(RANDOM)) $(ARGS); tests=$$?; $(if $(ARGS),,$(GATE) &&) exit $$tests
+	$(PYTEST) $(if $(ARGS),$(SAMPLED),--part=unit --part=agreement) $(EXAMPLES) $(ARGS); tests=$$?; $(if $(ARGS),,$(GATE) &&) exit $$tests
+
+system: $(VENV)/.tested
+	$(PYTEST) --part=system $(SAMPLED) $(EXAMPLES)
 
 nightly:
-	$(MAKE) test SLOW=1 RANDOM=$(or $(RANDOM),$(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(2 ** 32))'))
+	$(MAKE) test system SLOW=1 RANDOM=$(or $(RANDOM),$(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(2 ** 32))'))
 
 gate: $(VENV)/.tested
 	$(GATE)

@@ -1,5 +1,8 @@
 """What all tests share: which slow ones run, how Hypothesis searches, `--rewrite` for golden texts.
 
+- `--part` chooses: `unit`, `agreement` (all engines, the same answers) or `system` (processes, Spark,
+  browsers, documents, mutants, and every slow test).  `make test` runs the first two, `make system` the
+  third.
 - `--slow` runs every test marked `slow`.  Without it a sample of them runs, one in `SAMPLE`, chosen
   by `--sample-seed`, so that one seed always means the same tests; the header names it.
 - Hypothesis draws the same examples in every run, on every machine: profile `same`.  With
@@ -19,6 +22,7 @@ import os
 import shlex
 import signal
 import sys
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -26,6 +30,17 @@ from hypothesis import core, settings
 from hypothesis.internal.conjecture import providers
 
 SAMPLE = 4  # one slow test in so many
+TESTS = Path(__file__).parent
+PARTS = ("unit", "agreement", "system")
+# Files and folders of the parts; all others are `unit`.
+AGREEMENT = ("agreement", "specs")
+SYSTEM = (
+    "agreement/test_planted_bugs.py", "browser", "cli/test_process.py", "conform/test_faults.py",
+    "conform/test_guard.py", "conform/test_mutants_replog.py", "conform/test_replog.py", "docs",
+    "lang/test_worst_input.py", "laws/test_repeatable.py", "native/test_checkpoints.py", "replog/cli",
+    "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py", "report/draw/test_documents.py",
+    "report/draw/test_files.py", "report/draw/test_pictures.py", "spark",
+)  # fmt: skip
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("random", derandomize=False, deadline=None, database=None)
@@ -38,6 +53,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("specchk")
+    group.addoption("--part", action="append", choices=PARTS, help="Only this part; may be repeated.")
     group.addoption("--slow", action="store_true", help="Run every slow test, not a sample of them.")
     group.addoption("--sample-seed", default="0", help="Which slow tests the sample has.")
     group.addoption("--random-seed", type=int, help="Other examples than always: those of a seed.")
@@ -63,12 +79,29 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow") or (len(config.args) == 1 and "::" in config.args[0]):
+    if len(config.args) == 1 and "::" in config.args[0]:
         return  # a test that is named is wanted
-    seed = config.getoption("--sample-seed")
-    left_out = [item for item in items if item.get_closest_marker("slow") and not sampled(item.nodeid, seed)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    parts, every, seed = (
+        config.getoption("--part"),
+        config.getoption("--slow"),
+        config.getoption("--sample-seed"),
+    )
+    wanted = {
+        id(item)
+        for item in items
+        if (not parts or part(item) in parts)
+        and (every or not item.get_closest_marker("slow") or sampled(item.nodeid, seed))
+    }
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
+    items[:] = [item for item in items if id(item) in wanted]
+
+
+def part(item: pytest.Item) -> str:
+    """The part of the suite that a test belongs to."""
+    name = item.path.relative_to(TESTS).as_posix()
+    if item.get_closest_marker("slow") or name.startswith(SYSTEM):
+        return "system"
+    return "agreement" if name.startswith(AGREEMENT) else "unit"
 
 
 def sampled(nodeid: str, seed: str) -> bool:

@@ -157,3 +157,14 @@ def _whiles(path: Path) -> Iterator[str]:
             for key in node.keywords:
                 if key.arg in SECONDS and isinstance(key.value, ast.Constant) and key.value.value:
                     yield f"{key.arg}={key.value.value}"
+
+
+def test_the_parts_of_the_suite_are_there() -> None:
+    """A file that is renamed takes its name in the list of a part with it."""
+    text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    values = {node.targets[0].id: ast.literal_eval(node.value)
+              for node in ast.parse(text).body
+              if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+              and node.targets[0].id in ("AGREEMENT", "SYSTEM")}  # fmt: skip
+    assert set(values) == {"AGREEMENT", "SYSTEM"}
+    assert all((ROOT / "tests" / name).exists() for names in values.values() for name in names)
