@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-import store_fuzz
+import store_cases
 
 from replog.store import epochs, recovery, segment, survey
 from replog.store.findings import Kind
@@ -18,7 +18,7 @@ FIRST_OF_SLOW = 1_000_000
 
 
 def fates(numbers: range) -> list[tuple[int, str]]:
-    return [(number, store_fuzz.run_case(number)[0]) for number in numbers]
+    return [(number, store_cases.run_case(number)[0]) for number in numbers]
 
 
 @cache
@@ -58,7 +58,7 @@ def planted(owner: Any, name: str, value: object) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
-        store_fuzz.truth.cache_clear()
+        store_cases.truth.cache_clear()
 
 
 def destroys(fs: Any, directory: str, name: str) -> str:
