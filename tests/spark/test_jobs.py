@@ -316,7 +316,7 @@ def test_a_cluster_explains_recordings_as_one_machine_does(cluster: Cluster, tmp
 def test_a_submitted_session_decides_where_work_is_done(toy: Path, tmp_path: Path) -> None:
     """Under spark-submit --master is not asked: the session that is there does the work."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    main = Path(conform.__file__).parents[1] / "__main__.py"
+    main = Path(conform.__file__).parents[2] / "__main__.py"
     session = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
            "SPARK_HOME": str(submit.parents[1]), "TOLD": str(tmp_path / "told")}  # fmt: skip
