@@ -33,7 +33,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """`specchk.core` for `specchk.search.reference`; a module at the top is a room of its own."""
+        """`specchk.search` for `specchk.search.reference`; a module at the top is a room of its own."""
         return ".".join(self.name.split(".")[:2])
 
     @property
