@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from replog.store.config import LogConfig
-from replog.store.findings import OpenPoint
-from replog.store.fs import OsFs
+from replog.store.files.config import LogConfig
+from replog.store.files.findings import OpenPoint
+from replog.store.files.fs import OsFs
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, encode_batch
+from replog.store.segments.records import Record, encode_batch
 
 RECORD_BYTES = 1024
 BATCH_RECORDS = 100

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from replog.core.effects import Append, Effect, Send, Timer
-from replog.core.logview import LogView
+from replog.core.log.logview import LogView
 from replog.core.messages import (
     AlterPartitionReply,
     ElectReply,

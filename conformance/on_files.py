@@ -16,9 +16,9 @@ from types import MappingProxyType
 
 from binding import BROKER_RULES, ReplogBinding
 from replog.core.protocol import CURRENT
-from replog.sim.disk import CrashedError
-from replog.sim.storage import StorageError
-from replog.sim.stored import StoreStorage
+from replog.sim.cluster.storage import StorageError
+from replog.sim.disks.disk import CrashedError
+from replog.sim.disks.stored import StoreStorage
 from replog_cluster import Cluster, Rules, new_cluster
 from specchk.conform.contract.binding import Answer, BindingError, Mistake, interruption, project
 from specchk.ir.program import Program

@@ -21,12 +21,12 @@ from typing import TypeVar
 
 from binding import BROKER_RULES
 from on_files import FilesBinding
+from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect
 from replog.core.protocol import CURRENT
-from replog.core.state import ReplicaState
-from replog.sim.storage import Chooser, Recovered
-from replog.sim.stored import FileStorage
-from replog.store.fs import OsFs
+from replog.sim.cluster.storage import Chooser, Recovered
+from replog.sim.disks.stored import FileStorage
+from replog.store.files.fs import OsFs
 from replog_cluster import Cluster, Rules, new_cluster
 from replog_process import DATA, Process, Start
 from specchk.conform.contract.binding import Accepted, Answer, restore, snapshot

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol as Interface
 
-from replog.core.controller import Controller, ControllerConfig, ControllerState
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Config, ReplicaState
+from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.messages import (
     AlterPartitionReply,
@@ -28,8 +30,6 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.protocol import Protocol
-from replog.core.replica import Replica
-from replog.core.state import Config, ReplicaState
 from replog.core.types import (
     CONTROLLER,
     BrokerState,
@@ -38,7 +38,7 @@ from replog.core.types import (
     PartitionImage,
     Role,
 )
-from replog.sim.storage import MemoryStorage, Storage
+from replog.sim.cluster.storage import MemoryStorage, Storage
 
 PARTITION = "t-0"
 NOW_MS = 1_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replog.core.epochs import EpochCache
+from replog.core.log.epochs import EpochCache
 from replog_cluster import Cluster
 
 

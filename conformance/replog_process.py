@@ -19,14 +19,14 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Config, ReplicaState
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
-from replog.core.replica import Replica
-from replog.core.state import Config, ReplicaState
 from replog.core.types import MetadataImage
-from replog.sim.stored import FileStorage
-from replog.store.fs import OsFs
+from replog.sim.disks.stored import FileStorage
+from replog.store.files.fs import OsFs
 
 LENGTH = struct.Struct("!I")
 DATA = "data"

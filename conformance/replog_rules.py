@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from replog.core import follower
+from replog.core.broker import follower
 from replog.core.protocol import CURRENT
 from specchk.conform.contract.binding import At, Binding, BindingError, Mistake
 from specchk.conform.contract.known_bad import BadCode, BadSpec

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replog.core.logview import LogView
+from replog.core.broker.state import FetchPhase, Leading, ReplicaState
+from replog.core.log.logview import LogView
 from replog.core.messages import FetchReply
-from replog.core.state import FetchPhase, Leading, ReplicaState
 from replog.core.types import NO_LEADER, Error, PartitionImage, Role
 from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
 from specchk.conform.contract.binding import OutsideSpec

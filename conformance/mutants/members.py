@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from replog.sim.profiles import profile
-from replog.sim.record_run import record
+from replog.sim.faults.profiles import profile
+from replog.sim.recording.record_run import record
 from replog.sim.run import Simulation
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
@@ -144,15 +144,15 @@ SELF_CHECKS = (
 TARGETS = tuple(
     f"replog.core.{name}"
     for name in (
-        "controller",
-        "election",
-        "epochs",
-        "follower",
-        "isr",
-        "leader",
-        "logview",
-        "replica",
-        "state",
+        "controller.controller",
+        "controller.election",
+        "log.epochs",
+        "broker.follower",
+        "broker.isr",
+        "broker.leader",
+        "log.logview",
+        "broker.replica",
+        "broker.state",
     )
 )
 ONE = {"MaxOffset": "1"}

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import click
 
-from replog.store.errors import StoreError
+from replog.store.files.errors import StoreError
 
 COMMANDS = MappingProxyType(
     {

@@ -10,8 +10,8 @@ What is damaged, or does not fit the rest, is a line that begins with `!` and sa
 them at the end, and the exit code is 1. The lock is neither taken nor asked for: a dump of a directory in use
 may show a batch half written.
 
-Not here: mending, which is what opening the directory (`replog.store.recovery`) or `replog repair` does, and
-what a file's content looks like (`dump_text.py`).
+Not here: mending, which opening the directory (`replog.store.recovery`) or `replog repair` does, and the text
+of a file's content (`dump_text.py`).
 """
 
 import os
@@ -23,8 +23,7 @@ from pathlib import Path
 import click
 
 from replog.dump_text import SegmentText, batch_text, record_text
-from replog.store.batch import check_crc
-from replog.store.checkpoint import (
+from replog.store.checkpoints.checkpoint import (
     CLEAN_SHUTDOWN_FILE,
     EPOCH_FILE,
     HIGH_WATERMARK_FILE,
@@ -36,18 +35,19 @@ from replog.store.checkpoint import (
     read_epochs,
     read_metadata,
 )
-from replog.store.config import DEFAULT_CONFIG
-from replog.store.errors import CorruptBatchError, CorruptFileError, InvalidRecordError, StoreError
-from replog.store.findings import Kind
-from replog.store.fs import Fs, OsFile, OsFs, file_size, read_file
-from replog.store.index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from replog.store.manifest import MANIFEST_FILE, Manifest
-from replog.store.quarantine import is_quarantined
-from replog.store.records import decode_batch
-from replog.store.registry import REGISTRY_FILE
-from replog.store.root import OFFSET_FILES, OWN_FILES, Root
-from replog.store.segment import parse_base, scan_batches, segment_name
-from replog.store.survey import Survey, survey_partition
+from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest
+from replog.store.checkpoints.registry import REGISTRY_FILE
+from replog.store.checkpoints.root import OFFSET_FILES, OWN_FILES, Root
+from replog.store.files.config import DEFAULT_CONFIG
+from replog.store.files.errors import CorruptBatchError, CorruptFileError, InvalidRecordError, StoreError
+from replog.store.files.findings import Kind
+from replog.store.files.fs import Fs, OsFile, OsFs, file_size, read_file
+from replog.store.files.quarantine import is_quarantined
+from replog.store.recovery.survey import Survey, survey_partition
+from replog.store.segments.batch import check_crc
+from replog.store.segments.index import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from replog.store.segments.records import decode_batch
+from replog.store.segments.segment import parse_base, scan_batches, segment_name
 
 NAME_WIDTH = 32
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from replog.store.batch import BatchHeader
-from replog.store.index import OffsetIndex, TimeIndex
-from replog.store.records import Record
+from replog.store.segments.batch import BatchHeader
+from replog.store.segments.index import OffsetIndex, TimeIndex
+from replog.store.segments.records import Record
 
 VALUE_WIDTH = 60
 

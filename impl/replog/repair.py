@@ -6,8 +6,9 @@
 
     1 of 2 partitions to repair; nothing was changed
 
-Exit code 0 if there is nothing to do, or all was done; 1 if something is left to do. What is cut is kept
-beside the log. Not here: what is good (`replog.store.survey`), and the repair itself (`replog.store.repair`).
+Exit code 0 if there is nothing to do, or all was done; 1 if something is left to do. The cut part is kept
+beside the log. Not here: which part is good (`survey.py`), and the repair itself (`repair.py`, both in
+`replog.store.recovery`).
 """
 
 from collections.abc import Iterator
@@ -15,10 +16,10 @@ from pathlib import Path
 
 import click
 
+from replog.store.checkpoints.root import LOCK_FILE, Root
 from replog.store.directory import lock_directory
-from replog.store.fs import OsFs
-from replog.store.repair import Plan, Repairer
-from replog.store.root import LOCK_FILE, Root
+from replog.store.files.fs import OsFs
+from replog.store.recovery.repair import Plan, Repairer
 
 NAME_WIDTH = 32
 

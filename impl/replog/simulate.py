@@ -21,10 +21,10 @@ from pathlib import Path
 import click
 
 from replog.core.protocol import preset_names
-from replog.sim.pace import MAX_EVENTS
-from replog.sim.profiles import profile_names
-from replog.sim.promises import ORACLES, ViolationError
-from replog.sim.record_run import record as recorded
+from replog.sim.faults.profiles import profile_names
+from replog.sim.oracles.pace import MAX_EVENTS
+from replog.sim.oracles.promises import ORACLES, ViolationError
+from replog.sim.recording.record_run import record as recorded
 from replog.sim.run import Report, praise, simulate
 
 SHOW_EVERY_S = 0.5

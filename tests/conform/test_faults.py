@@ -12,7 +12,7 @@ from laws.sources import ROOT
 from on_files import FilesBinding
 from on_processes import ProcessBinding
 from replog.core.effects import Effect, StoreHighWatermark, Truncate
-from replog.sim import stored
+from replog.sim.disks import stored
 from replog.store.directory import LogDirectory
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError

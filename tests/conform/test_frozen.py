@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import binding as replog_binding
 from laws.sources import ROOT
-from replog.core import follower
+from replog.core.broker import follower
 from specchk.cli.commands.conform import command
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding

@@ -39,7 +39,12 @@ from specchk.conform.work.pool import run_all
 from specchk.lang.frontend import check
 
 MUTANTS = ROOT / "conformance" / "mutants"
-TARGETS = ["replog.core.epochs", "replog.core.isr", "replog.core.leader", "replog.core.logview"]
+TARGETS = [
+    "replog.core.log.epochs",
+    "replog.core.broker.isr",
+    "replog.core.broker.leader",
+    "replog.core.log.logview",
+]
 
 # -- patches
 

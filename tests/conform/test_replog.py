@@ -9,9 +9,9 @@ import pytest
 
 from binding import ReplogBinding
 from laws.sources import ROOT
-from replog.core import follower, isr, leader
-from replog.core.controller import Controller
-from replog.core.epochs import EpochCache
+from replog.core.broker import follower, isr, leader
+from replog.core.controller.controller import Controller
+from replog.core.log.epochs import EpochCache
 from replog.core.types import Error
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError

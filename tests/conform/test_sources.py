@@ -77,7 +77,7 @@ def test_the_files_of_replog_are_its_core_and_its_binding():
     load_binding(binding)
     found = names(binding)
     assert found[0] == "binding.py"
-    assert {"replog_state.py", "../impl/replog/core/leader.py"} <= set(found)
+    assert {"replog_state.py", "../impl/replog/core/broker/leader.py"} <= set(found)
     assert not [name for name in found if "/net/" in name or "specchk" in name]
 
 

@@ -12,10 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from laws.sources import ROOT
-from replog.core import election, epochs, follower, isr, leader, logview
+from replog.core.broker import follower, isr, leader
+from replog.core.controller import election
+from replog.core.log import epochs, logview
 from replog.core.protocol import MaximalIsr, Protocol
 from replog.core.types import Error
-from replog.sim.record_run import RULES, record
+from replog.sim.recording.record_run import RULES, record
 from specchk.cli.commands.validate import command
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.recording import parse

@@ -32,7 +32,6 @@ ROOMS = {
     "replog.store": {"replog.core"},
     "replog.dump_text": {"replog.store", "replog.core"},
     "replog.sim": {"replog.store", "replog.core"},
-    "replog.net": {"replog.sim", "replog.store", "replog.core"},
     "replog.demo": {"replog.sim", "replog.store", "replog.core"},
 }  # fmt: skip
 # The programs: modules at the top of a package, and the room that has one module a command.

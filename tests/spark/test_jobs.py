@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark import SparkContext
 
-from replog.sim.record_run import record
+from replog.sim.recording.record_run import record
 from spark.cluster import Cluster, standalone
 from spark.small import SPEC
 from specchk.cli.commands import conform, mutate

@@ -1,6 +1,6 @@
 """A broker's disk for the demo: the real store on the operating system's files, one directory a broker.
 
-The counterpart of `replog.sim.stored`, which is the same store on a disk that can lose things. Here a
+The counterpart of `replog.sim.disks.stored`, which is the same store on a disk that can lose things. Here a
 "crash" leaves handles and lock as the death of a process would: released, nothing synced, no marker.
 
 A disk that really fails ends the demo: `StoreError` passes through the world, which knows planned failures
@@ -10,11 +10,11 @@ only.
 from collections.abc import Iterator
 
 from replog.core.effects import Effect, Flush
-from replog.sim.storage import Chooser, Recovered
-from replog.sim.stored import KEY, perform, recovered
-from replog.store.config import LogConfig
+from replog.sim.cluster.storage import Chooser, Recovered
+from replog.sim.disks.stored import KEY, perform, recovered
 from replog.store.directory import LogDirectory
-from replog.store.fs import OsFs
+from replog.store.files.config import LogConfig
+from replog.store.files.fs import OsFs
 
 CONFIG = LogConfig(segment_bytes=16_384, index_interval_bytes=1_024)
 

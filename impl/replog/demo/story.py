@@ -17,15 +17,15 @@ Time is simulated, files are real. Not here: the drawing (`screen.py`).
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from replog.core.broker.state import Config
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
-from replog.core.state import Config
 from replog.core.types import CONTROLLER, NO_LEADER, Role
 from replog.demo.clients import Consumer, Producer
 from replog.demo.files import each_broker
 from replog.demo.screen import Screen
 from replog.demo.verdict import Ending, Log, Verdict, judge
-from replog.sim.world import START_MS, Call, Client, Network, Node, World, WorldOptions
+from replog.sim.cluster.world import START_MS, Call, Client, Network, Node, World, WorldOptions
 
 BROKERS = 3
 SESSION_MS = 3_000

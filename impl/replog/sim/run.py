@@ -16,15 +16,15 @@ from random import Random
 
 from replog.core.protocol import Protocol, preset
 from replog.core.types import NO_LEADER, Role
-from replog.sim.clients import Consumer, Producer
-from replog.sim.faults import ARMED, FaultyNetwork, Injector
-from replog.sim.oracles import Figures, Oracles, converged
-from replog.sim.pace import MAX_EVENTS, Pace
-from replog.sim.profiles import Fault, Profile, profile
-from replog.sim.promises import ORACLES, ViolationError
-from replog.sim.storage import MemoryStorage, Storage
-from replog.sim.stored import StoreStorage
-from replog.sim.world import START_MS, World, WorldOptions
+from replog.sim.cluster.clients import Consumer, Producer
+from replog.sim.cluster.storage import MemoryStorage, Storage
+from replog.sim.cluster.world import START_MS, World, WorldOptions
+from replog.sim.disks.stored import StoreStorage
+from replog.sim.faults.faults import ARMED, FaultyNetwork, Injector
+from replog.sim.faults.profiles import Fault, Profile, profile
+from replog.sim.oracles.oracles import Figures, Oracles, converged
+from replog.sim.oracles.pace import MAX_EVENTS, Pace
+from replog.sim.oracles.promises import ORACLES, ViolationError
 
 LOOK_EVERY_STEPS = 256
 SETTLE_MS = 1_000

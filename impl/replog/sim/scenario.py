@@ -23,8 +23,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from replog.sim.commands import COMMANDS, Story
-from replog.sim.examples import EXAMPLES
+from replog.sim.scenarios.commands import COMMANDS, Story
+from replog.sim.scenarios.examples import EXAMPLES
 
 PROMPT = "> "
 

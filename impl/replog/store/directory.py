@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from replog.store.checkpoint import (
+from replog.store.checkpoints.checkpoint import (
     CLEAN_SHUTDOWN_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
@@ -32,22 +32,22 @@ from replog.store.checkpoint import (
     read_clean_shutdown,
     render_clean_shutdown,
 )
-from replog.store.config import DEFAULT_CONFIG, LogConfig
-from replog.store.errors import (
+from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Known
+from replog.store.checkpoints.root import LOCK_FILE, OWN_FILES, Root
+from replog.store.files.config import DEFAULT_CONFIG, LogConfig
+from replog.store.files.errors import (
     CorruptFileError,
     DamagedLogError,
     DirectoryInUseError,
     ForeignVersionError,
     StoreError,
 )
-from replog.store.findings import OpenPoint
-from replog.store.fs import Fs, Lock, make_directory
-from replog.store.health import Health
+from replog.store.files.findings import OpenPoint
+from replog.store.files.fs import Fs, Lock, make_directory
+from replog.store.files.health import Health
+from replog.store.files.quarantine import clear_temporary, set_aside
 from replog.store.partition import PartitionLog
-from replog.store.quarantine import clear_temporary, set_aside
-from replog.store.registry import NOTHING, REGISTRY_FILE, Known
-from replog.store.root import LOCK_FILE, OWN_FILES, Root
-from replog.store.segment import REPAIR_HINT
+from replog.store.segments.segment import REPAIR_HINT
 
 T = TypeVar("T")
 

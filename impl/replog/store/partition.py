@@ -20,7 +20,21 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from replog.store.batch import (
+from replog.store.checkpoints.checkpoint import EpochEntry
+from replog.store.checkpoints.manifest import Manifest, Mark, Removal, empty_mark
+from replog.store.files.config import DEFAULT_CONFIG, LogConfig
+from replog.store.files.errors import (
+    BatchTooLargeError,
+    CorruptBatchError,
+    DamagedLogError,
+    InvalidRecordError,
+    OffsetOutOfRangeError,
+)
+from replog.store.files.findings import NOTHING_KNOWN, OpenPoint
+from replog.store.files.fs import Fs
+from replog.store.files.health import Health
+from replog.store.recovery.recovery import Recovery, manifest_of, open_partition
+from replog.store.segments.batch import (
     MAX_OFFSET,
     BatchHeader,
     Buffer,
@@ -29,22 +43,8 @@ from replog.store.batch import (
     iterate_headers,
     stamped_parts,
 )
-from replog.store.checkpoint import EpochEntry
-from replog.store.config import DEFAULT_CONFIG, LogConfig
-from replog.store.epochs import EpochFile, between
-from replog.store.errors import (
-    BatchTooLargeError,
-    CorruptBatchError,
-    DamagedLogError,
-    InvalidRecordError,
-    OffsetOutOfRangeError,
-)
-from replog.store.findings import NOTHING_KNOWN, OpenPoint
-from replog.store.fs import Fs
-from replog.store.health import Health
-from replog.store.manifest import Manifest, Mark, Removal, empty_mark
-from replog.store.recovery import Recovery, manifest_of, open_partition
-from replog.store.segment import Segment
+from replog.store.segments.epochs import EpochFile, between
+from replog.store.segments.segment import Segment
 
 
 def ignore_lowering(_offset: int, _cuts: int) -> None:

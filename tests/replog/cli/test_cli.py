@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from replog.cli import run
-from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
-from replog.store.fs import OsFs
-from replog.store.records import Producer, Record, encode_batch
+from replog.store.files.config import LogConfig
+from replog.store.files.fs import OsFs
+from replog.store.segments.records import Producer, Record, encode_batch
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from replog.cli import main; main()"]
 
@@ -40,7 +40,8 @@ def directory(tmp_path: Path) -> Path:
 def test_help_imports_no_command() -> None:
     """The help lists the commands without loading the simulator."""
     code = (
-        "import sys; from replog.cli import run; run(['--help']); sys.exit('replog.sim.world' in sys.modules)"
+        "import sys; from replog.cli import run; run(['--help']); "
+        "sys.exit('replog.sim.cluster.world' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 0

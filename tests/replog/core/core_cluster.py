@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from core_support import PARTITION
 
-from replog.core.controller import Controller, ControllerConfig, ControllerState
+from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
 from replog.core.effects import Fired, Received, Send, Timer
 from replog.core.messages import (
     AlterPartitionReply,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Config, ReplicaState
 from replog.core.effects import Effect, Send
-from replog.core.logview import LogView
+from replog.core.log.logview import LogView
 from replog.core.messages import FetchRequest, Message, ProduceRequest
-from replog.core.replica import Replica
-from replog.core.state import Config, ReplicaState
 from replog.core.types import Batch, BrokerImage, BrokerState, MetadataImage, PartitionImage
 
 NOW = 1_000_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.core.epochs import EpochCache
+from replog.core.log.epochs import EpochCache
 from replog.core.protocol import Truncation
 from replog.core.types import UNDEFINED, EpochEnd
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from core_support import NOW, following, log_of, metadata, sent
 
+from replog.core.broker.follower import truncation_point
+from replog.core.broker.state import FetchPhase
 from replog.core.effects import Append, Reset, SetTimer, StoreEpochs, Timer, Truncate
-from replog.core.follower import truncation_point
 from replog.core.messages import (
     EARLIEST,
     LATEST,
@@ -20,7 +21,6 @@ from replog.core.messages import (
     ListOffsetsRequest,
 )
 from replog.core.protocol import CURRENT, TruncateWhen, Truncation
-from replog.core.state import FetchPhase
 from replog.core.types import UNDEFINED, Batch, EpochEnd, Error
 
 

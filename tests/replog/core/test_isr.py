@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from core_support import NOW, fetch, leading, log_of, metadata, produce, sent
 
-from replog.core import isr
+from replog.core.broker import isr
+from replog.core.broker.state import Remote
 from replog.core.effects import SetTimer, Timer
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest
 from replog.core.protocol import CURRENT, CaughtUpRule, MaximalIsr
-from replog.core.state import Remote
 from replog.core.types import BrokerImage, BrokerState, Error
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from core_support import NOW, batch, fetch, following, leading, log_of, metadata, produce, replica_of, sent
 
+from replog.core.broker.state import Config
 from replog.core.effects import Append, Flush, Send, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
     EARLIEST,
@@ -22,7 +23,6 @@ from replog.core.messages import (
     ProduceRequest,
 )
 from replog.core.protocol import CURRENT
-from replog.core.state import Config
 from replog.core.types import Batch, EpochEnd, Error
 
 

@@ -8,7 +8,7 @@ from core_support import log_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.core.logview import LogView
+from replog.core.log.logview import LogView
 from replog.core.types import Batch
 
 counts = st.lists(st.integers(1, 4), max_size=8)

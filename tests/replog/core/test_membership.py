@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from core_support import NOW, PARTITION, metadata, sent
 
-from replog.core.broker import Broker
+from replog.core.broker.broker import Broker
+from replog.core.broker.membership import Membership
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import ReplicaState
 from replog.core.effects import Fired, Received, ShutDown, Timer
-from replog.core.membership import Membership
 from replog.core.messages import (
     HeartbeatReply,
     HeartbeatRequest,
@@ -15,8 +17,6 @@ from replog.core.messages import (
     RegisterReply,
     RegisterRequest,
 )
-from replog.core.replica import Replica
-from replog.core.state import ReplicaState
 from replog.core.types import Error, Role
 
 

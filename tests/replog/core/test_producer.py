@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.core.producer import SEQUENCE_LIMIT, WINDOW, ProducerTable, last_seq
+from replog.core.log.producer import SEQUENCE_LIMIT, WINDOW, ProducerTable, last_seq
 from replog.core.types import Batch, Error
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.core.groups import Commit, Groups
-from replog.core.placement import assign, assign_simple
-from replog.core.propagation import TICK_MS, Propagator
+from replog.core.broker.groups import Commit, Groups
+from replog.core.broker.propagation import TICK_MS, Propagator
+from replog.core.controller.placement import assign, assign_simple
 from replog.core.protocol import CURRENT, Protocol, Truncation, preset, preset_names
 from replog.core.types import Error
 

@@ -16,20 +16,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replog.core import election, follower, isr, leader, membership, producer
-from replog.core.controller import Controller
+from replog.core.broker import follower, isr, leader, membership
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import ReplicaState
+from replog.core.controller import election
+from replog.core.controller.controller import Controller
 from replog.core.effects import Flush, Send, StoreEpochs, Truncate
-from replog.core.epochs import EpochCache
-from replog.core.logview import LogView
+from replog.core.log import producer
+from replog.core.log.epochs import EpochCache
+from replog.core.log.logview import LogView
 from replog.core.messages import ProduceReply
 from replog.core.protocol import MaximalIsr, Protocol, Truncation, preset
-from replog.core.replica import Replica
-from replog.core.state import ReplicaState
 from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error
-from replog.sim import stored
-from replog.sim.disk import SimFile
-from replog.sim.profiles import profile
-from replog.sim.storage import MemoryStorage
+from replog.sim.cluster.storage import MemoryStorage
+from replog.sim.disks import stored
+from replog.sim.disks.disk import SimFile
+from replog.sim.faults.profiles import profile
 
 Patch = tuple[object, str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from replog.core.messages import FetchReply, FetchRequest, ProduceReply, ProduceRequest
 from replog.core.protocol import preset, preset_names
 from replog.core.types import CONSUMER, NO_LEADER, Batch, Error
-from replog.sim.world import World, WorldOptions
+from replog.sim.cluster.world import World, WorldOptions
 
 CLIENT = -10
 SESSION_MS = 9_000

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from replog.core.effects import Send, Timer
+from replog.core.log.producer import WINDOW
 from replog.core.messages import FetchReply, FetchRequest, ProduceReply
-from replog.core.producer import WINDOW
 from replog.core.types import Batch, Error
-from replog.sim.clients import GIVE_UP_TRIES, Consumer, Producer
-from replog.sim.oracles import Oracles
+from replog.sim.cluster.clients import GIVE_UP_TRIES, Consumer, Producer
+from replog.sim.oracles.oracles import Oracles
 
 
 def producer(acks: int = -1, **fields) -> Producer:

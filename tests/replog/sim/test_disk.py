@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.sim.disk import CrashedError, SimFs
+from replog.sim.disks.disk import CrashedError, SimFs
 
 Changes = list[tuple[str, int, bytes]]
 changes = st.lists(

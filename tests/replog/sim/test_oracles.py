@@ -7,11 +7,11 @@ import pytest
 from replog.core.messages import ProduceRequest
 from replog.core.protocol import preset
 from replog.core.types import Batch
-from replog.sim.oracles import Oracles
-from replog.sim.promises import ViolationError
-from replog.sim.storage import MemoryStorage
-from replog.sim.stored import StoreStorage
-from replog.sim.world import World, WorldOptions
+from replog.sim.cluster.storage import MemoryStorage
+from replog.sim.cluster.world import World, WorldOptions
+from replog.sim.disks.stored import StoreStorage
+from replog.sim.oracles.oracles import Oracles
+from replog.sim.oracles.promises import ViolationError
 
 
 def run_for(world: World, ms: int) -> None:

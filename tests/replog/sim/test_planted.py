@@ -7,9 +7,9 @@ import re
 import pytest
 from planted import BUGS, planted
 
-from replog.sim import promises
-from replog.sim.profiles import profile
-from replog.sim.promises import ORACLES, ViolationError
+from replog.sim.faults.profiles import profile
+from replog.sim.oracles import promises
+from replog.sim.oracles.promises import ORACLES, ViolationError
 from replog.sim.run import Simulation
 
 MAX_EVENTS = 50_000

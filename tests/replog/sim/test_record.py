@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from replog.sim.record_run import FORMAT, record
+from replog.sim.recording.record_run import FORMAT, record
 from replog.simulate import command
 
 

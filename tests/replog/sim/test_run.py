@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from replog.core import election, leader
+from replog.core.broker import leader
+from replog.core.controller import election
 from replog.core.protocol import preset
-from replog.sim.profiles import Fault, PowerRule, profile, profile_names
-from replog.sim.promises import ORACLES, ViolationError
-from replog.sim.record_run import record
+from replog.sim.cluster.world import START_MS, Observer
+from replog.sim.faults.profiles import Fault, PowerRule, profile, profile_names
+from replog.sim.oracles.promises import ORACLES, ViolationError
+from replog.sim.recording.record_run import record
 from replog.sim.run import Simulation, simulate, simulate_many
-from replog.sim.world import START_MS, Observer
 
 SAMPLE = {
     "calm": 2,

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replog.core.effects import Append, Flush, Reset, Send, StoreEpochs, StoreHighWatermark, Truncate
-from replog.core.logview import LogView
+from replog.core.log.logview import LogView
 from replog.core.messages import LATEST, ListOffsetsRequest
 from replog.core.types import Batch
-from replog.sim.storage import MemoryStorage, StorageError
-from replog.sim.stored import StoreStorage
+from replog.sim.cluster.storage import MemoryStorage, StorageError
+from replog.sim.disks.stored import StoreStorage
 
 KINDS = (MemoryStorage, StoreStorage)
 ACTIONS = st.lists(

@@ -8,8 +8,8 @@ from random import Random
 
 from store_history import FOLDER, KEYS, Files, History
 
-from replog.store.batch import HEADER_BYTES, iterate_headers
-from replog.store.errors import CorruptBatchError
+from replog.store.files.errors import CorruptBatchError
+from replog.store.segments.batch import HEADER_BYTES, iterate_headers
 
 Blow = Callable[[Random, Files, History], str]
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.config import LogConfig
+from replog.sim.disks.disk import CrashedError, SimFs
 from replog.store.directory import LogDirectory
-from replog.store.fs import make_directory, read_file
+from replog.store.files.config import LogConfig
+from replog.store.files.fs import make_directory, read_file
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, encode_batch
+from replog.store.segments.records import Record, encode_batch
 
 Files = dict[str, bytes]
 Key = tuple[str, int]

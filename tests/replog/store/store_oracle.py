@@ -26,17 +26,17 @@ from random import Random
 from store_history import FOLDER, Content, Files, History, Key, disk_of, files_of
 
 from replog.dump import Dump
-from replog.sim.disk import SimFs
-from replog.store.batch import CRC_START, iterate_headers
-from replog.store.checkpoint import CLEAN_SHUTDOWN_FILE, EPOCH_FILE, read_epochs
+from replog.sim.disks.disk import SimFs
+from replog.store.checkpoints.checkpoint import CLEAN_SHUTDOWN_FILE, EPOCH_FILE, read_epochs
+from replog.store.checkpoints.manifest import MANIFEST_FILE, parse
+from replog.store.checkpoints.registry import REGISTRY_FILE
 from replog.store.directory import LogDirectory
-from replog.store.epochs import between, epoch_at
-from replog.store.errors import ForeignVersionError, StoreError
-from replog.store.manifest import MANIFEST_FILE, parse
+from replog.store.files.errors import ForeignVersionError, StoreError
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, decode_batch, encode_batch
-from replog.store.registry import REGISTRY_FILE
-from replog.store.repair import Plan, Repairer
+from replog.store.recovery.repair import Plan, Repairer
+from replog.store.segments.batch import CRC_START, iterate_headers
+from replog.store.segments.epochs import between, epoch_at
+from replog.store.segments.records import Record, decode_batch, encode_batch
 
 
 class BrokenError(Exception):

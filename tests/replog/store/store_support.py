@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from replog.sim.disk import SimFs
-from replog.store.config import LogConfig
+from replog.sim.disks.disk import SimFs
 from replog.store.directory import LogDirectory
-from replog.store.fs import read_file, replace_file
-from replog.store.records import Record, encode_batch
+from replog.store.files.config import LogConfig
+from replog.store.files.fs import read_file, replace_file
+from replog.store.segments.records import Record, encode_batch
 
 KEY = ("t", 0)
 FOLDER = "data/t-0"

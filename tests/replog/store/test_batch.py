@@ -9,7 +9,8 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.store.batch import (
+from replog.store.files.errors import CorruptBatchError, InvalidRecordError
+from replog.store.segments.batch import (
     HEADER_BYTES,
     check_crc,
     check_produced,
@@ -17,8 +18,7 @@ from replog.store.batch import (
     peek_header,
     stamp,
 )
-from replog.store.errors import CorruptBatchError, InvalidRecordError
-from replog.store.records import Producer, Record, decode_batch, encode_batch, encode_varint
+from replog.store.segments.records import Producer, Record, decode_batch, encode_batch, encode_varint
 
 with warnings.catch_warnings():  # the client itself warns on import; it is only the witness here
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.checkpoint import (
+from replog.sim.disks.disk import CrashedError, SimFs
+from replog.store.checkpoints.checkpoint import (
     CLEAN_SHUTDOWN_FILE,
     EPOCH_FILE,
     METADATA_FILE,
@@ -22,8 +22,8 @@ from replog.store.checkpoint import (
     write_epochs,
     write_metadata,
 )
-from replog.store.errors import CorruptFileError, ForeignVersionError
-from replog.store.fs import make_directory, read_file, replace_file
+from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.fs import make_directory, read_file, replace_file
 
 NAME = "replication-offset-checkpoint"
 keys = st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True), st.integers(0, 2**31 - 1))

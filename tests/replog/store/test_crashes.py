@@ -7,11 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from replog.core.epochs import EpochCache
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.config import LogConfig
+from replog.core.log.epochs import EpochCache
+from replog.sim.disks.disk import CrashedError, SimFs
 from replog.store.directory import LogDirectory
-from replog.store.records import Record, decode_batch, encode_batch
+from replog.store.files.config import LogConfig
+from replog.store.segments.records import Record, decode_batch, encode_batch
 
 KEY = ("orders", 0)
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=150)

@@ -20,18 +20,18 @@ from store_support import (
     stopped,
 )
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.batch import CRC_START, BatchHeader, iterate_headers
-from replog.store.checkpoint import EPOCH_FILE
+from replog.sim.disks.disk import CrashedError, SimFs
+from replog.store.checkpoints.checkpoint import EPOCH_FILE
+from replog.store.checkpoints.manifest import MANIFEST_FILE
+from replog.store.checkpoints.registry import REGISTRY_FILE
 from replog.store.directory import LogDirectory
-from replog.store.epochs import EpochCache
-from replog.store.errors import CorruptBatchError, DamagedLogError, StoreError
-from replog.store.fs import read_file, replace_file
-from replog.store.manifest import MANIFEST_FILE
+from replog.store.files.errors import CorruptBatchError, DamagedLogError, StoreError
+from replog.store.files.fs import read_file, replace_file
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, decode_batch, encode_batch
-from replog.store.registry import REGISTRY_FILE
-from replog.store.segment import Segment
+from replog.store.segments.batch import CRC_START, BatchHeader, iterate_headers
+from replog.store.segments.epochs import EpochCache
+from replog.store.segments.records import Record, decode_batch, encode_batch
+from replog.store.segments.segment import Segment
 
 LOG = f"{FOLDER}/{0:020d}.log"
 both_stops = pytest.mark.parametrize("clean", [True, False], ids=["clean", "dirty"])

@@ -11,21 +11,21 @@ from random import Random
 
 import pytest
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.batch import BatchHeader, iterate_headers
-from replog.store.checkpoint import EPOCH_FILE, parse_partition_name
-from replog.store.config import LogConfig
+from replog.sim.disks.disk import CrashedError, SimFs
+from replog.store.checkpoints.checkpoint import EPOCH_FILE, parse_partition_name
 from replog.store.directory import LogDirectory
-from replog.store.errors import (
+from replog.store.files.config import LogConfig
+from replog.store.files.errors import (
     CorruptBatchError,
     CorruptFileError,
     DirectoryInUseError,
     ForeignVersionError,
     StorageOfflineError,
 )
-from replog.store.fs import OsFs, read_file, replace_file
+from replog.store.files.fs import OsFs, read_file, replace_file
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, decode_batch, encode_batch
+from replog.store.segments.batch import BatchHeader, iterate_headers
+from replog.store.segments.records import Record, decode_batch, encode_batch
 
 KEY = ("t", 0)
 BATCH = encode_batch([Record(b"value" * 10)])
@@ -241,10 +241,10 @@ def test_os_files_report_and_keep_what_the_protocol_says(tmp_path: Path) -> None
 
 WRITER = """
 import sys
-from replog.store.config import LogConfig
+from replog.store.files.config import LogConfig
 from replog.store.directory import LogDirectory
-from replog.store.fs import OsFs, replace_file
-from replog.store.records import Record, encode_batch
+from replog.store.files.fs import OsFs, replace_file
+from replog.store.segments.records import Record, encode_batch
 config = LogConfig(segment_bytes=20_000, flush_messages=int(sys.argv[2]))
 directory = LogDirectory.open(OsFs(), sys.argv[1], config)
 log = directory.log("t", 0)

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import store_cases
 
-from replog.store import epochs, recovery, segment, survey
-from replog.store.findings import Kind
+from replog.store.files.findings import Kind
 from replog.store.partition import PartitionLog
-from replog.store.segment import Segment
-from replog.store.survey import Survey
+from replog.store.recovery import recovery, survey
+from replog.store.recovery.survey import Survey
+from replog.store.segments import epochs, segment
+from replog.store.segments.segment import Segment
 
 FIRST_OF_SLOW = 1_000_000
 

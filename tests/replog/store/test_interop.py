@@ -3,11 +3,11 @@
 import warnings
 from pathlib import Path
 
-from replog.store.batch import stamp
-from replog.store.config import LogConfig
 from replog.store.directory import LogDirectory
-from replog.store.fs import OsFs
-from replog.store.records import Producer, Record, decode_batch, encode_batch
+from replog.store.files.config import LogConfig
+from replog.store.files.fs import OsFs
+from replog.store.segments.batch import stamp
+from replog.store.segments.records import Producer, Record, decode_batch, encode_batch
 
 with warnings.catch_warnings():  # the client itself warns on import; it is only the witness here
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from store_support import CONFIG, KEY, LARGE, stopped
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.checkpoint import EpochEntry
-from replog.store.config import LogConfig
-from replog.store.directory import LogDirectory
-from replog.store.errors import CorruptFileError, ForeignVersionError
-from replog.store.fs import make_directory, read_file, replace_file
-from replog.store.manifest import (
+from replog.sim.disks.disk import CrashedError, SimFs
+from replog.store.checkpoints.checkpoint import EpochEntry
+from replog.store.checkpoints.manifest import (
     FLUSH_LINES,
     MANIFEST_FILE,
     Manifest,
@@ -26,9 +22,13 @@ from replog.store.manifest import (
     read_manifest,
     render,
 )
+from replog.store.checkpoints.registry import REGISTRY_FILE, Known, Registry, read_registry
+from replog.store.directory import LogDirectory
+from replog.store.files.config import LogConfig
+from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.fs import make_directory, read_file, replace_file
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, encode_batch
-from replog.store.registry import REGISTRY_FILE, Known, Registry, read_registry
+from replog.store.segments.records import Record, encode_batch
 
 numbers = st.integers(0, 2**63 - 1)
 sums = st.integers(0, 2**32 - 1)

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.sim.disk import SimFs
-from replog.store.batch import iterate_headers, peek_header
-from replog.store.config import LogConfig
-from replog.store.errors import (
+from replog.sim.disks.disk import SimFs
+from replog.store.files.config import LogConfig
+from replog.store.files.errors import (
     BatchTooLargeError,
     CorruptBatchError,
     InvalidRecordError,
     OffsetOutOfRangeError,
 )
-from replog.store.index import OffsetIndex, TimeIndex
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, decode_batch, encode_batch
+from replog.store.segments.batch import iterate_headers, peek_header
+from replog.store.segments.index import OffsetIndex, TimeIndex
+from replog.store.segments.records import Record, decode_batch, encode_batch
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
-from replog.store.config import LogConfig
+from replog.sim.disks.disk import CrashedError, SimFs
+from replog.store.checkpoints.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from replog.store.directory import LogDirectory
-from replog.store.fs import read_file
+from replog.store.files.config import LogConfig
+from replog.store.files.fs import read_file
 from replog.store.partition import PartitionLog
-from replog.store.records import Record, encode_batch
+from replog.store.segments.records import Record, encode_batch
 
 KEY = ("t", 0)
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=150)

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_support import EPOCHS, KEY, LAZY, edit, names, reopened, stopped
 
-from replog.core.epochs import EpochCache
-from replog.sim.disk import SimFs
-from replog.store.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
+from replog.core.log.epochs import EpochCache
+from replog.sim.disks.disk import SimFs
+from replog.store.checkpoints.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from replog.store.directory import LogDirectory
-from replog.store.errors import DamagedLogError, ForeignVersionError, StoreError
-from replog.store.fs import read_file, replace_file
-from replog.store.records import Record, encode_batch
+from replog.store.files.errors import DamagedLogError, ForeignVersionError, StoreError
+from replog.store.files.fs import read_file, replace_file
+from replog.store.segments.records import Record, encode_batch
 
 
 def batch_count(directory: LogDirectory) -> int:

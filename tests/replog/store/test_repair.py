@@ -6,13 +6,13 @@ from random import Random
 import pytest
 from store_support import CONFIG, EPOCHS, FOLDER, KEY, LARGE, contents, flip, names, reopened, stopped
 
-from replog.sim.disk import CrashedError, SimFs
-from replog.store.batch import iterate_headers
-from replog.store.errors import DamagedLogError
-from replog.store.fs import read_file, replace_file
-from replog.store.manifest import MANIFEST_FILE
-from replog.store.records import Record, decode_batch, encode_batch
-from replog.store.repair import Plan, Repairer
+from replog.sim.disks.disk import CrashedError, SimFs
+from replog.store.checkpoints.manifest import MANIFEST_FILE
+from replog.store.files.errors import DamagedLogError
+from replog.store.files.fs import read_file, replace_file
+from replog.store.recovery.repair import Plan, Repairer
+from replog.store.segments.batch import iterate_headers
+from replog.store.segments.records import Record, decode_batch, encode_batch
 
 LOG = f"{FOLDER}/{0:020d}.log"
 

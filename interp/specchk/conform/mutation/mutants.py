@@ -5,7 +5,7 @@
     flaw = "B30"                                  # a ticket, a KIP, a line of a bug ledger
     story = "A follower joins the ISR before it has what is committed."
     shown = "slow_follower"                       # the model in which it is easy to see
-    module = "replog.core.isr"
+    module = "replog.core.broker.isr"
     old = "rules.expand_needs_hw and remote.leo < state.log.hw"
     new = "False"
 

@@ -1,7 +1,7 @@
 """Source patches applied while a module is imported: how a mutant is made without editing a file.
 
-    install((Patch("replog.core.isr", old="remote.leo < state.log.hw", new="False"),))
-    import replog.core.isr                     # is compiled from the patched text
+    install((Patch("replog.core.broker.isr", old="remote.leo < state.log.hw", new="False"),))
+    import replog.core.broker.isr                     # is compiled from the patched text
 
 A finder stands before all others on `sys.meta_path`; for the modules that are named, and for all of
 the packages whose work is counted (`work`), it hands out the usual loader, but for the code, which is

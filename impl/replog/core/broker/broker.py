@@ -1,0 +1,68 @@
+"""One broker process: a membership and a replica, behind one `handle`.
+
+What a runner drives.  A process with several partitions has one `Replica` for each and one `Membership`;
+the simulator needs one partition, because every property of the protocol can be told with one.
+
+Invariant: a broker that has no broker epoch serves nobody: it applies no metadata, so its replica has no
+role.
+"""
+
+from __future__ import annotations
+
+from replog.core.broker.membership import Membership
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import ReplicaState
+from replog.core.effects import Effect, Event, Fired, Received, Send, Timer
+from replog.core.messages import HeartbeatReply, MetadataUpdate, RegisterReply
+
+
+class Broker:
+    """All the volatile state of one broker process; `copy` is a snapshot."""
+
+    __slots__ = ("membership", "replica")
+
+    def __init__(self, membership: Membership, replica: Replica) -> None:
+        self.membership = membership
+        self.replica = replica
+
+    @property
+    def state(self) -> ReplicaState:
+        """Return the state of the replica."""
+        return self.replica.state
+
+    def copy(self) -> Broker:
+        """Return a snapshot that can be run on its own."""
+        return Broker(self.membership.copy(), self.replica.copy())
+
+    def start(self) -> list[Effect]:
+        """Begin: arm the timers and register."""
+        return [*self.replica.start(), *self.membership.beat()]
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        """Handle one event at the local time `now_ms`; return the effects, to be performed in order."""
+        if isinstance(event, Fired):
+            if event.timer is Timer.HEARTBEAT:
+                return self.membership.beat()
+            return self.replica.fire(event.timer, event.token, now_ms)
+        assert isinstance(event, Received)
+        message = event.message
+        if isinstance(message, MetadataUpdate):
+            return self._update(message, now_ms)
+        if isinstance(message, HeartbeatReply):
+            return self.membership.heard(message)
+        if isinstance(message, RegisterReply):
+            return self.membership.registered(message)
+        return self.replica.receive(event.source, message, now_ms)
+
+    def shut_down(self) -> list[Effect]:
+        """Ask for a controlled shutdown."""
+        return self.membership.request_shutdown()
+
+    def _update(self, update: MetadataUpdate, now_ms: int) -> list[Effect]:
+        """Apply new metadata versions in order, and tell the controller how far this broker is."""
+        images, out = self.membership.next_images(update)
+        for image in images:
+            out.extend(self.replica.apply(image, self.membership.broker_epoch, now_ms))
+        if images and self.membership.is_fenced:
+            out.extend(effect for effect in self.membership.beat() if isinstance(effect, Send))
+        return out

@@ -1,0 +1,389 @@
+"""A replica that leads: produce, fetch, high watermark, and the two waiting rooms.
+
+Theory: rules A1-A7, A18, A22, A30 of the project's Kafka reference (kafka.cluster.Partition, ReplicaManager,
+DelayedProduce, DelayedFetch); worked examples F1-F3.  The two rounds of HW, in one picture:
+
+    produce m -> L.leo=1   fetch(0) -> remote=0, reply m, hw 0   fetch(1) -> remote=1, L.hw=1, reply hw 1
+
+Invariants: on a leader HW only rises (I2), never past min(own LEO, LEOs of the maximal ISR); a reply leaves
+after the effects that make it true.
+
+Choices where the reference leaves one: a reply with records carries the HW read *before* this fetch was
+counted, a reply that waited carries the HW at completion (I7).  A second fetch of one follower replaces its
+waiting one.
+
+Not here: who is in the ISR (`isr`), how a follower uses a reply (`follower`), dispatch (`replica`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replog.core.broker import isr
+from replog.core.broker.state import Leading, Remote, ReplicaState, WaitingFetch, WaitingProduce
+from replog.core.effects import Append, Effect, Flush, Send, SetTimer, StoreEpochs, Timer
+from replog.core.messages import (
+    LATEST,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceReply,
+    ProduceRequest,
+)
+from replog.core.protocol import EpochEntry, Truncation
+from replog.core.types import NO_EPOCH, Batch, EpochEnd, Error, PartitionImage, Role
+
+# -- becoming leader
+
+
+def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Effect]) -> None:
+    """Lead as `image` says (A18); the caller has checked that the image is news."""
+    old = state.leading
+    state.role, state.following = Role.LEADER, None
+    if old is not None and image.leader_epoch == state.leader_epoch:
+        old.isr, old.pending = image.isr, None
+        leading = old
+    else:
+        leading = _begin_epoch(state, old, image, now_ms, out)
+    for replica in image.replicas:
+        if replica != state.broker_id:
+            leading.remotes.setdefault(replica, Remote())
+    advance_hw(state, leading, now_ms, out)
+
+
+def _begin_epoch(
+    state: ReplicaState, old: Leading | None, image: PartitionImage, now_ms: int, out: list[Effect]
+) -> Leading:
+    """Start a new leader epoch: its start offset, its entry in the cache, what is known of the followers."""
+    log = state.log
+    leading = Leading(leso=log.leo, isr=image.isr)
+    if old is not None:
+        leading.produces, leading.fetches = old.produces, old.fetches
+        _refuse_stale(leading, image.leader_epoch, out)
+    for follower in image.replicas:
+        if follower == state.broker_id:
+            continue
+        known = old.remotes.get(follower) if old is not None and state.protocol.keeps_remote_leo else None
+        remote = Remote() if known is None else known
+        in_sync_ms = now_ms if follower in image.isr else 0
+        remote.last_caught_up_ms = remote.last_fetch_ms = in_sync_ms
+        remote.last_fetch_leader_leo = log.leo
+        leading.remotes[follower] = remote
+    state.leading, state.leader_epoch = leading, image.leader_epoch
+    if state.protocol.epoch_entry is EpochEntry.ON_BECOME_LEADER and log.epochs.assign(
+        image.leader_epoch, log.leo
+    ):
+        out.append(StoreEpochs(tuple(log.epochs.entries)))
+    return leading
+
+
+def _refuse_stale(leading: Leading, epoch: int, out: list[Effect]) -> None:
+    """Refuse the fetches that have waited since an earlier epoch (A22)."""
+    stale = [w for w in leading.fetches if w.request.leader_epoch not in (NO_EPOCH, epoch)]
+    leading.fetches = [w for w in leading.fetches if w not in stale]
+    error = Error.FENCED_LEADER_EPOCH
+    out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in stale)
+
+
+def resign(leading: Leading, out: list[Effect]) -> None:
+    """Answer everyone who waits: this replica leads no more (A4)."""
+    error = Error.NOT_LEADER_OR_FOLLOWER
+    out.extend(Send(w.source, ProduceReply(w.correlation, error, -1)) for w in leading.produces)
+    out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in leading.fetches)
+
+
+# -- produce
+
+
+def on_produce(
+    state: ReplicaState,
+    leading: Leading,
+    source: int,
+    request: ProduceRequest,
+    now_ms: int,
+    out: list[Effect],
+) -> None:
+    """Handle a produce to the leader (A1 after the leader check, A2, A3)."""
+    error = check_produce(state, leading, request)
+    if error is not Error.NONE:
+        _answer_produce(source, request, error, -1, out)
+        return
+    batch = request.batch
+    duplicate = state.log.producers.duplicate_of(batch) if batch.producer_id >= 0 else None
+    if duplicate is not None:
+        finish_produce(state, leading, source, request, duplicate.base_offset, now_ms, out)
+        return
+    error = state.log.producers.check(batch) if batch.producer_id >= 0 else Error.NONE
+    if error is not Error.NONE:
+        _answer_produce(source, request, error, -1, out)
+        return
+    base = state.log.leo
+    append(state, stamp(state, batch), out)
+    advance_hw(state, leading, now_ms, out)
+    complete_fetches(state, leading, out)
+    finish_produce(state, leading, source, request, base, now_ms, out)
+
+
+def check_produce(state: ReplicaState, leading: Leading, request: ProduceRequest) -> Error:
+    """Return the first reason to refuse a produce before looking at its producer, in Kafka's order (A1)."""
+    batch = request.batch
+    if request.acks == -1 and len(leading.isr) < state.effective_min_isr():
+        return Error.NOT_ENOUGH_REPLICAS
+    if batch.base_offset != 0 or batch.count <= 0:
+        return Error.INVALID_RECORD
+    if batch.producer_id >= 0 and (batch.producer_epoch < 0 or batch.first_seq < 0):
+        return Error.INVALID_RECORD
+    if batch.size_bytes > state.config.max_batch_bytes:
+        return Error.MESSAGE_TOO_LARGE
+    return Error.NONE
+
+
+def stamp(state: ReplicaState, batch: Batch) -> Batch:
+    """Give a producer's batch its place: the LEO, and the leader's epoch."""
+    return replace(batch, base_offset=state.log.leo, epoch=state.leader_epoch)
+
+
+def append(state: ReplicaState, batch: Batch, out: list[Effect]) -> None:
+    """Append a stamped batch.
+
+    Epoch entry first, then the records, then a flush if the policy asks for one (A3).
+    """
+    if state.log.append(batch):
+        out.append(StoreEpochs(tuple(state.log.epochs.entries)))
+    out.append(Append((batch,)))
+    flush_by_policy(state, out)
+
+
+def flush_by_policy(state: ReplicaState, out: list[Effect]) -> None:
+    """Flush when enough records have gathered; before the reply that promises them."""
+    limit = state.config.flush_messages
+    if limit and state.log.unflushed >= limit:
+        state.log.unflushed = 0
+        out.append(Flush())
+
+
+def finish_produce(
+    state: ReplicaState,
+    leading: Leading,
+    source: int,
+    request: ProduceRequest,
+    base_offset: int,
+    now_ms: int,
+    out: list[Effect],
+) -> None:
+    """Answer now (acks 1, or already committed), wait for HW (acks all), or never answer (acks 0)."""
+    if request.acks == 0:
+        return
+    if request.acks == 1:
+        out.append(Send(source, ProduceReply(request.correlation, Error.NONE, base_offset)))
+        return
+    required = base_offset + request.batch.count
+    deadline = now_ms + request.timeout_ms
+    waiting = WaitingProduce(source, request.correlation, required, base_offset, deadline)
+    if state.log.hw >= required:
+        out.append(produce_verdict(state, leading, waiting))
+        return
+    leading.produces.append(waiting)
+    out.append(SetTimer(Timer.PRODUCE_TIMEOUT, request.timeout_ms))
+
+
+def _answer_produce(
+    source: int, request: ProduceRequest, error: Error, offset: int, out: list[Effect]
+) -> None:
+    """Send a produce reply; acks=0 gets none (Kafka closes the connection instead of an error)."""
+    if request.acks != 0:
+        out.append(Send(source, ProduceReply(request.correlation, error, offset)))
+
+
+# -- high watermark
+
+
+def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:
+    """Return the smallest LEO among the replicas HW has to wait for, this one included.
+
+    -1 if one is unknown (A7).
+    """
+    must_have = isr.maximal_isr(state, leading)
+    lowest = state.log.leo
+    for follower, remote in leading.remotes.items():
+        if remote.leo >= lowest:
+            continue
+        if follower in must_have or (
+            state.protocol.waits_for_caught_up
+            and isr.is_caught_up(state, remote, now_ms)
+            and isr.is_eligible(state, follower, remote)
+        ):
+            lowest = remote.leo
+    return lowest
+
+
+def advance_hw(state: ReplicaState, leading: Leading, now_ms: int, out: list[Effect]) -> None:
+    """Raise HW if the rules allow, and answer the produces and fetches it passes (A7)."""
+    if not state.protocol.hw_under_min_isr and len(leading.isr) < state.effective_min_isr():
+        return
+    if state.log.raise_hw(candidate_hw(state, leading, now_ms)):
+        complete_produces(state, leading, out)
+        complete_fetches(state, leading, out)
+
+
+def complete_produces(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
+    """Answer the waiting produces that HW has reached (A4)."""
+    done = [waiting for waiting in leading.produces if state.log.hw >= waiting.required]
+    if done:
+        leading.produces = [waiting for waiting in leading.produces if state.log.hw < waiting.required]
+        out.extend(produce_verdict(state, leading, waiting) for waiting in done)
+
+
+def produce_verdict(state: ReplicaState, leading: Leading, waiting: WaitingProduce) -> Send:
+    """Return the reply to a produce that HW has passed: success, or committed under too small an ISR (A4)."""
+    enough = state.effective_min_isr() <= len(isr.maximal_isr(state, leading))
+    error = Error.NONE if enough else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return Send(waiting.source, ProduceReply(waiting.correlation, error, waiting.base_offset))
+
+
+def expire_produces(leading: Leading, now_ms: int, out: list[Effect]) -> None:
+    """Time out the waiting produces that are due; re-arm for the first that is not (clocks may jump back)."""
+    late = [waiting for waiting in leading.produces if waiting.deadline_ms <= now_ms]
+    out.extend(Send(w.source, ProduceReply(w.correlation, Error.REQUEST_TIMED_OUT, -1)) for w in late)
+    if late:
+        leading.produces = [waiting for waiting in leading.produces if waiting.deadline_ms > now_ms]
+    if leading.produces:
+        first = min(waiting.deadline_ms for waiting in leading.produces)
+        out.append(SetTimer(Timer.PRODUCE_TIMEOUT, first - now_ms))
+
+
+# -- fetch
+
+
+def on_fetch(
+    state: ReplicaState, leading: Leading, source: int, request: FetchRequest, now_ms: int, out: list[Effect]
+) -> None:
+    """Handle a fetch to the leader, after fencing: check, read, count the follower, answer or wait (A6)."""
+    reply = check_fetch(state, request)
+    if reply is not None:
+        if reply.diverging is not None and state.protocol.updates_on_diverge and request.is_from_follower:
+            count_follower(state, leading, request, now_ms, out)
+        out.append(Send(source, reply))
+        return
+    hw_before = state.log.hw
+    end = state.log.leo if request.is_from_follower else hw_before
+    batches = state.log.read(request.fetch_offset, end, request.max_bytes)
+    if request.is_from_follower:
+        error = count_follower(state, leading, request, now_ms, out)
+        if error is not Error.NONE:
+            out.append(Send(source, FetchReply(request.correlation, error)))
+            return
+    if batches or request.max_wait_ms <= 0:
+        out.append(
+            Send(source, FetchReply(request.correlation, Error.NONE, hw_before, state.log.log_start, batches))
+        )
+        return
+    leading.fetches = [w for w in leading.fetches if w.source != source]
+    leading.fetches.append(WaitingFetch(source, request, now_ms + request.max_wait_ms))
+    out.append(SetTimer(Timer.FETCH_WAIT, request.max_wait_ms, request.correlation))
+
+
+def check_fetch(state: ReplicaState, request: FetchRequest) -> FetchReply | None:
+    """Return the reply that ends a fetch early: unknown replica, divergence, out of range.
+
+    None to go on (A6.2-4).
+    """
+    log, correlation = state.log, request.correlation
+    if request.is_from_follower and request.replica_id not in state.replicas:
+        known = request.leader_epoch >= 0
+        return FetchReply(correlation, Error.UNKNOWN_LEADER_EPOCH if known else Error.NOT_LEADER_OR_FOLLOWER)
+    if request.last_fetched_epoch >= 0 and state.protocol.truncation is Truncation.FETCH:
+        end = log.epochs.end_offset_for(request.last_fetched_epoch, log.leo)
+        if end.is_undefined:
+            return FetchReply(correlation, Error.OFFSET_OUT_OF_RANGE)
+        if request.fetch_offset < log.log_start:
+            return FetchReply(correlation, Error.OFFSET_OUT_OF_RANGE)
+        if end.epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset:
+            return _diverging(state, correlation, end)
+    if not log.log_start <= request.fetch_offset <= log.leo:
+        return FetchReply(correlation, Error.OFFSET_OUT_OF_RANGE)
+    return None
+
+
+def _diverging(state: ReplicaState, correlation: int, end: EpochEnd) -> FetchReply:
+    """Return the answer to a fetch whose log is not a prefix of this one."""
+    return FetchReply(correlation, Error.NONE, state.log.hw, state.log.log_start, (), end)
+
+
+def count_follower(
+    state: ReplicaState, leading: Leading, request: FetchRequest, now_ms: int, out: list[Effect]
+) -> Error:
+    """Take a follower's fetch offset as its LEO; it may join the ISR, and HW may move (A6.5-7)."""
+    follower = request.replica_id
+    remote = leading.remotes.setdefault(follower, Remote())
+    broker = state.brokers.get(follower)
+    if (
+        state.protocol.checks_broker_epoch
+        and broker is not None
+        and request.broker_epoch != -1
+        and request.broker_epoch < broker.broker_epoch
+    ):
+        return Error.NOT_LEADER_OR_FOLLOWER
+    remote.broker_epoch = request.broker_epoch
+    changed = isr.note_fetch(state, remote, request.fetch_offset, state.log.leo, now_ms)
+    isr.maybe_expand(state, leading, follower, remote, out)
+    if changed:
+        advance_hw(state, leading, now_ms, out)
+    return Error.NONE
+
+
+def complete_fetches(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
+    """Answer the waiting fetches that now have something to read, with the HW of this moment (I7)."""
+    if not leading.fetches:
+        return
+    still: list[WaitingFetch] = []
+    for waiting in leading.fetches:
+        request = waiting.request
+        end = state.log.leo if request.is_from_follower else state.log.hw
+        batches = state.log.read(request.fetch_offset, end, request.max_bytes)
+        if batches:
+            out.append(Send(waiting.source, _served(state, request, batches)))
+        else:
+            still.append(waiting)
+    leading.fetches = still
+
+
+def expire_fetches(
+    state: ReplicaState, leading: Leading, correlation: int, now_ms: int, out: list[Effect]
+) -> None:
+    """Answer a waiting fetch with nothing, when its time is over by the timer that was set for it."""
+    late = [w for w in leading.fetches if w.request.correlation == correlation or w.deadline_ms <= now_ms]
+    if late:
+        leading.fetches = [w for w in leading.fetches if w not in late]
+        out.extend(Send(w.source, _served(state, w.request, ())) for w in late)
+
+
+def _served(state: ReplicaState, request: FetchRequest, batches: tuple[Batch, ...]) -> FetchReply:
+    return FetchReply(request.correlation, Error.NONE, state.log.hw, state.log.log_start, batches)
+
+
+# -- list offsets
+
+
+def list_offset(state: ReplicaState, leading: Leading, request: ListOffsetsRequest) -> tuple[Error, int]:
+    """Return one end of the log.
+
+    A consumer's LATEST is HW, unavailable until this epoch's start is committed.
+    """
+    log = state.log
+    if request.which != LATEST:
+        return Error.NONE, log.log_start
+    if request.replica_id >= 0:
+        return Error.NONE, log.leo
+    if log.hw < leading.leso:
+        return Error.OFFSET_NOT_AVAILABLE, -1
+    return Error.NONE, log.hw
+
+
+def fence(state: ReplicaState, epoch: int) -> Error:
+    """Compare a request's leader epoch with this replica's (A22); an absent epoch (-1) is not checked."""
+    if epoch != NO_EPOCH and epoch < state.leader_epoch:
+        return Error.FENCED_LEADER_EPOCH
+    if epoch != NO_EPOCH and epoch > state.leader_epoch:
+        return Error.UNKNOWN_LEADER_EPOCH
+    return Error.NONE

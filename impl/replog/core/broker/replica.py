@@ -1,0 +1,211 @@
+"""One replica of one partition: the room that owns the control flow.
+
+    replica = Replica(ReplicaState(broker_id=1, ...))
+    out = replica.receive(2, FetchRequest(...), now_ms)      # effects, to be performed in order
+
+Each entry point takes one event and returns the effects.  What happens inside is in `leader`, `isr` and
+`follower`; here is only who gets what, in which role, after which fence.
+
+Invariants: an image older than the one in force changes nothing (A18, A19); a request is fenced before its
+content is looked at, except a produce, which carries no leader epoch (A1).  A message this replica cannot
+have asked for, or cannot answer, is ignored or refused with Kafka's error: none of them raises.
+"""
+
+from __future__ import annotations
+
+from replog.core.broker import follower, isr, leader
+from replog.core.broker.state import ReplicaState
+from replog.core.effects import Effect, Send, SetTimer, StoreHighWatermark, Timer
+from replog.core.messages import (
+    AlterPartitionReply,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Message,
+    ProduceReply,
+    ProduceRequest,
+)
+from replog.core.types import UNDEFINED, Error, MetadataImage, PartitionImage, Role
+
+
+class Replica:
+    """The state of one replica, and the only functions that change it."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: ReplicaState) -> None:
+        self.state = state
+
+    def copy(self) -> Replica:
+        """Return a snapshot that can be run on its own."""
+        return Replica(self.state.copy())
+
+    # -- lifecycle
+
+    def start(self) -> list[Effect]:
+        """Arm the periodic timers; the first thing a runner does with a new replica."""
+        config = self.state.config
+        return [
+            SetTimer(Timer.ISR_CHECK, max(config.lag_ms // 2, 1)),
+            SetTimer(Timer.HW_CHECKPOINT, config.hw_checkpoint_ms),
+        ]
+
+    def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
+        """Take what the controller says of the brokers, and of this partition if that changed."""
+        state, out = self.state, list[Effect]()
+        state.brokers, state.broker_epoch = metadata.brokers, broker_epoch
+        image = metadata.partitions.get(state.partition)
+        if image is not None and image.partition_epoch > state.partition_epoch:
+            self._change(image, now_ms, out)
+        return out
+
+    def _change(self, image: PartitionImage, now_ms: int, out: list[Effect]) -> None:
+        """Become what a newer partition image says: leader, follower, or follower of nobody (A18, A19)."""
+        state = self.state
+        state.partition_epoch, state.replicas = image.partition_epoch, image.replicas
+        if image.leader == state.broker_id:
+            leader.become(state, image, now_ms, out)
+        else:
+            if state.leading is not None:
+                leader.resign(state.leading, out)
+            follower.become(state, image, out)
+        state.leader_id = image.leader
+
+    # -- events
+
+    def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
+        """Handle one message of a client, a broker or the controller."""
+        out: list[Effect] = []
+        match message:
+            case FetchRequest():
+                self._fetch(source, message, now_ms, out)
+            case FetchReply():
+                if self.state.following is not None:
+                    follower.on_fetch_reply(self.state, self.state.following, message, out)
+            case ProduceRequest():
+                self._produce(source, message, now_ms, out)
+            case AlterPartitionReply():
+                self._altered(message, now_ms, out)
+            case EpochEndRequest() | ListOffsetsRequest():
+                self._lookup(source, message, out)
+            case EpochEndReply():
+                if self.state.following is not None:
+                    follower.on_epoch_end(self.state, self.state.following, message, out)
+            case ListOffsetsReply():
+                if self.state.following is not None:
+                    follower.on_list_offsets(self.state, self.state.following, message, out)
+            case _:
+                pass
+        return out
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Handle one timer that this replica has set."""
+        out: list[Effect] = []
+        state, leading, following = self.state, self.state.leading, self.state.following
+        if timer is Timer.ISR_CHECK:
+            if leading is not None:
+                isr.maybe_shrink(state, leading, now_ms, out)
+            out.append(SetTimer(Timer.ISR_CHECK, max(state.config.lag_ms // 2, 1)))
+        elif timer is Timer.HW_CHECKPOINT:
+            if state.role is not Role.NONE:  # Kafka: only partitions that are online are checkpointed
+                out.append(StoreHighWatermark(state.log.hw))
+            out.append(SetTimer(Timer.HW_CHECKPOINT, state.config.hw_checkpoint_ms))
+        elif following is not None:
+            if timer is Timer.SEND_FETCH:
+                follower.send_request(state, following, out)
+            elif timer is Timer.FETCH_TIMEOUT:
+                follower.on_timeout(state, following, token, out)
+        elif leading is not None:
+            self._fire_leading(timer, token, now_ms, out)
+        return out
+
+    def _fire_leading(self, timer: Timer, token: int, now_ms: int, out: list[Effect]) -> None:
+        """Handle the timers that only a leader has a use for."""
+        leading = self.state.leading
+        assert leading is not None
+        if timer is Timer.FETCH_WAIT:
+            leader.expire_fetches(self.state, leading, token, now_ms, out)
+        elif timer is Timer.PRODUCE_TIMEOUT:
+            leader.expire_produces(leading, now_ms, out)
+        elif timer is Timer.ALTER_RETRY:
+            pending = leading.pending
+            if pending is not None and pending.correlation == token:
+                isr.retry(self.state, leading, pending, out)
+
+    # -- requests
+
+    def _produce(self, source: int, request: ProduceRequest, now_ms: int, out: list[Effect]) -> None:
+        """Check what a produce needs before it is looked at, in Kafka's order (A1)."""
+        leading = self.state.leading
+        if request.acks not in (-1, 0, 1):
+            error = Error.INVALID_REQUIRED_ACKS
+        elif self.state.partition_epoch < 0:
+            error = Error.UNKNOWN_TOPIC_OR_PARTITION
+        elif leading is None:
+            error = Error.NOT_LEADER_OR_FOLLOWER
+        else:
+            leader.on_produce(self.state, leading, source, request, now_ms, out)
+            return
+        if request.acks != 0:
+            out.append(Send(source, ProduceReply(request.correlation, error, -1)))
+
+    def _fetch(self, source: int, request: FetchRequest, now_ms: int, out: list[Effect]) -> None:
+        """Fence a fetch, then serve it as the leader, or a consumer's also as a follower.
+
+        (A6, A22, KIP-392).
+        """
+        state = self.state
+        error = self._refusal(request.leader_epoch, state.protocol.fences_fetch)
+        if error is Error.NONE and state.leading is not None:
+            leader.on_fetch(state, state.leading, source, request, now_ms, out)
+            return
+        may_read = state.config.follower_read and not request.is_from_follower and state.role is Role.FOLLOWER
+        if error is Error.NONE and may_read:
+            out.append(Send(source, self._read_as_follower(request)))
+            return
+        refusal = Error.NOT_LEADER_OR_FOLLOWER if error is Error.NONE else error
+        out.append(Send(source, FetchReply(request.correlation, refusal)))
+
+    def _read_as_follower(self, request: FetchRequest) -> FetchReply:
+        """Serve a consumer from a follower's log, up to the follower's HW (A30)."""
+        log = self.state.log
+        if not log.log_start <= request.fetch_offset <= log.leo:
+            return FetchReply(request.correlation, Error.OFFSET_OUT_OF_RANGE)
+        batches = log.read(request.fetch_offset, log.hw, request.max_bytes)
+        return FetchReply(request.correlation, Error.NONE, log.hw, log.log_start, batches)
+
+    def _refusal(self, epoch: int, fences: bool) -> Error:
+        """Return why a request of `epoch` is not looked at, `NONE` if it is (A22)."""
+        if self.state.partition_epoch < 0:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        return leader.fence(self.state, epoch) if fences else Error.NONE
+
+    def _lookup(self, source: int, request: EpochEndRequest | ListOffsetsRequest, out: list[Effect]) -> None:
+        """Answer a question about the leader's log: the end of an epoch, or one end of the log (A20, A30)."""
+        state = self.state
+        is_epoch_end = isinstance(request, EpochEndRequest)
+        fences = state.protocol.fences_truncation if is_epoch_end else state.protocol.fences_fetch
+        error = self._refusal(request.leader_epoch, fences)
+        if error is Error.NONE and state.leading is None:
+            error = Error.NOT_LEADER_OR_FOLLOWER
+        end, offset = UNDEFINED, -1
+        if error is Error.NONE and state.leading is not None:
+            if isinstance(request, EpochEndRequest):
+                end = state.log.epochs.end_offset_for(request.epoch, state.log.leo, state.protocol.truncation)
+            else:
+                error, offset = leader.list_offset(state, state.leading, request)
+        if is_epoch_end:
+            out.append(Send(source, EpochEndReply(request.correlation, error, end)))
+        else:
+            out.append(Send(source, ListOffsetsReply(request.correlation, error, offset)))
+
+    def _altered(self, reply: AlterPartitionReply, now_ms: int, out: list[Effect]) -> None:
+        """Take the controller's answer to an ISR proposal; HW may move (A13, A7d)."""
+        leading = self.state.leading
+        if leading is None or not isr.on_reply(self.state, leading, reply, out):
+            return
+        if self.state.protocol.hw_on_alter_ok:
+            leader.advance_hw(self.state, leading, now_ms, out)

@@ -1,0 +1,206 @@
+"""Everything one replica of a partition is, as plain values: copied whole, compared whole, dumped whole.
+
+`ReplicaState` is what a snapshot is.  The rooms `leader`, `isr` and `follower` are functions over it,
+`replica` owns the control flow.  `copy` is shallow where values are frozen, so rewinding costs about as
+much as handling an event.
+
+`dump` is the canonical form for comparing with a specification: sorted, without clocks and correlation
+numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from replog.core.log.logview import LogView
+from replog.core.messages import FetchRequest
+from replog.core.protocol import CURRENT, Protocol
+from replog.core.types import NO_EPOCH, NO_LEADER, BrokerImage, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Tuning, with Kafka's defaults where Kafka has one (W7 of the reference); times in milliseconds."""
+
+    min_isr: int = 1
+    lag_ms: int = 30_000
+    fetch_wait_ms: int = 500
+    fetch_timeout_ms: int = 2_000
+    fetch_backoff_ms: int = 1_000
+    fetch_max_bytes: int = 1 << 20
+    alter_retry_ms: int = 1_000
+    hw_checkpoint_ms: int = 5_000
+    flush_messages: int = 0
+    """Flush after this many records; 0 leaves it to the operating system, as Kafka's default does."""
+    max_batch_bytes: int = 1 << 20
+    follower_read: bool = False
+    """Serve consumers from followers, up to the follower's HW (KIP-392)."""
+
+
+@dataclass(slots=True)
+class Remote:
+    """What a leader knows of one follower; `leo` -1 means nothing yet in this leadership."""
+
+    leo: int = -1
+    last_fetch_ms: int = 0
+    last_fetch_leader_leo: int = 0
+    last_caught_up_ms: int = 0
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIsr:
+    """An ISR change in flight: what was committed, what is proposed.
+
+    `correlation` ties the reply to its last attempt; `broker_epochs` are those of the incarnations that it
+    was proposed for, one for each member (-1: not known).
+    """
+
+    committed: tuple[int, ...]
+    proposed: tuple[int, ...]
+    correlation: int
+    broker_epochs: tuple[int, ...]
+
+    @property
+    def is_expansion(self) -> bool:
+        """Tell an expansion from a shrink."""
+        return len(self.proposed) > len(self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingProduce:
+    """An acks=all produce that waits for HW to reach `required`."""
+
+    source: int
+    correlation: int
+    required: int
+    base_offset: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFetch:
+    """A fetch without anything to return, held back until there is, or until its deadline."""
+
+    source: int
+    request: FetchRequest
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class Leading:
+    """The state that exists only while a replica leads; `leso` is its LEO when its epoch began."""
+
+    leso: int
+    isr: tuple[int, ...]
+    pending: PendingIsr | None = None
+    remotes: dict[int, Remote] = field(default_factory=dict)
+    produces: list[WaitingProduce] = field(default_factory=list)
+    fetches: list[WaitingFetch] = field(default_factory=list)
+
+    def copy(self) -> Leading:
+        """Return an independent copy."""
+        remotes = {follower: replace(remote) for follower, remote in self.remotes.items()}
+        return Leading(self.leso, self.isr, self.pending, remotes, self.produces.copy(), self.fetches.copy())
+
+
+class FetchPhase(Enum):
+    """What a follower is asking its leader."""
+
+    FETCHING = "fetching"
+    TRUNCATING = "truncating"
+    ASKING_END = "asking-end"
+    ASKING_START = "asking-start"
+
+
+@dataclass(slots=True)
+class Following:
+    """The fetcher of a follower: one request at most in flight.
+
+    `asked_epoch` is the next epoch to ask about.
+    """
+
+    phase: FetchPhase
+    in_flight: int = -1
+    in_flight_offset: int = -1
+    asked_epoch: int = NO_EPOCH
+    has_failed: bool = False
+
+    def copy(self) -> Following:
+        """Return an independent copy."""
+        return replace(self)
+
+
+@dataclass(slots=True)
+class ReplicaState:
+    """One replica of one partition."""
+
+    broker_id: int
+    partition: str = "t-0"
+    config: Config = field(default_factory=Config)
+    protocol: Protocol = CURRENT
+    log: LogView = field(default_factory=LogView)
+    role: Role = Role.NONE
+    leader_id: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    partition_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    broker_epoch: int = -1
+    brokers: dict[int, BrokerImage] = field(default_factory=dict)
+    leading: Leading | None = None
+    following: Following | None = None
+    correlation: int = 0
+
+    def copy(self) -> ReplicaState:
+        """Return a snapshot that shares only frozen values."""
+        return ReplicaState(
+            self.broker_id,
+            self.partition,
+            self.config,
+            self.protocol,
+            self.log.copy(),
+            self.role,
+            self.leader_id,
+            self.leader_epoch,
+            self.partition_epoch,
+            self.replicas,
+            self.broker_epoch,
+            self.brokers,
+            None if self.leading is None else self.leading.copy(),
+            None if self.following is None else self.following.copy(),
+            self.correlation,
+        )
+
+    def next_correlation(self) -> int:
+        """Return a number this incarnation has not used."""
+        self.correlation += 1
+        return self.correlation
+
+    def effective_min_isr(self) -> int:
+        """Return min.insync.replicas, capped by the number of replicas."""
+        return min(self.config.min_isr, max(len(self.replicas), 1))
+
+    def dump(self) -> dict[str, object]:
+        """Return the canonical, comparable form: no clocks, no correlations, everything sorted."""
+        found: dict[str, object] = {
+            "role": self.role.value,
+            "leader": self.leader_id,
+            "leader_epoch": self.leader_epoch,
+            "partition_epoch": self.partition_epoch,
+            "log_start": self.log.log_start,
+            "leo": self.log.leo,
+            "hw": self.log.hw,
+            "log": self.log.cells(),
+            "epochs": tuple(self.log.epochs.entries),
+        }
+        if self.leading is not None:
+            found["leso"] = self.leading.leso
+            found["isr"] = tuple(sorted(self.leading.isr))
+            pending = self.leading.pending
+            found["pending_isr"] = None if pending is None else tuple(sorted(pending.proposed))
+            found["remote_leo"] = {f: r.leo for f, r in sorted(self.leading.remotes.items())}
+            found["waiting"] = tuple(sorted(waiting.required for waiting in self.leading.produces))
+        if self.following is not None:
+            found["fetcher"] = self.following.phase.value
+        return found

@@ -1,0 +1,368 @@
+"""The controller: registers brokers, fences the silent, elects leaders, and judges every ISR change.
+
+Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29 of the
+project's Kafka reference.  It stands for the whole controller quorum: one state that does not fail (it may
+be slow or out of reach). Every change makes a new `MetadataImage`, sent to all registered brokers in the
+same step; they apply it when they can.
+
+Invariants: at most one leader per leader epoch; partition epochs grow by one; only members that are
+registered, active and of the proposed incarnation join an ISR (KIP-841, KIP-903); an incarnation registers
+only after the session of the one before is over, that is after it left the ISR (unless it was the last:
+B11).
+
+Not here: elections as such (`election`), placement of new partitions (`placement`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from replog.core.controller import election
+from replog.core.controller.election import Rules
+from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, Timer
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    ElectReply,
+    ElectRequest,
+    HeartbeatReply,
+    HeartbeatRequest,
+    MetadataRequest,
+    MetadataUpdate,
+    RegisterReply,
+    RegisterRequest,
+)
+from replog.core.protocol import CURRENT, Protocol
+from replog.core.types import (
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerImage,
+    BrokerState,
+    Error,
+    MetadataImage,
+    PartitionImage,
+)
+
+HISTORY_VERSIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Tuning of the controller; times in milliseconds."""
+
+    min_isr: int = 1
+    session_timeout_ms: int = 9_000
+    session_check_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One broker: its incarnation, the metadata version it registered at, and the last sign of life."""
+
+    incarnation: int
+    broker_epoch: int
+    state: BrokerState
+    last_seen_ms: int
+    applied_version: int = -1
+
+
+@dataclass(slots=True)
+class ControllerState:
+    """Everything the controller knows; frozen values in dicts, so `copy` is shallow."""
+
+    config: ControllerConfig = ControllerConfig()
+    protocol: Protocol = CURRENT
+    brokers: dict[int, Registration] = field(default_factory=dict)
+    partitions: dict[str, PartitionImage] = field(default_factory=dict)
+    history: list[MetadataImage] = field(default_factory=list)
+    is_dirty: bool = False
+
+    @property
+    def version(self) -> int:
+        """Return the last announced metadata version."""
+        return self.history[-1].version
+
+    def copy(self) -> ControllerState:
+        """Return a snapshot."""
+        return replace(
+            self, brokers=dict(self.brokers), partitions=dict(self.partitions), history=list(self.history)
+        )
+
+
+class Controller:
+    """The referee; `handle` takes one event and returns what to send."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: ControllerState) -> None:
+        self.state = state
+        if not state.history:
+            state.history.append(self._image(0))
+
+    def copy(self) -> Controller:
+        """Return a snapshot that can be run on its own."""
+        return Controller(self.state.copy())
+
+    def start(self) -> list[Effect]:
+        """Arm the session check."""
+        return [SetTimer(Timer.SESSION_CHECK, self.state.config.session_check_ms)]
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        """Handle one event; a change of metadata is announced to every broker with the last effects."""
+        out = self._fire(event, now_ms) if isinstance(event, Fired) else self._receive(event, now_ms)
+        if self.state.is_dirty:
+            self._announce(out)
+        return out
+
+    # -- events
+
+    def _fire(self, event: Fired, now_ms: int) -> list[Effect]:
+        if event.timer is not Timer.SESSION_CHECK:
+            return []
+        for broker_id, broker in sorted(self.state.brokers.items()):
+            if broker.state is not BrokerState.FENCED and self._is_silent(broker, now_ms):
+                self.fence(broker_id)
+        return [SetTimer(Timer.SESSION_CHECK, self.state.config.session_check_ms)]
+
+    def _receive(self, event: Received, now_ms: int) -> list[Effect]:
+        match event.message:
+            case HeartbeatRequest() as message:
+                return self._heartbeat(event.source, message, now_ms)
+            case AlterPartitionRequest() as message:
+                return [Send(event.source, self.alter_partition(message))]
+            case RegisterRequest() as message:
+                return [Send(event.source, self.register(message, now_ms))]
+            case MetadataRequest() as message:
+                return [Send(event.source, self._updates_after(message.after_version))]
+            case ElectRequest() as message:
+                return [Send(event.source, ElectReply(message.correlation, self.elect(message)))]
+            case _:
+                return []
+
+    # -- brokers
+
+    def register(self, request: RegisterRequest, now_ms: int) -> RegisterReply:
+        """Admit an incarnation as fenced, with a new broker epoch.
+
+        Refuse it while the one before may live (A23).
+        """
+        old = self.state.brokers.get(request.broker_id)
+        if old is not None and old.incarnation == request.incarnation:
+            return RegisterReply(request.incarnation, Error.NONE, old.broker_epoch)
+        leaves_isr = self.state.protocol.restart_leaves_isr
+        if old is not None and old.state is not BrokerState.FENCED and leaves_isr:
+            if not self._is_silent(old, now_ms):
+                return RegisterReply(request.incarnation, Error.DUPLICATE_BROKER_REGISTRATION, -1)
+            self.fence(request.broker_id)
+        state = BrokerState.FENCED if old is None or leaves_isr else old.state
+        epoch = self.state.version + 1
+        self.state.is_dirty = True
+        self.state.brokers[request.broker_id] = Registration(request.incarnation, epoch, state, now_ms)
+        is_unclean = old is not None and request.previous_broker_epoch != old.broker_epoch
+        if is_unclean and self.state.protocol.elr:
+            self._drop(request.broker_id, {request.broker_id})
+        elif old is not None and leaves_isr:
+            self._drop(request.broker_id)  # a member since creation may never have been fenced out
+        return RegisterReply(request.incarnation, Error.NONE, epoch)
+
+    def fence(self, broker_id: int) -> None:
+        """Take a broker out of every ISR and every leadership (A23)."""
+        self._set_state(broker_id, BrokerState.FENCED)
+        self._drop(broker_id)
+
+    def _heartbeat(self, source: int, request: HeartbeatRequest, now_ms: int) -> list[Effect]:
+        """Keep a session, unfence who has caught up with the metadata, let go who wants to and may (A29)."""
+        broker_id = request.broker_id
+        broker = self.state.brokers.get(broker_id)
+        if broker is None or broker.broker_epoch != request.broker_epoch:
+            return [Send(source, HeartbeatReply(request.broker_epoch, Error.STALE_BROKER_EPOCH, True, False))]
+        seen_ms = max(now_ms, broker.last_seen_ms)
+        self.state.brokers[broker_id] = replace(
+            broker, last_seen_ms=seen_ms, applied_version=request.metadata_version
+        )
+        if broker.state is BrokerState.FENCED and request.metadata_version >= broker.broker_epoch:
+            self._unfence(broker_id)
+        elif broker.state is BrokerState.ACTIVE and request.wants_shutdown:
+            self._set_state(broker_id, BrokerState.SHUTTING_DOWN)
+            self._drop(broker_id)
+        now = self.state.brokers[broker_id].state
+        granted = now is BrokerState.SHUTTING_DOWN and self._has_left(broker_id)
+        is_fenced = now is BrokerState.FENCED
+        out: list[Effect] = [
+            Send(source, HeartbeatReply(request.broker_epoch, Error.NONE, is_fenced, granted))
+        ]
+        if request.metadata_version < self.state.version:
+            out.append(Send(source, self._updates_after(request.metadata_version)))
+        return out
+
+    def _unfence(self, broker_id: int) -> None:
+        """Let a broker take part again.
+
+        Not in any ISR it left, but as leader where it is the one that may (A23).
+        """
+        self._set_state(broker_id, BrokerState.ACTIVE)
+        for name, image in self.state.partitions.items():
+            if image.leader == NO_LEADER:
+                self._replace(name, election.next_image(image, image.isr, self._rules()))
+
+    def _drop(self, broker_id: int, gone: Collection[int] = ()) -> None:
+        """Remove a broker from every ISR, and elect where it led.
+
+        `gone` brokers also lose their place in the ELR. Nobody leaves a partition that was never led: no
+        record can be missing, and nobody would be left to lead it.
+        """
+        for name, image in self.state.partitions.items():
+            if image.leader_epoch == NO_EPOCH:
+                continue
+            isr = tuple(member for member in image.isr if member != broker_id)
+            self._replace(name, election.next_image(image, isr, self._rules(), gone))
+
+    def _has_left(self, broker_id: int) -> bool:
+        """Tell whether a leaving broker leads nothing, and every active broker knows."""
+        if any(image.leader == broker_id for image in self.state.partitions.values()):
+            return False
+        return not self.state.is_dirty and all(
+            broker.applied_version >= self.state.version
+            for other, broker in self.state.brokers.items()
+            if broker.state is BrokerState.ACTIVE and other != broker_id
+        )
+
+    def _is_silent(self, broker: Registration, now_ms: int) -> bool:
+        return now_ms - broker.last_seen_ms > self.state.config.session_timeout_ms
+
+    def _set_state(self, broker_id: int, state: BrokerState) -> None:
+        self.state.brokers[broker_id] = replace(self.state.brokers[broker_id], state=state)
+        self.state.is_dirty = True
+
+    # -- partitions
+
+    def create_partition(self, name: str, replicas: tuple[int, ...]) -> None:
+        """Create a partition whose ISR is all its replicas; it is led once one of them is active."""
+        image = PartitionImage(replicas, NO_LEADER, -1, 0, replicas)
+        self.state.partitions[name] = election.next_image(image, replicas, self._rules())
+        self._remember()
+
+    def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionReply:
+        """Judge a leader's ISR proposal, in Kafka's order of checks, and apply it if it stands (A12)."""
+        image = self.state.partitions.get(request.partition)
+        error = self.check_proposal(image, request)
+        if image is None or error is not Error.NONE:
+            return AlterPartitionReply(request.correlation, error)
+        isr = tuple(member for member, _ in request.new_isr)
+        if set(isr) != set(image.isr) or image.is_recovering:
+            ordered = tuple(member for member in image.replicas if member in isr)
+            recovered = replace(image, is_recovering=request.is_recovering)
+            self._replace(
+                request.partition,
+                replace(
+                    election.next_image(recovered, ordered, self._rules()),
+                    partition_epoch=image.partition_epoch + 1,
+                ),
+            )
+        new = self.state.partitions[request.partition]
+        return AlterPartitionReply(
+            request.correlation, Error.NONE, new.leader_epoch, new.partition_epoch, new.isr
+        )
+
+    def check_proposal(self, image: PartitionImage | None, request: AlterPartitionRequest) -> Error:
+        """Return the first reason to refuse a proposal (A12)."""
+        sender = self.state.brokers.get(request.broker_id)
+        rules = self.state.protocol
+        if sender is None or (rules.checks_broker_epoch and sender.broker_epoch != request.broker_epoch):
+            return Error.STALE_BROKER_EPOCH
+        if image is None:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        error = self._check_epochs(image, request)
+        if error is not Error.NONE:
+            return error
+        members = Counter(member for member, _ in request.new_isr)
+        is_set = bool(members) and max(members.values()) == 1
+        if not is_set or not set(members) <= set(image.replicas) or image.leader not in members:
+            return Error.INVALID_REQUEST
+        if request.is_recovering and (len(members) > 1 or not image.is_recovering):
+            return Error.INVALID_REQUEST
+        if not all(self._may_join(member, epoch) for member, epoch in request.new_isr):
+            return Error.INELIGIBLE_REPLICA
+        return Error.NONE
+
+    def _check_epochs(self, image: PartitionImage, request: AlterPartitionRequest) -> Error:
+        """Compare a proposal's epochs with the partition's: the compare-and-set that stops zombies."""
+        checks = self.state.protocol.checks_partition_epoch
+        is_ahead = request.partition_epoch > image.partition_epoch and checks
+        if request.leader_epoch > image.leader_epoch or is_ahead:
+            return Error.NOT_CONTROLLER
+        if request.leader_epoch < image.leader_epoch:
+            return Error.FENCED_LEADER_EPOCH
+        if request.broker_id != image.leader:
+            return Error.INVALID_REQUEST
+        if request.partition_epoch < image.partition_epoch and checks:
+            return Error.INVALID_UPDATE_VERSION
+        return Error.NONE
+
+    def _may_join(self, member: int, broker_epoch: int) -> bool:
+        """Tell whether the proposed incarnation of a member is the registered one, and active.
+
+        (KIP-841, KIP-903).
+        """
+        broker = self.state.brokers.get(member)
+        rules = self.state.protocol
+        if broker is None:
+            return False
+        if rules.checks_fenced and broker.state is not BrokerState.ACTIVE:
+            return False
+        return not rules.checks_broker_epoch or broker_epoch in (-1, broker.broker_epoch)
+
+    def elect(self, request: ElectRequest) -> Error:
+        """Hold the election an operator asks for."""
+        image = self.state.partitions.get(request.partition)
+        if image is None:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        if not request.is_unclean:
+            preferred = election.prefer(image, self._rules())
+            if preferred is image:
+                needed = image.leader != image.replicas[0]
+                return Error.PREFERRED_LEADER_NOT_AVAILABLE if needed else Error.ELECTION_NOT_NEEDED
+            self._replace(request.partition, preferred)
+            return Error.NONE
+        if image.leader != NO_LEADER:
+            return Error.ELECTION_NOT_NEEDED
+        rules = replace(self._rules(), protocol=replace(self.state.protocol, unclean_election=True))
+        self._replace(request.partition, election.next_image(image, image.isr, rules))
+        led = self.state.partitions[request.partition].leader != NO_LEADER
+        return Error.NONE if led else Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+    def _replace(self, name: str, image: PartitionImage) -> None:
+        if image != self.state.partitions[name]:
+            self.state.partitions[name] = image
+            self.state.is_dirty = True
+
+    def _rules(self) -> Rules:
+        active = [b for b, broker in self.state.brokers.items() if broker.state is BrokerState.ACTIVE]
+        return Rules(self.state.protocol, self.state.config.min_isr, active)
+
+    # -- metadata
+
+    def _image(self, version: int) -> MetadataImage:
+        brokers = {b: BrokerImage(r.broker_epoch, r.state) for b, r in sorted(self.state.brokers.items())}
+        return MetadataImage(version, dict(self.state.partitions), brokers)
+
+    def _remember(self) -> None:
+        """Make one version of everything that changed in this step."""
+        self.state.history.append(self._image(self.state.version + 1))
+        self.state.is_dirty = False
+        del self.state.history[:-HISTORY_VERSIONS]
+
+    def _announce(self, out: list[Effect]) -> None:
+        """Send the newest version to every broker; who missed one asks for it."""
+        self._remember()
+        update = MetadataUpdate((self.state.history[-1],))
+        out.extend(Send(broker_id, update) for broker_id in sorted(self.state.brokers))
+
+    def _updates_after(self, version: int) -> MetadataUpdate:
+        """Return the versions after `version`, or the latest alone when the older ones are forgotten."""
+        later = tuple(image for image in self.state.history if image.version > version)
+        if version < 0 or (later and later[0].version != version + 1):
+            return MetadataUpdate((self.state.history[-1],))
+        return MetadataUpdate(later)

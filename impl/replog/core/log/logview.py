@@ -1,0 +1,156 @@
+"""The log as the protocol sees it: batch headers, LEO, HW, log start, epoch cache, producers; no bytes.
+
+The runner keeps the bytes; every change made here has an effect (`replog.core.effects`) that makes the same
+change on disk.  One header per batch stays in memory, so the cost of a view is proportional to the number
+of batches kept.
+
+Invariants (P1): log_start <= hw <= leo, batches contiguous, epochs never decrease along the log, and the
+epoch cache agrees with the batches.  A truncation that falls inside a batch drops the batch whole, and LEO
+follows: in Kafka truncation points are batch ends because followers store batches verbatim, and here a
+lying peer cannot make it otherwise.
+
+Not here: who may append or truncate (`leader`, `follower`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from replog.core.log.epochs import EpochCache
+from replog.core.log.producer import ProducerTable
+from replog.core.types import Batch
+
+
+class LogView:
+    """A mutable log of headers.  `copy` shares the frozen batches; equality is by content."""
+
+    __slots__ = ("_bases", "batches", "epochs", "hw", "leo", "log_start", "producers", "unflushed")
+
+    def __init__(
+        self, batches: Iterable[Batch] = (), epochs: EpochCache | None = None, hw: int = 0, log_start: int = 0
+    ) -> None:
+        self.batches: list[Batch] = list(batches)
+        self._bases: list[int] = [batch.base_offset for batch in self.batches]
+        self.log_start = log_start
+        self.leo = self.batches[-1].next_offset if self.batches else log_start
+        self.hw = min(max(hw, log_start), self.leo)
+        self.epochs = EpochCache() if epochs is None else epochs
+        self.producers = ProducerTable()
+        self.producers.rebuild(self.batches)
+        self.unflushed = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LogView) and self._key() == other._key()
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.log_start, self.hw, self.leo, self.batches, self.epochs.entries, self.unflushed)
+
+    def copy(self) -> LogView:
+        """Return an independent copy in time proportional to the number of batches, with a small constant."""
+        twin = LogView.__new__(LogView)
+        twin.batches = self.batches.copy()
+        twin._bases = self._bases.copy()
+        twin.log_start, twin.leo, twin.hw = self.log_start, self.leo, self.hw
+        twin.epochs = self.epochs.copy()
+        twin.producers = self.producers.copy()
+        twin.unflushed = self.unflushed
+        return twin
+
+    @property
+    def last_epoch(self) -> int:
+        """Return the latest epoch known: the last record's, or one that has begun without a record yet."""
+        return self.epochs.latest
+
+    def append(self, batch: Batch) -> bool:
+        """Add a stamped batch whose base is the LEO; tell whether it opened a new epoch entry."""
+        assert batch.base_offset == self.leo, "a log has no holes"
+        opened = self.epochs.assign(batch.epoch, batch.base_offset)
+        self.batches.append(batch)
+        self._bases.append(batch.base_offset)
+        self.leo = batch.base_offset + batch.count
+        self.producers.update(batch)
+        self.unflushed += batch.count
+        return opened
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop every batch that reaches `offset` or beyond; HW follows down.  Tell whether a record went.
+
+        Epoch entries are not touched: `EpochCache.truncate_from_end` is the caller's next step (A21).
+        """
+        batches = self.batches
+        before = len(batches)
+        while batches and batches[-1].next_offset > offset:
+            batches.pop()
+            self._bases.pop()
+        if len(batches) == before:
+            return False
+        self.leo = batches[-1].next_offset if batches else self.log_start
+        self.hw = min(self.hw, self.leo)
+        self.producers.rebuild(batches)
+        return True
+
+    def reset(self, offset: int) -> None:
+        """Forget everything; the log is empty and starts at `offset`."""
+        self.batches, self._bases = [], []
+        self.log_start = self.leo = self.hw = offset
+        self.epochs = EpochCache()
+        self.producers = ProducerTable()
+        self.unflushed = 0
+
+    def read(self, start: int, end: int, max_bytes: int) -> tuple[Batch, ...]:
+        """Return the batches from the one that holds `start`, all below `end`, at least one if there is one.
+
+        The first batch may begin before `start`, as in Kafka; a reader skips what it did not ask for.
+        """
+        if start >= end:
+            return ()
+        index = max(bisect_right(self._bases, start) - 1, 0)
+        chosen: list[Batch] = []
+        room = max_bytes
+        for batch in self.batches[index:]:
+            if batch.next_offset > end or (chosen and batch.size_bytes > room):
+                break
+            chosen.append(batch)
+            room -= batch.size_bytes
+        return tuple(chosen)
+
+    def raise_hw(self, offset: int) -> bool:
+        """Move HW up to `offset` if that is up, never past the LEO.
+
+        Tell whether it moved (a leader's HW: I2).
+        """
+        target = min(offset, self.leo)
+        if target <= self.hw:
+            return False
+        self.hw = target
+        return True
+
+    def assign_hw(self, offset: int) -> None:
+        """Set HW to `offset` clamped into the log, up or down (a follower's HW: I6)."""
+        self.hw = min(max(offset, self.log_start), self.leo)
+
+    def advance_start(self, offset: int) -> bool:
+        """Forget records before `offset` (whole batches only), which must not pass HW.
+
+        Tell whether it moved.
+        """
+        target = min(offset, self.hw)
+        if target <= self.log_start:
+            return False
+        kept = bisect_right(self._bases, target) - 1
+        if kept > 0:
+            del self.batches[:kept]
+            del self._bases[:kept]
+        if self.batches and self.batches[0].next_offset <= target:
+            del self.batches[0]
+            del self._bases[0]
+        self.log_start = target
+        self.epochs.truncate_from_start(target)
+        return True
+
+    def cells(self) -> tuple[tuple[int, bytes], ...]:
+        """Return the log record by record as (epoch, body): what two logs are compared by."""
+        return tuple((batch.epoch, batch.body) for batch in self.batches for _ in range(batch.count))

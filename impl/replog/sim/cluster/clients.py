@@ -1,0 +1,177 @@
+"""Producers and consumers as sans-I/O state machines: replies and alarms in, effects out.
+
+A producer keeps up to five consecutive batches in flight, retries for ever with the same sequence numbers,
+and gives up on an epoch of its own only when its oldest batch is out of order for good; its first batch goes
+alone, since a broker that knows nothing of a producer takes any sequence number (A2).  A consumer reads on
+from its position and reports every record.  Both ask `find_broker` whom to talk to, which may well be a
+broker that is wrong.
+
+Not here: groups and commits (`replog.core.broker.groups`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replog.core.effects import Effect, Send, SetTimer, Timer
+from replog.core.log.producer import WINDOW
+from replog.core.messages import FetchReply, FetchRequest, Message, ProduceReply, ProduceRequest
+from replog.core.types import CONSUMER, Batch, Error
+
+GIVE_UP_TRIES = 8
+REFUSED_FOR_GOOD = frozenset({Error.INVALID_RECORD, Error.MESSAGE_TOO_LARGE, Error.INVALID_REQUIRED_ACKS})
+
+
+class ClientObserver(Protocol):
+    """An observer of the answers that clients receive."""
+
+    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
+        """Note a batch of `count` records acknowledged with acks=all at `base_offset`."""
+
+    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
+        """Note a record read at `offset`: its epoch and its content."""
+
+
+@dataclass(slots=True)
+class Outstanding:
+    """A batch that was sent and not answered for good."""
+
+    number: int
+    batch: Batch
+    sent_ms: int = -1
+    correlation: int = -1
+    tries: int = 0
+
+
+@dataclass(slots=True)
+class Producer:
+    """Sends `limit` numbered batches; `acks` and idempotence are fixed for its life."""
+
+    address: int
+    acks: int
+    is_idempotent: bool
+    limit: int
+    find_broker: Callable[[], int]
+    choose: Callable[[int], int]
+    observer: ClientObserver
+    interval_ms: int = 200
+    timeout_ms: int = 1_500
+    most_records: int = 3
+    next_number: int = 0
+    next_seq: int = 0
+    epoch: int = 0
+    has_begun: bool = False
+    correlation: int = 0
+    outstanding: list[Outstanding] = field(default_factory=list)
+    answered: int = 0
+    refused: int = 0
+    abandoned: int = 0
+
+    def receive(self, message: Message, now_ms: int) -> list[Effect]:
+        """Take an answer to a batch that is still waited for."""
+        if not isinstance(message, ProduceReply):
+            return []
+        for waiting in self.outstanding:
+            if waiting.correlation == message.correlation:
+                self._settle(waiting, message)
+                break
+        return []
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Send a new batch if there is room, repeat what has waited too long, and come back."""
+        out: list[Effect] = [SetTimer(timer, 1 + self.choose(self.interval_ms))]
+        oldest = self.outstanding[0].number if self.outstanding else self.next_number
+        window = WINDOW if self.has_begun else 1
+        if self.next_number < min(self.limit, oldest + window):
+            self.outstanding.append(Outstanding(self.next_number, self._make_batch()))
+            self.next_number += 1
+        late = [w for w in self.outstanding if w.sent_ms < 0 or now_ms - w.sent_ms > self.timeout_ms]
+        out.extend(self._send(waiting, now_ms) for waiting in late)
+        if self.acks == 0:
+            self.answered += len(self.outstanding)
+            self.outstanding.clear()
+        return out
+
+    def _make_batch(self) -> Batch:
+        kind = b"i" if self.is_idempotent else b"p"
+        body = kind + str(-self.address).encode() + b"-" + str(self.next_number).encode()
+        count = 1 + self.choose(self.most_records)
+        if not self.is_idempotent:
+            return Batch(0, -1, count, body=body)
+        first = self.next_seq
+        self.next_seq += count
+        return Batch(0, -1, count, -self.address, self.epoch, first, body)
+
+    def _send(self, waiting: Outstanding, now_ms: int) -> Send:
+        self.correlation += 1
+        waiting.correlation, waiting.sent_ms = self.correlation, now_ms
+        request = ProduceRequest(self.correlation, waiting.batch, self.acks, self.timeout_ms)
+        return Send(self.find_broker(), request)
+
+    def _settle(self, waiting: Outstanding, reply: ProduceReply) -> None:
+        """Note a success, drop what is refused for good, or leave the batch for the next round."""
+        if reply.error is Error.NONE:
+            self.outstanding.remove(waiting)
+            self.answered += 1
+            self.has_begun = True
+            if self.acks == -1:
+                self.observer.acknowledged(reply.base_offset, waiting.batch.count, waiting.batch.body)
+            return
+        if reply.error in REFUSED_FOR_GOOD:
+            self.outstanding.remove(waiting)
+            self.refused += 1
+            return
+        waiting.correlation = -1
+        is_head = waiting is self.outstanding[0]
+        if reply.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and is_head:
+            waiting.tries += 1
+            if waiting.tries > GIVE_UP_TRIES:
+                self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        """Give up on everything in flight.
+
+        Whether it is in the log is not known, and it is not sent again.
+        """
+        self.abandoned += len(self.outstanding)
+        self.outstanding.clear()
+        self.epoch += 1
+        self.next_seq = 0
+        self.has_begun = False
+
+
+@dataclass(slots=True)
+class Consumer:
+    """Reads the log from its start, again and again from where it is."""
+
+    address: int
+    find_broker: Callable[[], int]
+    choose: Callable[[int], int]
+    observer: ClientObserver
+    interval_ms: int = 400
+    position: int = 0
+    correlation: int = 0
+
+    def receive(self, message: Message, now_ms: int) -> list[Effect]:
+        """Take records; report each one at or past the position."""
+        if not isinstance(message, FetchReply) or message.correlation != self.correlation:
+            return []
+        self.correlation += 1
+        if message.error is not Error.NONE:
+            return []
+        for batch in message.batches:
+            for offset in range(max(self.position, batch.base_offset), batch.next_offset):
+                self.observer.consumed(offset, (batch.epoch, batch.body))
+                self.position = offset + 1
+        return []
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Ask for more, now and then from the very beginning again."""
+        if self.choose(16) == 0:
+            self.position = 0
+        self.correlation += 1
+        wait_ms = self.choose(2) * 300
+        request = FetchRequest(self.correlation, CONSUMER, -1, self.position, max_wait_ms=wait_ms)
+        return [Send(self.find_broker(), request), SetTimer(timer, 1 + self.choose(2 * self.interval_ms))]

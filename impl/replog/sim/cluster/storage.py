@@ -1,0 +1,187 @@
+"""What a simulated broker keeps on disk: an interface, and a fast model of it, values instead of bytes.
+
+`MemoryStorage` is the contract of the real store in thirty lines of state: appended batches are in the page
+cache until a flush, a truncation and an epoch checkpoint are durable when they return, a power loss keeps a
+prefix that ends anywhere in the unflushed part.  It makes runs fast; `replog.sim.disks.stored` has the real
+store on a simulated disk behind the same interface, and a run can use either.
+
+Invariant: after `crash`, `recover` returns what a broker may rely on, and nothing that was flushed is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replog.core.effects import (
+    AdvanceStart,
+    Append,
+    Effect,
+    Flush,
+    Reset,
+    StoreEpochs,
+    StoreHighWatermark,
+    Truncate,
+)
+from replog.core.log.epochs import EpochCache
+from replog.core.log.logview import LogView
+from replog.core.types import Batch
+
+Chooser = Callable[[int], int]
+"""choose(n) is one of 0..n-1; all chance of a storage comes from here."""
+
+
+class StorageError(Exception):
+    """The disk failed under an effect; a broker halts on it, as Kafka does when its last log dir fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a start finds.
+
+    The log with its HW checkpoint applied, and the clean marker's broker epoch (-1: none).
+    """
+
+    log: LogView
+    previous_broker_epoch: int
+
+
+class Storage(Protocol):
+    """One broker's disk, as a node uses it."""
+
+    def recover(self) -> Recovered:
+        """Open the disk, repairing what a crash left."""
+
+    def perform(self, effect: Effect) -> None:
+        """Do what a disk effect says; `StorageError` if the disk fails."""
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut down cleanly: flush all, write the checkpoints and the marker."""
+
+    def crash(self) -> None:
+        """Lose the process, keep the page cache."""
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Lose the process and whatever of the unflushed tail `choose` takes."""
+
+    def flush(self) -> None:
+        """Make everything durable, as the operating system does in the background."""
+
+    def flushed(self) -> int:
+        """Return the offset before which nothing can be lost."""
+
+    def end(self) -> int:
+        """Return the offset after the last record in the page cache."""
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Let the disk fail at the `occasion`-th write or flush from now (0: the next.
+
+        -1: never); `kind` picks how.
+        """
+
+    def is_armed(self) -> bool:
+        """Tell whether a failure is still to come."""
+
+    def copy(self) -> Storage:
+        """Return an independent copy."""
+
+
+@dataclass(slots=True)
+class MemoryStorage:
+    """A disk as values; see the module's text."""
+
+    log_start: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    flushed_offset: int = 0
+    epochs: tuple[tuple[int, int], ...] = ()
+    hw_checkpoint: int = 0
+    clean_epoch: int = -1
+    fails_in: int = -1
+
+    def recover(self) -> Recovered:
+        """Build a log view from what is on disk; the clean marker is used up."""
+        log = LogView(self.batches, None, self.hw_checkpoint, self.log_start)
+        log.epochs = EpochCache(self.epochs)
+        log.epochs.truncate_from_end(log.leo)
+        marker, self.clean_epoch = self.clean_epoch, -1
+        self.epochs = tuple(log.epochs.entries)
+        return Recovered(log, marker)
+
+    def perform(self, effect: Effect) -> None:
+        """Apply one disk effect to the values."""
+        if self.fails_in >= 0:
+            self.fails_in -= 1
+            if self.fails_in < 0:
+                raise StorageError(f"the disk failed under {effect}")
+        match effect:
+            case Append(batches):
+                self.batches.extend(batches)
+            case StoreEpochs(entries):
+                self.epochs = entries
+            case StoreHighWatermark(offset):
+                self.hw_checkpoint = offset
+            case Truncate(offset):
+                self._truncate(offset)
+            case Flush():
+                self.flush()
+            case Reset(offset):
+                self.batches, self.log_start, self.flushed_offset = [], offset, offset
+            case AdvanceStart(offset):
+                self.log_start = offset
+            case _:
+                raise AssertionError(f"{effect} is no disk effect")
+
+    def close(self, broker_epoch: int) -> None:
+        """Flush, and leave the marker."""
+        self.flush()
+        self.clean_epoch = broker_epoch
+
+    def crash(self) -> None:
+        """Do nothing: the page cache is the operating system's."""
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Keep a prefix between what was flushed and everything."""
+        durable = sum(batch.next_offset <= self.flushed_offset for batch in self.batches)
+        kept = durable + choose(len(self.batches) - durable + 1)
+        del self.batches[kept:]
+        self.flush()
+
+    def flush(self) -> None:
+        """Note that everything is durable."""
+        self.flushed_offset = self.end()
+
+    def flushed(self) -> int:
+        """Return the durable end."""
+        return self.flushed_offset
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Fail at an effect; all kinds look the same from here."""
+        del kind
+        self.fails_in = occasion
+
+    def is_armed(self) -> bool:
+        """Tell whether an effect will fail."""
+        return self.fails_in >= 0
+
+    def copy(self) -> MemoryStorage:
+        """Share the frozen batches, own the list."""
+        return MemoryStorage(
+            self.log_start,
+            self.batches.copy(),
+            self.flushed_offset,
+            self.epochs,
+            self.hw_checkpoint,
+            self.clean_epoch,
+            self.fails_in,
+        )
+
+    def end(self) -> int:
+        """Return the offset after the last batch."""
+        return self.batches[-1].next_offset if self.batches else self.log_start
+
+    def _truncate(self, offset: int) -> None:
+        while self.batches and self.batches[-1].next_offset > offset:
+            self.batches.pop()
+        self.flushed_offset = min(self.flushed_offset, self.end())

@@ -1,0 +1,398 @@
+"""A cluster in one process: brokers, controller, clients, network, clocks; every step is the caller's choice.
+
+    world = World(WorldOptions(brokers=3, min_isr=2))
+    world.step()                       # the next event by time; or pick one yourself:
+    world.take(world.pending()[0])     # ... any pending delivery or alarm
+    world.crash(1); world.restart(1); world.fence(1); before = world.copy()
+
+All that is going to happen is one heap of (due, serial, item).  Serials make the order total, so a world is
+a function of its options, the network policy's seed and the calls made on it.  A node dies between two
+effects when its `effects_left` runs out.
+
+Messages belong to connections: one to an incarnation that has died is lost with it (as with TCP), one from it
+may still arrive.  What arrives out of order came over several; but no copy of an ISR
+proposal arrives after one that was sent later has been refused: a refusal changes no epoch, so the copy would
+be granted behind its leader's back.  (Kafka, too, has nothing but its connections against that.)
+
+Not here: chance (`network`, `faults`), what is right (`oracles`), the free-running loop (`run`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from typing import Protocol as Interface
+
+from replog.core.broker.broker import Broker
+from replog.core.broker.membership import Membership
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import Config, ReplicaState
+from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
+from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, ShutDown, Timer, Truncate
+from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Message
+from replog.core.protocol import CURRENT, Protocol
+from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage
+from replog.sim.cluster.counters import Counters
+from replog.sim.cluster.storage import MemoryStorage, Storage, StorageError
+
+PARTITION = "t-0"
+START_MS = 1_000_000
+"""Clocks do not begin at 0, where "never" and "long ago" look alike."""
+CORRELATIONS_PER_INCARNATION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class WorldOptions:
+    """The shape of a cluster."""
+
+    brokers: int = 3
+    min_isr: int = 2
+    protocol: Protocol = CURRENT
+    config: Config = field(default_factory=Config)
+    session_timeout_ms: int = 9_000
+    coalesces_metadata: bool = False
+    make_storage: Callable[[], Storage] = MemoryStorage
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message on its way; it is lost if `incarnation` of the receiver is no more."""
+
+    source: int
+    to: int
+    message: Message
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A timer that will fire at `owner`, if its `incarnation` still lives."""
+
+    owner: int
+    timer: Timer
+    token: int
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something the runner wants done at a moment: a fault, the end of one, a client's next request."""
+
+    action: Callable[[], None]
+
+
+Item = Delivery | Alarm | Call
+
+
+@dataclass(slots=True)
+class Node:
+    """One machine: its disk, its clock, and a broker process if one runs."""
+
+    broker_id: int
+    storage: Storage
+    broker: Broker | None = None
+    incarnation: int = 0
+    clock_offset_ms: int = 0
+    effects_left: int = -1
+    held: list[Item] | None = None
+
+    def copy(self) -> Node:
+        """Return an independent copy."""
+        twin = replace(self, storage=self.storage.copy(), held=None if self.held is None else list(self.held))
+        twin.broker = None if self.broker is None else self.broker.copy()
+        return twin
+
+
+class Client(Interface):
+    """A producer or consumer: handles a reply, returns effects like a core."""
+
+    def receive(self, message: Message, now_ms: int) -> list[Effect]:
+        """Take a reply."""
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Take an alarm."""
+
+
+class Network:
+    """When do copies of a message arrive: the policy of a perfect network, and the interface of others."""
+
+    def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
+        """Return the delay in milliseconds of every copy that arrives; none means the message is lost."""
+        del source, to, message
+        return (0,)
+
+
+class Observer:
+    """Somebody who looks on after every step; the default sees nothing."""
+
+    def changed(self, world: World, node: Node) -> None:
+        """Look at a node that has just handled an event."""
+
+    def decided(self, world: World) -> None:
+        """Look at the cluster after the controller has handled an event."""
+
+
+class World:
+    """A cluster at one moment, and the ways to move it on."""
+
+    def __init__(
+        self, options: WorldOptions, network: Network | None = None, observer: Observer | None = None
+    ) -> None:
+        self.options = options
+        self.network = Network() if network is None else network
+        self.observer = Observer() if observer is None else observer
+        self.now_ms = START_MS
+        self.counters = Counters()
+        self.clients: dict[int, Client] = {}
+        self.replies: list[tuple[int, Message]] = []
+        self.nodes = {b: Node(b, options.make_storage()) for b in range(options.brokers)}
+        self._heap: list[tuple[int, int, Item]] = []
+        self._serial = 0
+        self._taken: set[int] = set()
+        settings = ControllerConfig(options.min_isr, options.session_timeout_ms)
+        self.controller = Controller(ControllerState(settings, options.protocol))
+        self.controller.create_partition(PARTITION, tuple(range(options.brokers)))
+        self.perform_for(CONTROLLER, self.controller.start())
+
+    # -- looking
+
+    @property
+    def image(self) -> PartitionImage:
+        """Return the controller's current word on the partition."""
+        return self.controller.state.partitions[PARTITION]
+
+    def pending(self) -> list[tuple[int, int, Item]]:
+        """Return everything that may happen next as (due, serial, item), in order of time."""
+        return sorted(entry for entry in self._heap if entry[1] not in self._taken)
+
+    def running(self) -> Iterator[Node]:
+        """Yield the nodes with a living process, by id."""
+        return (node for _, node in sorted(self.nodes.items()) if node.broker is not None)
+
+    def copy(self) -> World:
+        """Return a snapshot; clients, network and observer are shared, since stepping by hand has none."""
+        twin = World.__new__(World)
+        twin.options, twin.network, twin.observer = self.options, self.network, self.observer
+        twin.now_ms, twin.counters = self.now_ms, replace(self.counters)
+        twin.clients, twin.replies = self.clients, list(self.replies)
+        twin.nodes = {b: node.copy() for b, node in self.nodes.items()}
+        twin._heap, twin._serial, twin._taken = list(self._heap), self._serial, set(self._taken)
+        twin.controller = self.controller.copy()
+        return twin
+
+    # -- moving on
+
+    def step(self) -> bool:
+        """Let the next event by time happen; False if there is none."""
+        while self._heap:
+            due, serial, item = heappop(self._heap)
+            if serial in self._taken:
+                self._taken.discard(serial)
+                continue
+            self.now_ms = max(self.now_ms, due)
+            self._execute(item)
+            return True
+        return False
+
+    def take(self, entry: tuple[int, int, Item]) -> None:
+        """Let one pending item happen now, whatever its time."""
+        self.drop(entry)
+        self._execute(entry[2])
+
+    def drop(self, entry: tuple[int, int, Item]) -> None:
+        """Remove a pending item: a message is lost, an alarm never rings."""
+        self._taken.add(entry[1])
+
+    def schedule(self, delay_ms: int, item: Item) -> None:
+        """Put an item into the future."""
+        self._serial += 1
+        heappush(self._heap, (self.now_ms + max(delay_ms, 0), self._serial, item))
+
+    def send(self, source: int, to: int, message: Message) -> None:
+        """Hand a message to the network."""
+        node = self.nodes.get(to)
+        incarnation = 0 if node is None else node.incarnation
+        if isinstance(message, AlterPartitionReply) and message.error is Error.INELIGIBLE_REPLICA:
+            self._lose_copies(to, message.correlation)
+        copies = 0
+        for delay_ms in self.network.delays(source, to, message):
+            self.schedule(delay_ms, Delivery(source, to, message, incarnation))
+            copies += 1
+        if copies == 0:
+            self.counters.lost += 1
+
+    def _lose_copies(self, source: int, correlation: int) -> None:
+        """Lose the ISR proposals of a broker that were sent no later than one, if they are under way."""
+        for entry in self._heap:
+            match entry[2]:
+                case Delivery(item_source, _, AlterPartitionRequest(correlation=sent)):
+                    if item_source == source and sent <= correlation:
+                        self.drop(entry)
+
+    def _execute(self, item: Item) -> None:
+        if isinstance(item, Call):
+            item.action()
+            return
+        target = item.to if isinstance(item, Delivery) else item.owner
+        node = self.nodes.get(target)
+        if node is None:
+            self._execute_outside(target, item)
+            return
+        if node.broker is None or node.incarnation != item.incarnation:
+            return
+        if node.held is not None:
+            node.held.append(item)
+            return
+        self.counters.steps += 1
+        effects = node.broker.handle(_event(item), self.now_ms + node.clock_offset_ms)
+        self.observer.changed(self, node)
+        self._perform(node, effects)
+
+    def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
+        """Deliver to the controller or to a client."""
+        if target == CONTROLLER:
+            self.counters.steps += 1
+            self.perform_for(CONTROLLER, self.controller.handle(_event(item), self.now_ms))
+            self.observer.decided(self)
+            return
+        client = self.clients.get(target)
+        if client is not None and isinstance(item, Delivery):
+            self.perform_for(target, client.receive(item.message, self.now_ms))
+        elif client is not None and isinstance(item, Alarm):
+            self.perform_for(target, client.fire(item.timer, item.token, self.now_ms))
+        elif isinstance(item, Delivery):
+            self.replies.append((target, item.message))
+
+    def _perform(self, node: Node, effects: list[Effect]) -> None:
+        """Perform a node's effects in order; the node may die between any two of them."""
+        for effect in effects:
+            if node.effects_left == 0:
+                self.counters.crashes_mid_effects += 1
+                self.crash(node.broker_id)
+                return
+            node.effects_left -= node.effects_left > 0
+            if isinstance(effect, Send):
+                self.send(node.broker_id, effect.to, effect.message)
+            elif isinstance(effect, SetTimer):
+                alarm = Alarm(node.broker_id, effect.timer, effect.token, node.incarnation)
+                self.schedule(effect.delay_ms, alarm)
+            elif isinstance(effect, ShutDown):
+                self.stop(node.broker_id)
+                return
+            else:
+                try:
+                    node.storage.perform(effect)
+                    self.counters.truncations += isinstance(effect, Truncate)
+                except StorageError:
+                    self.counters.disk_failures += 1
+                    self.crash(node.broker_id)
+                    return
+
+    def perform_for(self, owner: int, effects: list[Effect]) -> None:
+        """Perform the effects of the controller or of a client, which have no disk."""
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.send(owner, effect.to, effect.message)
+            elif isinstance(effect, SetTimer):
+                self.schedule(effect.delay_ms, Alarm(owner, effect.timer, effect.token, 0))
+
+    # -- processes and faults
+
+    def start_client(self, address: int, client: Client, delay_ms: int = 0) -> None:
+        """Add a client and wake it for the first time."""
+        self.clients[address] = client
+        self.schedule(delay_ms, Alarm(address, Timer.SEND_FETCH, 0, 0))
+
+    def restart(self, broker_id: int) -> None:
+        """Start a process on a node that has none: recover the disk, register, wait for metadata."""
+        node = self.nodes[broker_id]
+        assert node.broker is None, "a process is running"
+        try:
+            recovered = node.storage.recover()
+        except StorageError:
+            self.counters.disk_failures += 1
+            return
+        node.incarnation += 1
+        node.effects_left, node.held = -1, None
+        state = ReplicaState(
+            broker_id,
+            PARTITION,
+            replace(self.options.config, min_isr=self.options.min_isr),
+            self.options.protocol,
+            recovered.log,
+            correlation=node.incarnation * CORRELATIONS_PER_INCARNATION,
+        )
+        member = Membership(
+            broker_id, node.incarnation, recovered.previous_broker_epoch, self.options.coalesces_metadata
+        )
+        node.broker = Broker(member, Replica(state))
+        self.counters.restarts += 1
+        self.observer.changed(self, node)
+        self._perform(node, node.broker.start())
+
+    def crash(self, broker_id: int) -> None:
+        """Kill a process; its memory is gone, its disk keeps the page cache."""
+        node = self.nodes[broker_id]
+        if node.broker is not None:
+            self.counters.crashes += 1
+            node.storage.crash()
+        self._end_process(node)
+
+    def lose_power(self, broker_id: int, choose: Callable[[int], int]) -> None:
+        """Kill a process and take unflushed data with it, as much as `choose` says."""
+        node = self.nodes[broker_id]
+        self.counters.crashes += node.broker is not None
+        node.storage.lose_power(choose)
+        self._end_process(node)
+
+    def stop(self, broker_id: int) -> None:
+        """End a process cleanly, after a controlled shutdown was granted."""
+        node = self.nodes[broker_id]
+        if node.broker is not None:
+            try:
+                node.storage.close(node.broker.membership.broker_epoch)
+                self.counters.stops += 1
+            except StorageError:
+                self.counters.disk_failures += 1
+        self._end_process(node)
+
+    def shut_down(self, broker_id: int) -> None:
+        """Begin a controlled shutdown."""
+        node = self.nodes[broker_id]
+        if node.broker is not None:
+            self._perform(node, node.broker.shut_down())
+
+    def pause(self, broker_id: int) -> None:
+        """Freeze a process: what reaches it waits."""
+        node = self.nodes[broker_id]
+        if node.broker is not None and node.held is None:
+            node.held = []
+
+    def resume(self, broker_id: int) -> None:
+        """Thaw a process; it handles at once what has waited."""
+        node = self.nodes[broker_id]
+        held, node.held = node.held or [], None
+        for item in held:
+            self.schedule(0, item)
+
+    def fence(self, broker_id: int) -> None:
+        """Let a broker's session expire now, and no other."""
+        brokers = self.controller.state.brokers
+        if broker_id in brokers and brokers[broker_id].state is not BrokerState.FENCED:
+            for other, known in brokers.items():
+                seen_ms = -self.now_ms if other == broker_id else self.now_ms
+                brokers[other] = replace(known, last_seen_ms=seen_ms)
+            effects = self.controller.handle(Fired(Timer.SESSION_CHECK), self.now_ms)
+            self.perform_for(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
+            self.observer.decided(self)
+
+    def _end_process(self, node: Node) -> None:
+        node.broker, node.held, node.effects_left = None, None, -1
+        node.incarnation += 1
+
+
+def _event(item: Delivery | Alarm) -> Event:
+    if isinstance(item, Delivery):
+        return Received(item.source, item.message)
+    return Fired(item.timer, item.token)

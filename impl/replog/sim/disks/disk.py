@@ -1,0 +1,371 @@
+"""A disk in memory that can lose exactly what a real one may lose: `SimFs`, an `Fs` with a page cache.
+
+    per file        cache     what the process reads: every write so far
+                    durable   what the platter has: as of the last fsync
+                    pending   the writes and truncations in between, oldest first
+    per directory   names, durable names, and the pending creations, renames and removals
+
+    process crash   handles and locks are gone, the page cache survives power loss      a file is `durable`
+    plus a prefix of `pending`, the next write possibly torn, and its length may
+                    have survived without the data (zeros); a directory is its durable names plus a prefix
+                    of its pending changes, so a rename that was not synced may be lost
+
+What survives is picked by a `Chooser` the caller seeds, so a run is a function of its seed. Faults are
+armed on `SimFs.faults`: a full disk, an fsync that fails (and drops the dirty pages, as Linux does), a
+failed write, and `crash_in`, the death of the machine inside the n-th change from now, half way through a
+write.
+
+Contents are immutable `bytes`, so `snapshot` copies references only, and an append copies one small file.
+Meant for logs of kilobytes: a segment of megabytes belongs on `OsFs`.
+"""
+
+from dataclasses import dataclass, replace
+from errno import EBADF, EEXIST, EIO, EISDIR, ENOENT, ENOSPC, ENOTEMPTY
+
+from replog.sim.disks.images import Chooser, Directory, Inode, Naming, applied, written
+
+Buffer = bytes | bytearray | memoryview
+
+ROOT = 0
+
+
+class CrashedError(Exception):
+    """The machine died inside a file operation; until `power_loss` or `process_crash` every call raises this.
+
+    Deliberately no `OSError`: the program under test is gone and must not be able to handle it.
+    """
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong. A counter of n strikes at the n-th occasion from now (0: the next), once."""
+
+    capacity_bytes: int | None = None
+    fail_fsync_in: int | None = None
+    fail_write_in: int | None = None
+    crash_in: int | None = None
+    fired: int = 0
+
+    def strikes(self, counter: str) -> bool:
+        """Count one occasion down; tell whether this is the one."""
+        left: int | None = getattr(self, counter)
+        if left is None:
+            return False
+        setattr(self, counter, left - 1 if left else None)
+        self.fired += left == 0
+        return left == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A disk at one moment; opaque, cheap, restorable any number of times."""
+
+    nodes: dict[int, Inode | Directory]
+    next_number: int
+    incarnation: int
+    locks: frozenset[str]
+    faults: Faults
+    is_dead: bool
+
+
+class SimFs:
+    """The simulated disk of one machine (see above); `changes` counts everything that altered it."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.changes = 0
+        self.incarnation = 0
+        self.is_dead = False
+        self._nodes: dict[int, Inode | Directory] = {ROOT: Directory()}
+        self._next_number = ROOT + 1
+        self._locks: set[str] = set()
+
+    # -- faults and time travel
+    # ---------------------------------------------------------------------------------
+
+    def process_crash(self) -> None:
+        """Kill the process: handles and locks are gone, every byte written is still there."""
+        self.incarnation += 1
+        self._locks.clear()
+        self.is_dead = False
+        self.faults.crash_in = None
+
+    def power_loss(self, choose: Chooser) -> None:
+        """Cut the power: keep of each file and directory what `choose` picks among what could be left."""
+        self.process_crash()
+        for _, node in sorted(self._nodes.items()):
+            if isinstance(node, Inode):
+                node.cache = node.durable = node.surviving(choose)
+                node.pages_lost = False
+            else:
+                node.names = node.surviving(choose)
+                node.durable = node.names.copy()
+            node.pending.clear()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Forget the files no directory knows."""
+        reachable: dict[int, Inode | Directory] = {}
+        waiting = [ROOT]
+        while waiting:
+            number = waiting.pop()
+            node = reachable[number] = self._nodes[number]
+            if isinstance(node, Directory):
+                waiting += node.names.values()
+        self._nodes = reachable
+
+    def snapshot(self) -> Snapshot:
+        """Remember everything, in time proportional to the number of files and pending changes."""
+        nodes = {number: node.copy() for number, node in self._nodes.items()}
+        locks = frozenset(self._locks)
+        return Snapshot(nodes, self._next_number, self.incarnation, locks, replace(self.faults), self.is_dead)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back; handles that were open then work again."""
+        self._nodes = {number: node.copy() for number, node in snapshot.nodes.items()}
+        self._next_number = snapshot.next_number
+        self.incarnation = snapshot.incarnation
+        self._locks = set(snapshot.locks)
+        self.faults = replace(snapshot.faults)
+        self.is_dead = snapshot.is_dead
+
+    def note_change(self) -> bool:
+        """Count a change about to happen; True if the machine dies in it (the caller makes a part of it)."""
+        if self.is_dead:
+            raise CrashedError
+        self.changes += 1
+        if self.faults.crash_in is not None and self.faults.strikes("crash_in"):
+            self.is_dead = True
+            return True
+        return False
+
+    def _change_names(self, directory: Directory, naming: Naming) -> None:
+        if self.note_change():
+            raise CrashedError
+        directory.apply(naming)
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of all files as the process sees them."""
+        return sum(len(node.cache) for node in self._nodes.values() if isinstance(node, Inode))
+
+    # -- the protocol
+    # -------------------------------------------------------------------------------------------
+
+    def inode(self, number: int) -> Inode:
+        """Return a file by its number (handles look it up at every use, so that `restore` works)."""
+        node = self._nodes.get(number)
+        if not isinstance(node, Inode):
+            raise OSError(EBADF, "the file is gone")
+        return node
+
+    def open(self, path: str) -> "SimFile":
+        """Open an existing file."""
+        directory, name = self._parent(path)
+        number = directory.names.get(name)
+        if number is None:
+            raise FileNotFoundError(ENOENT, "no such file", path)
+        if isinstance(self._nodes[number], Directory):
+            raise IsADirectoryError(EISDIR, "is a directory", path)
+        return SimFile(self, number)
+
+    def create(self, path: str) -> "SimFile":
+        """Create or empty a file."""
+        directory, name = self._parent(path)
+        if name in directory.names:
+            file = self.open(path)
+            if file.size():
+                file.truncate(0)
+            return file
+        self._change_names(directory, ((name, self._add(Inode())),))
+        return SimFile(self, directory.names[name])
+
+    def _add(self, node: Inode | Directory) -> int:
+        number, self._next_number = self._next_number, self._next_number + 1
+        self._nodes[number] = node
+        return number
+
+    def exists(self, path: str) -> bool:
+        """Tell whether the name is taken."""
+        return self._find(path) is not None
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether `path` is a directory."""
+        return isinstance(self._find(path), Directory)
+
+    def rename(self, source: str, target: str) -> None:
+        """Replace `target` atomically; both in one directory."""
+        directory, old = self._parent(source)
+        target_directory, new = self._parent(target)
+        assert directory is target_directory, "the store renames within a directory"
+        if old not in directory.names:
+            raise FileNotFoundError(ENOENT, "no such file", source)
+        self._change_names(directory, ((old, None), (new, directory.names[old])))
+
+    def unlink(self, path: str) -> None:
+        """Remove a file's name."""
+        directory, name = self._parent(path)
+        if name not in directory.names:
+            raise FileNotFoundError(ENOENT, "no such file", path)
+        self._change_names(directory, ((name, None),))
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names."""
+        return tuple(sorted(self._directory(path).names))
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory."""
+        directory, name = self._parent(path)
+        if name not in directory.names:
+            self._change_names(directory, ((name, self._add(Directory())),))
+        elif not isinstance(self._nodes[directory.names[name]], Directory):
+            raise FileExistsError(EEXIST, "a file has this name", path)
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        if self._directory(path).names:
+            raise OSError(ENOTEMPTY, "directory not empty", path)
+        directory, name = self._parent(path)
+        self._change_names(directory, ((name, None),))
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the names durable, and forget the files that lost their last one."""
+        directory = self._directory(path)
+        if self.note_change():
+            raise CrashedError
+        named = {*directory.durable.values(), *(n for step in directory.pending for _, n in step if n)}
+        directory.durable = directory.names.copy()
+        directory.pending.clear()
+        for number in named.difference(directory.names.values()):
+            self._nodes.pop(number, None)
+
+    def lock(self, path: str) -> "SimLock":
+        """Take a lock file."""
+        if path in self._locks:
+            raise BlockingIOError(f"{path} is locked")
+        if not self.exists(path):
+            self.create(path)
+        self._locks.add(path)
+        return SimLock(self, path)
+
+    def unlock(self, path: str, incarnation: int) -> None:
+        """Release a lock taken in the same incarnation of the process."""
+        if incarnation == self.incarnation:
+            self._locks.discard(path)
+
+    def _find(self, path: str) -> Inode | Directory | None:
+        if self.is_dead:
+            raise CrashedError
+        node: Inode | Directory | None = self._nodes[ROOT]
+        for name in _split(path):
+            number = node.names.get(name) if isinstance(node, Directory) else None
+            if number is None:
+                return None
+            node = self._nodes[number]
+        return node
+
+    def _directory(self, path: str) -> Directory:
+        node = self._find(path)
+        if not isinstance(node, Directory):
+            raise FileNotFoundError(ENOENT, "no such directory", path)
+        return node
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        parent, _, name = path.rpartition("/")
+        return self._directory(parent), name
+
+
+class SimFile:
+    """A handle: valid in the incarnation of the process that opened it."""
+
+    __slots__ = ("_fs", "_incarnation", "_number")
+
+    def __init__(self, fs: SimFs, number: int) -> None:
+        self._fs = fs
+        self._number = number
+        self._incarnation = fs.incarnation
+
+    def _inode(self) -> Inode:
+        if self._fs.is_dead:
+            raise CrashedError
+        if self._incarnation != self._fs.incarnation:
+            raise OSError(EBADF, "the process that opened this file is gone")
+        return self._fs.inode(self._number)
+
+    def append(self, *parts: Buffer) -> None:
+        """Write at the end (see `File.append`)."""
+        inode = self._inode()
+        self._write(inode, b"".join(parts), len(inode.cache))
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Overwrite (see `File.pwrite`)."""
+        self._write(self._inode(), bytes(data), offset)
+
+    def _write(self, inode: Inode, data: bytes, offset: int) -> None:
+        """Write all of `data`, or the part that a fault leaves."""
+        fs, faults, wanted = self._fs, self._fs.faults, len(data)
+        dies = fs.note_change()
+        fails = faults.fail_write_in is not None and faults.strikes("fail_write_in")
+        if dies or fails:
+            data = data[: wanted // 2]
+        if faults.capacity_bytes is not None:
+            room = faults.capacity_bytes - fs.used_bytes + len(inode.cache) - offset
+            data = data[: max(room, 0)]
+        inode.pending.append((offset, data))
+        inode.cache = inode.cache + data if offset == len(inode.cache) else written(inode.cache, offset, data)
+        if dies:
+            raise CrashedError
+        if fails:
+            raise OSError(EIO, "injected write error")
+        if len(data) < wanted:
+            faults.fired += 1
+            raise OSError(ENOSPC, "no space left on the simulated disk")
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read from the page cache."""
+        return self._inode().cache[offset : offset + size]
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend."""
+        inode = self._inode()
+        if self._fs.note_change():
+            raise CrashedError
+        inode.pending.append((size, None))
+        inode.cache = applied(inode.cache, [(size, None)])
+
+    def fsync(self) -> None:
+        """Make the content durable, or fail for good."""
+        inode = self._inode()
+        if self._fs.note_change():
+            raise CrashedError
+        faults = self._fs.faults
+        if faults.fail_fsync_in is not None and faults.strikes("fail_fsync_in"):
+            inode.drop_dirty()
+            raise OSError(EIO, "injected fsync error")
+        inode.sync()
+
+    def size(self) -> int:
+        """Return the length seen by the process."""
+        return len(self._inode().cache)
+
+    def close(self) -> None:
+        """Do nothing: a handle holds no resources."""
+
+
+class SimLock:
+    """A held lock."""
+
+    __slots__ = ("_fs", "_incarnation", "_path")
+
+    def __init__(self, fs: SimFs, path: str) -> None:
+        self._fs = fs
+        self._path = path
+        self._incarnation = fs.incarnation
+
+    def close(self) -> None:
+        """Release it, unless a crash did."""
+        self._fs.unlock(self._path, self._incarnation)
+
+
+def _split(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]

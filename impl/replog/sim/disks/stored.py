@@ -1,0 +1,247 @@
+"""The real store under a simulated broker: `replog.store` on a file system that loses what real ones lose.
+
+Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's
+bytes and, at a start, decoded again, so what the protocol believes and what the files say can be compared
+record by record.
+
+A copy shares no state, and opens the files anew when it is used; like every start it drops an epoch entry
+without a record.  Not here: which faults strike when (`faults`), and how files fail (`disk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from replog.core.effects import (
+    AdvanceStart,
+    Append,
+    Effect,
+    Flush,
+    Reset,
+    StoreEpochs,
+    StoreHighWatermark,
+    Truncate,
+)
+from replog.core.log.epochs import EpochCache
+from replog.core.log.logview import LogView
+from replog.core.types import Batch
+from replog.sim.cluster.storage import Chooser, Recovered, StorageError
+from replog.sim.disks.disk import CrashedError, Faults, SimFs
+from replog.store.directory import LogDirectory
+from replog.store.files.config import LogConfig
+from replog.store.files.errors import StoreError
+from replog.store.files.fs import Fs
+from replog.store.partition import PartitionLog
+from replog.store.segments.records import Producer, Record, decode_batch, encode_batch
+
+DIRECTORY = "data"
+TOPIC = "t"
+KEY = (TOPIC, 0)
+CONFIG = LogConfig(segment_bytes=4_096, index_interval_bytes=512)
+
+T = TypeVar("T")
+
+
+def recovered(directory: LogDirectory) -> Recovered:
+    """Decode what a directory has, as a starting broker does."""
+    log = directory.log(*KEY)
+    view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
+    view.epochs = EpochCache(log.epochs)
+    return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
+
+
+def perform(directory: LogDirectory, effect: Effect) -> None:
+    """Do what a disk effect says with the store's own calls."""
+    log = directory.log(*KEY)
+    match effect:
+        case Append(batches):
+            log.append_as_follower(b"".join(map(encode, batches)))
+        case StoreEpochs(entries):
+            log.store_epochs(entries)
+        case StoreHighWatermark(offset):
+            directory.checkpoint({KEY: offset})
+        case Truncate(offset):
+            log.truncate_to(offset)
+        case Flush():
+            log.flush()
+        case Reset(offset):
+            log.reset(offset)
+        case AdvanceStart(offset):
+            log.advance_log_start(offset)
+        case _:
+            raise AssertionError(f"{effect} is no disk effect")
+
+
+class FileStorage:
+    """A Kafka log directory with one partition, driven by the protocol's disk effects, on any file system."""
+
+    __slots__ = ("_directory", "_fs", "_path")
+
+    def __init__(self, fs: Fs, path: str = DIRECTORY) -> None:
+        self._fs = fs
+        self._path = path
+        self._directory: LogDirectory | None = None
+
+    def recover(self) -> Recovered:
+        """Open the directory as a starting broker does, and decode the log."""
+
+        def read() -> Recovered:
+            self._directory = LogDirectory.open(self._fs, self._path, CONFIG)
+            return recovered(self._directory)
+
+        return self._guard(read)
+
+    def perform(self, effect: Effect) -> None:
+        """Do what a disk effect says with the store's own calls."""
+        self._guard(lambda: perform(self._opened(), effect))
+
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW in replication-offset-checkpoint; 0 if there is none."""
+        return self._opened().high_watermarks.get(KEY, 0)
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut the directory down cleanly."""
+        directory = self._opened()
+        self._guard(lambda: directory.shut_down({}, broker_epoch))
+        self._directory = None
+
+    def flush(self) -> None:
+        """Sync the log."""
+        if self._directory is not None:
+            self._guard(self._log().flush)
+
+    def flushed(self) -> int:
+        """Return the durable end."""
+        return self._log().flushed
+
+    def end(self) -> int:
+        """Return the log end."""
+        return self._log().log_end
+
+    def abandon(self) -> None:
+        """Let go of the files as the death of the process would."""
+        if self._directory is not None:
+            with suppress(CrashedError, OSError, StoreError):
+                self._directory.abandon()
+            self._directory = None
+
+    def _log(self) -> PartitionLog:
+        return self._opened().log(*KEY)
+
+    def _opened(self) -> LogDirectory:
+        if self._directory is None:
+            self._directory = LogDirectory.open(self._fs, self._path, CONFIG)
+        return self._directory
+
+    def _guard(self, action: Callable[[], T]) -> T:
+        """Run a store call; any failure is the disk's."""
+        try:
+            return action()
+        except (StoreError, CrashedError) as error:
+            raise StorageError(str(error) or type(error).__name__) from error
+
+
+class StoreStorage(FileStorage):
+    """One simulated machine's disk with a Kafka log directory on it."""
+
+    __slots__ = ("_end", "_flushed", "fs")
+
+    def __init__(self, fs: SimFs | None = None) -> None:
+        self.fs = SimFs() if fs is None else fs
+        super().__init__(self.fs)
+        self._end = 0
+        self._flushed = 0
+
+    def crash(self) -> None:
+        """Kill the process; the page cache stays."""
+        self._forget()
+        self.fs.process_crash()
+
+    def lose_power(self, choose: Chooser) -> None:
+        """Cut the power; then look, on a copy, how much a start would find."""
+        self._forget()
+        self.fs.power_loss(choose)
+        self._end = self._flushed = self.copy().recover().log.leo
+
+    def flushed(self) -> int:
+        """Return the durable end; of a process that has died, the one it knew of."""
+        return self._flushed if self._directory is None else super().flushed()
+
+    def end(self) -> int:
+        """Return the log end; of a process that has died, the one its files have."""
+        return self._end if self._directory is None else super().end()
+
+    def open(self) -> None:
+        """Open the files, which a copy does at its first use."""
+        self._opened()
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Arm one disk fault: an fsync that fails, a write that fails, or a disk that is full from now on."""
+        faults = self.fs.faults = Faults()
+        if occasion < 0:
+            return
+        if kind == 0:
+            faults.fail_fsync_in = occasion
+        elif kind == 1:
+            faults.fail_write_in = occasion
+        else:
+            faults.capacity_bytes = self.fs.used_bytes
+
+    def is_armed(self) -> bool:
+        """Tell whether a fault is still to come."""
+        faults = self.fs.faults
+        counters = (faults.fail_fsync_in, faults.fail_write_in, faults.capacity_bytes)
+        return any(counter is not None for counter in counters)
+
+    def copy(self) -> StoreStorage:
+        """Copy the disk; the copy opens its files anew, without this one's armed faults."""
+        twin = StoreStorage()
+        twin.fs.restore(self.fs.snapshot())
+        twin.fs.process_crash()
+        twin.fs.faults = Faults()
+        twin._end, twin._flushed = self.end(), self.flushed()
+        return twin
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut the directory down cleanly, remembering its ends."""
+        directory = self._opened()
+        self._guard(lambda: directory.shut_down({}, broker_epoch))
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of the process's view, remembering its ends."""
+        if self._directory is not None:
+            log = self._directory.logs.get(KEY)
+            if log is not None:
+                self._end, self._flushed = log.log_end, log.flushed
+        self.abandon()
+
+
+def encode(batch: Batch) -> bytes:
+    """Return a batch as Kafka's bytes: the body is the value of each record."""
+    records = [Record(batch.body)] * batch.count
+    producer = Producer(batch.producer_id, batch.producer_epoch, batch.first_seq)
+    return encode_batch(records, producer, batch.base_offset, batch.epoch)
+
+
+def read_batches(log: PartitionLog) -> list[Batch]:
+    """Read and decode a whole log."""
+    batches: list[Batch] = []
+    for header in log.headers(log.log_start):
+        data = log.read(header.base_offset, 1)
+        value = decode_batch(data[: header.size_bytes])[0].value
+        batches.append(
+            Batch(
+                header.base_offset,
+                header.leader_epoch,
+                header.record_count,
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                b"" if value is None else value,
+            )
+        )
+    return batches

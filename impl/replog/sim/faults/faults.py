@@ -1,0 +1,330 @@
+"""Bad weather: a network that loses, duplicates, delays and cuts, and an injector of everything else.
+
+All chance of a run comes from one `random.Random`.  While a node that lost data has not been fenced yet, the
+injector is quiet and the network perfect, if the profile says so (`profiles.PowerRule`, B11).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+from replog.core.effects import Received
+from replog.core.messages import AlterPartitionRequest, ElectRequest, Message
+from replog.core.types import CONTROLLER, BrokerState
+from replog.sim.cluster.storage import StorageError
+from replog.sim.cluster.world import PARTITION, Call, Delivery, Network, Node, World
+from replog.sim.faults.profiles import Fault, PowerRule, Profile
+from replog.sim.oracles.oracles import Oracles
+
+OPERATOR = -99
+"""The address of whoever asks for preferred elections."""
+HEALTHY_SESSION_MS = 2_500
+UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
+"""Faults after which a process cannot show that it lost nothing: they cost it its place in the ELR."""
+ARMED = frozenset({Fault.CRASH_MID_EFFECTS, Fault.DISK_ERROR, Fault.SHUTDOWN})
+"""Faults that are prepared now and may happen later, or never."""
+BLACKOUT_MS = 15_000
+"""How long a broker may stay dead after all have died: often longer than its session."""
+
+
+@dataclass(slots=True)
+class FaultyNetwork(Network):
+    """Independent chances for each message, and links that are cut in one direction."""
+
+    random: Random
+    profile: Profile
+    is_calm: bool = False
+    cut: set[tuple[int, int]] = field(default_factory=set)
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
+        """Draw the fate of one message."""
+        del message
+        random, profile = self.random.random, self.profile
+        first = 1 + int(random() * profile.jitter_ms)
+        if self.is_calm:
+            return (first,)
+        if (source, to) in self.cut:
+            self.faults["message-cut-off"] += 1
+            return ()
+        if random() < profile.loss:
+            self.faults["message-loss"] += 1
+            return ()
+        if random() < profile.tail:
+            self.faults["message-delay"] += 1
+            first += int(random() * profile.tail_ms)
+        if random() < profile.duplication:
+            self.faults["message-duplication"] += 1
+            return (first, 1 + int(random() * profile.tail_ms))
+        return (first,)
+
+
+@dataclass(slots=True)
+class Injector:
+    """Draws faults, and brings nodes back; `faults` counts what really happened at once.
+
+    What a fault only prepares (a death between effects, a failing disk, a shutdown) the world counts when it
+    happens; `ARMED` names them.
+    """
+
+    world: World
+    network: FaultyNetwork
+    oracles: Oracles
+    profile: Profile
+    random: Random
+    faults: Counter[str]
+    is_over: bool = False
+    victim: int = -1
+    """The node whose data loss the controller has not noticed yet.
+
+    While there is one, nothing else happens.
+    """
+
+    def start(self) -> None:
+        """Schedule the first fault."""
+        self._schedule_next()
+
+    def stop(self) -> None:
+        """End all faults: links whole, processes awake and alive."""
+        self.is_over = True
+        self.network.is_calm = True
+        self.network.cut.clear()
+        for node in self.world.nodes.values():
+            self.world.resume(node.broker_id)
+            node.effects_left = -1
+            _disarm(node)
+            if node.broker is None:
+                self._restart_later(node.broker_id)
+
+    def revive(self) -> None:
+        """Start every node whose process has ended; a disk fault may have hit after the faults were over."""
+        for node in self.world.nodes.values():
+            if node.broker is None:
+                self.world.restart(node.broker_id)
+
+    def _schedule_next(self) -> None:
+        if self.profile.weights:
+            delay_ms = int(self.random.expovariate(1 / self.profile.fault_every_ms))
+            self.world.schedule(delay_ms, Call(self._strike))
+
+    def _strike(self) -> None:
+        """Inject one fault, unless it is over or has to be quiet."""
+        if self.is_over:
+            return
+        self._schedule_next()
+        if self.victim >= 0:
+            return
+        kinds = list(self.profile.weights)
+        kind = self.random.choices(kinds, [self.profile.weights[kind] for kind in kinds])[0]
+        node = self.world.nodes[self._pick_node()]
+        if self._inject(kind, node) and kind not in ARMED:
+            self.faults[kind.value] += 1
+
+    def _pick_node(self) -> int:
+        """Draw a victim: the leader more often than others, because its failures teach more."""
+        leader = self.world.image.leader
+        if leader >= 0 and self.random.random() < 0.3:
+            return leader
+        return self.random.randrange(len(self.world.nodes))
+
+    def _inject(self, kind: Fault, node: Node) -> bool:
+        """Try to inject one fault at one node; tell whether it was possible."""
+        if self.profile.power is PowerRule.KEEPS_ONE_COPY and kind in UNCLEAN and not self._leaves_one(node):
+            return False
+        if kind is Fault.PREFERRED_ELECTION:
+            return self._elect()
+        if kind is Fault.POWER_LOSS:
+            return self._cut_power(node)
+        if kind is Fault.BLACKOUT:
+            return self._black_out()
+        if node.broker is None or node.held is not None:
+            return False
+        if kind is Fault.CRASH:
+            self.world.crash(node.broker_id)
+            self._restart_later(node.broker_id)
+        elif kind is Fault.CRASH_MID_EFFECTS:
+            node.effects_left = self.random.randrange(12)
+            self._restart_later(node.broker_id)
+        elif kind is Fault.PAUSE:
+            self.world.pause(node.broker_id)
+            self.world.schedule(self._some_time(), Call(lambda: self.world.resume(node.broker_id)))
+        elif kind in (Fault.PARTITION, Fault.CONTROLLER_PARTITION):
+            return self._cut(node, kind)
+        elif kind is Fault.CLOCK_JUMP:
+            node.clock_offset_ms = self.random.randrange(-8_000, 8_000)
+        elif kind is Fault.SHUTDOWN:
+            self.world.shut_down(node.broker_id)
+            self._restart_later(node.broker_id)
+        elif kind is Fault.BACKGROUND_FLUSH:
+            return self._flush(node)
+        else:
+            node.storage.arm(self.random.randrange(6), self.random.randrange(3))
+            self._restart_later(node.broker_id)
+        return True
+
+    def _elect(self) -> bool:
+        """Ask for the preferred leader; tell whether it was elected."""
+        before = self.world.image.leader
+        request = Received(OPERATOR, ElectRequest(0, PARTITION))
+        self.world.perform_for(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
+        self.world.observer.decided(self.world)
+        return self.world.image.leader != before
+
+    def _black_out(self) -> bool:
+        """End every process at one moment, where the profile allows it with a power loss; tell if any ran."""
+        running = list(self.world.running())
+        for node in self.world.nodes.values():
+            if self.profile.power is PowerRule.ANY:
+                self._lose_power(node)
+            self.world.crash(node.broker_id)
+            self._restart_later(node.broker_id, self.random.randrange(BLACKOUT_MS))
+        return bool(running)
+
+    def _flush(self, node: Node) -> bool:
+        """Let the operating system write back what is dirty; tell whether anything was."""
+        was_dirty = node.storage.flushed() < node.storage.end()
+        try:
+            node.storage.flush()
+        except StorageError:
+            self.world.counters.disk_failures += 1
+            self.world.crash(node.broker_id)
+            self._restart_later(node.broker_id)
+            return False
+        return was_dirty
+
+    def _some_time(self) -> int:
+        return int(self.random.expovariate(1 / 3_000)) + 100
+
+    def _restart_later(self, broker_id: int, delay_ms: int = -1) -> None:
+        """Start the process again after a while, if it has ended by then; look again if it has not."""
+
+        def restart() -> None:
+            node = self.world.nodes[broker_id]
+            if node.broker is None:
+                _disarm(node)
+                self.world.restart(broker_id)
+            elif not self.is_over:
+                self._restart_later(broker_id)
+
+        self.world.schedule(self._some_time() if delay_ms < 0 else delay_ms, Call(restart))
+
+    def _cut(self, node: Node, kind: Fault) -> bool:
+        """Cut a node off from the controller, or from some of its peers, in one direction or both.
+
+        Tell whether anything was whole before.
+        """
+        me = node.broker_id
+        peers = [CONTROLLER] if kind is Fault.CONTROLLER_PARTITION else self._some_peers(me)
+        links = {(me, peer) for peer in peers} | {(peer, me) for peer in peers}
+        if self.random.random() < 0.3:
+            links = {link for link in links if (link[0] == me) == (self.random.random() < 0.5)}
+        links -= self.network.cut
+        self.network.cut |= links
+        self.world.schedule(self._some_time(), Call(lambda: self.network.cut.difference_update(links)))
+        return bool(links)
+
+    def _some_peers(self, me: int) -> list[int]:
+        peers = [peer for peer in (*self.world.nodes, CONTROLLER) if peer != me]
+        return [peer for peer in peers if self.random.random() < 0.7] or peers[:1]
+
+    # -- power
+
+    def _cut_power(self, node: Node) -> bool:
+        """Cut a node's power if the profile's rule allows what that may lose."""
+        rule, lossy = self.profile.power, self.oracles.lossy
+        me = node.broker_id
+        may_lose = rule in (PowerRule.ANY, PowerRule.KEEPS_ONE_COPY)
+        if rule is PowerRule.ONE_AT_A_TIME:
+            is_alone = node.broker is None or self._has_proposal_under_way(me)
+            may_lose = not is_alone and self._others_are_healthy(me)
+        if not may_lose:
+            return False
+        before = node.storage.end()
+        self._lose_power(node)
+        self._restart_later(me)
+        if node.storage.end() < before and rule is not PowerRule.ANY:
+            lossy[me] = max(before, lossy.get(me, before))
+            if rule is PowerRule.ONE_AT_A_TIME:
+                self._be_quiet(me)
+        return True
+
+    def _lose_power(self, node: Node) -> None:
+        """Cut a node's power, and check that its disk keeps its word."""
+        before = node.storage.end()
+        kept = self.oracles.durable(node)
+        self.world.lose_power(node.broker_id, self.random.randrange)
+        self.oracles.check_kept(node, kept)
+        self.faults["records-lost"] += before - node.storage.end()
+
+    def _leaves_one(self, node: Node) -> bool:
+        """Tell whether a node may end uncleanly without costing the last copy (KIP-966).
+
+        Another member of ISR or ELR lives and has lost nothing.  And no other member of the ISR has ended, or
+        is about to, without the controller's notice: two of those could keep a third out of ISR and ELR.
+        """
+        image, lossy = self.world.image, self.oracles.lossy
+        others = {*image.isr, *image.elr} - {node.broker_id}
+        alive = {member for member in others if self._lives_on(member)}
+        return bool(alive - set(lossy)) and set(image.isr) - {node.broker_id} <= alive
+
+    def _lives_on(self, member: int) -> bool:
+        """Tell whether a member runs as the controller means it, and is not about to end uncleanly."""
+        node = self.world.nodes[member]
+        return (
+            self.oracles.is_current(self.world, member)
+            and node.effects_left < 0
+            and not node.storage.is_armed()
+        )
+
+    def _others_are_healthy(self, me: int) -> bool:
+        """Tell whether the ISR without this node is there, and all of it in the best of health."""
+        others = [member for member in self.world.image.isr if member != me]
+        return bool(others) and all(self._is_healthy(member) for member in others)
+
+    def _has_proposal_under_way(self, me: int) -> bool:
+        """Tell whether an ISR proposal of this node may still arrive.
+
+        It could make it the last one standing.
+        """
+        sent = [
+            item for _, _, item in self.world.pending() if isinstance(item, Delivery) and item.source == me
+        ]
+        return any(isinstance(item.message, AlterPartitionRequest) for item in sent)
+
+    def _is_healthy(self, member: int) -> bool:
+        node = self.world.nodes[member]
+        known = self.world.controller.state.brokers.get(member)
+        return (
+            node.broker is not None
+            and known is not None
+            and node.held is None
+            and node.effects_left < 0
+            and not node.storage.is_armed()
+            and node.broker.membership.broker_epoch == known.broker_epoch
+            and known.state is BrokerState.ACTIVE
+            and not node.broker.membership.wants_shutdown
+            and self.world.now_ms - known.last_seen_ms <= HEALTHY_SESSION_MS
+            and not any(member in link for link in self.network.cut)
+        )
+
+    def _be_quiet(self, victim: int) -> None:
+        """Let nothing else happen until the controller has fenced the node that lost data."""
+        self.victim, self.network.is_calm = victim, True
+        epoch = self.world.controller.state.brokers[victim].broker_epoch
+
+        def look() -> None:
+            known = self.world.controller.state.brokers[victim]
+            is_out = known.state is BrokerState.FENCED and victim not in self.world.image.isr
+            if is_out or known.broker_epoch != epoch or self.is_over:
+                self.victim, self.network.is_calm = -1, self.is_over
+            else:
+                self.world.schedule(200, Call(look))
+
+        look()
+
+
+def _disarm(node: Node) -> None:
+    node.storage.arm(-1, 0)

@@ -1,0 +1,199 @@
+"""Fault profiles: what goes wrong in a run, how often, and what is excluded since Kafka does not survive it.
+
+What is excluded, and why:
+
+- **Losing every copy.**  Kafka acknowledges from the page cache (I5).  A power loss that takes unflushed
+  records of an ISR member is injected only while another member is sure to keep them (`PowerRule`).
+- **The last replica standing (B11).**  Without ELR the last ISR member stays in the ISR when it dies; if it
+  loses its tail, or if another member fails before the controller has noticed the loss, committed records
+  are gone.  The same happens if the victim is a leader whose proposal to shrink the ISR to itself arrives
+  after its death.  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no
+  proposal of the victim under way, and no other fault begins until the controller has fenced the victim.
+  `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process ends uncleanly while another member of ISR
+  or ELR lives, and that the controller has noticed the end of every other member of the ISR; `ANY` (with a
+  flush for each record) asks for nothing.
+- **A last known leader that lost its page cache.**  When all members of ISR and ELR end uncleanly, KIP-966
+  elects who led last whatever it has.  So a blackout, the end of all processes at one moment, leaves them
+  their page caches, except where each record is flushed (`ANY`).
+- **Skipped metadata.**  Brokers apply every metadata version in order, except in the profile `coalesce`.
+
+`tests/replog/scenarios` has a scenario for each exclusion that shows the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+
+from replog.core.broker.state import Config
+
+
+class PowerRule(Enum):
+    """When a power loss may take unflushed records."""
+
+    NEVER = "never"
+    ONE_AT_A_TIME = "one-at-a-time"
+    KEEPS_ONE_COPY = "keeps-one-copy"
+    ANY = "any"
+
+
+class Fault(Enum):
+    """The kinds of faults a run can inject, beside those of the network."""
+
+    CRASH = "crash"
+    CRASH_MID_EFFECTS = "crash-mid-effects"
+    POWER_LOSS = "power-loss"
+    PAUSE = "pause"
+    PARTITION = "partition"
+    CONTROLLER_PARTITION = "controller-partition"
+    CLOCK_JUMP = "clock-jump"
+    SHUTDOWN = "controlled-shutdown"
+    PREFERRED_ELECTION = "preferred-election"
+    DISK_ERROR = "disk-error"
+    BACKGROUND_FLUSH = "background-flush"
+    BLACKOUT = "blackout"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of bad weather; probabilities are per message, weights relative among faults."""
+
+    name: str
+    about: str
+    duration_ms: int = 30_000
+    heal_ms: int = 60_000
+    fault_every_ms: int = 1_200
+    loss: float = 0.0
+    duplication: float = 0.0
+    tail: float = 0.0
+    """Share of messages that take up to `tail_ms`: past an epoch change, and past many others."""
+    jitter_ms: int = 20
+    tail_ms: int = 4_000
+    weights: dict[Fault, int] = field(default_factory=dict)
+    power: PowerRule = PowerRule.NEVER
+    uses_store: bool = False
+    coalesces_metadata: bool = False
+    follower_read: bool = False
+    flush_messages: int = 0
+    batches: int = 40
+    protocol: str = "current"
+
+    def config(self) -> Config:
+        """Return the brokers' tuning: Kafka's, with times scaled down so that much happens in little time."""
+        return Config(
+            lag_ms=4_000,
+            fetch_timeout_ms=1_500,
+            fetch_backoff_ms=300,
+            alter_retry_ms=700,
+            hw_checkpoint_ms=1_500,
+            fetch_max_bytes=400,
+            flush_messages=self.flush_messages,
+            follower_read=self.follower_read,
+        )
+
+
+_CALM = Profile("calm", "no faults at all")
+_NETWORK = replace(
+    _CALM,
+    name="network",
+    about="loss, duplication, reordering, delay, partitions",
+    loss=0.03,
+    duplication=0.03,
+    tail=0.05,
+    weights={Fault.PARTITION: 4, Fault.CONTROLLER_PARTITION: 3, Fault.PREFERRED_ELECTION: 2, Fault.PAUSE: 1},
+)
+_ALL = replace(
+    _NETWORK,
+    name="all",
+    about="every fault, today's rules; see the module text for what is excluded",
+    weights={
+        Fault.CRASH: 4,
+        Fault.CRASH_MID_EFFECTS: 5,
+        Fault.POWER_LOSS: 5,
+        Fault.PAUSE: 3,
+        Fault.PARTITION: 4,
+        Fault.CONTROLLER_PARTITION: 4,
+        Fault.CLOCK_JUMP: 2,
+        Fault.SHUTDOWN: 2,
+        Fault.PREFERRED_ELECTION: 4,
+        Fault.DISK_ERROR: 2,
+        Fault.BACKGROUND_FLUSH: 3,
+    },
+    power=PowerRule.ONE_AT_A_TIME,
+    follower_read=True,
+)
+
+
+def _weights(*without: Fault, **extra: int) -> dict[Fault, int]:
+    """Return the weights of `all`, without some faults, with others."""
+    kept = {fault: weight for fault, weight in _ALL.weights.items() if fault not in without}
+    return kept | {Fault[name.upper()]: weight for name, weight in extra.items()}
+
+
+_PROFILES = MappingProxyType(
+    {
+        "calm": _CALM,
+        "network": _NETWORK,
+        "all": _ALL,
+        "elr": replace(
+            _ALL,
+            name="elr",
+            about="every fault under KIP-966: power may fail while one copy survives",
+            power=PowerRule.KEEPS_ONE_COPY,
+            protocol="kip966",
+        ),
+        "flush": replace(
+            _ALL,
+            name="flush",
+            about="every fault, each record flushed before it is acknowledged: all power may fail at once",
+            weights=_weights(Fault.BACKGROUND_FLUSH, blackout=3),
+            power=PowerRule.ANY,
+            flush_messages=1,
+        ),
+        "blackout": replace(
+            _ALL,
+            name="blackout",
+            about="every fault but power losses under KIP-966, and now and then every process is killed",
+            weights=_weights(Fault.POWER_LOSS, blackout=6),
+            power=PowerRule.NEVER,
+            protocol="kip966",
+        ),
+        "stale": replace(
+            _ALL,
+            name="stale",
+            about="as `all`, with messages that come twice, late and out of order",
+            duplication=0.4,
+            tail=0.15,
+            tail_ms=9_000,
+            loss=0.02,
+        ),
+        "store": replace(
+            _ALL,
+            name="store",
+            about="as `all`, on the real store and a simulated disk (torn writes, failed fsync, ...)",
+            uses_store=True,
+            flush_messages=40,
+            batches=20,
+            duration_ms=20_000,
+        ),
+        "coalesce": replace(
+            _ALL,
+            name="coalesce",
+            about="as `all`, and brokers may skip metadata versions, which can lose data under today's rules",
+            coalesces_metadata=True,
+        ),
+    }
+)
+
+
+def profile_names() -> tuple[str, ...]:
+    """Return the names `profile` knows."""
+    return tuple(_PROFILES)
+
+
+def profile(name: str) -> Profile:
+    """Return a named profile; KeyError with the known names otherwise."""
+    if name not in _PROFILES:
+        raise KeyError(f"no profile {name!r}; known: {', '.join(_PROFILES)}")
+    return _PROFILES[name]

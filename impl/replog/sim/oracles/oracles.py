@@ -1,0 +1,343 @@
+"""The watch over a simulated cluster: every promise of `promises`, checked as the cluster moves.
+
+A broken one raises `ViolationError`.  `checks` counts how often each was checked with something to compare:
+an oracle that was never asked has not held, it was not there.
+
+Cost: the checks after each step look only at what changed, the comparisons of whole logs are for elections,
+samples and the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from replog.core.broker.state import FetchPhase, ReplicaState
+from replog.core.log.logview import LogView
+from replog.core.types import NO_LEADER, PartitionImage, Role
+from replog.sim.cluster.world import Node, Observer, World
+from replog.sim.oracles.promises import ViolationError
+
+Cell = tuple[int, bytes]
+"""One record as oracles see it: the epoch it was written in, and its content."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was last seen of one node, to look only at what is new; `log` outlives the process."""
+
+    log: LogView
+    incarnation: int = -1
+    leader_epoch: int = -1
+    is_leader: bool = False
+    hw: int = 0
+
+
+@dataclass(slots=True)
+class Figures:
+    """What the cluster went through, as seen from outside.
+
+    `elections` are leader epochs with a leader, `elr_elections` those of a member of the ELR,
+    `unclean_elections` those of a broker outside ISR and ELR; `isr_changes` are changes of the set.
+    `acknowledged` are records acknowledged with acks=all, `consumed` records given to consumers, those that
+    were read again too.
+    """
+
+    elections: int = 0
+    elr_elections: int = 0
+    unclean_elections: int = 0
+    isr_changes: int = 0
+    committed: int = 0
+    acknowledged: int = 0
+    consumed: int = 0
+
+
+def cells(log: LogView, start: int, end: int) -> list[Cell]:
+    """Return the records in [start, end) of a log that has them, looking from the end of the log."""
+    found: list[list[Cell]] = []
+    for batch in reversed(log.batches):
+        if batch.next_offset <= start:
+            break
+        low, high = max(start, batch.base_offset), min(end, batch.next_offset)
+        if low < high:
+            found.append([(batch.epoch, batch.body)] * (high - low))
+    return [cell for group in reversed(found) for cell in group]
+
+
+@dataclass(slots=True)
+class Oracles(Observer):
+    """The watch over one world.
+
+    `lossy` are the nodes that have lost data and are not back in the ISR, with the LEO they had before.
+    """
+
+    min_isr: int
+    committed: list[Cell] = field(default_factory=list)
+    figures: Figures = field(default_factory=Figures)
+    checks: Counter[str] = field(default_factory=Counter)
+    lossy: dict[int, int] = field(default_factory=dict)
+    seen: dict[int, Seen] = field(default_factory=dict)
+    leaders: dict[int, int] = field(default_factory=dict)
+    image: PartitionImage | None = None
+
+    # -- after every step
+
+    def changed(self, world: World, node: Node) -> None:
+        """Check a node that has handled an event."""
+        if node.broker is None:
+            return
+        state = node.broker.replica.state
+        log = state.log
+        self.checks["hw-within-log"] += 1
+        if log.hw > log.leo:
+            raise ViolationError("hw-within-log", f"broker {node.broker_id}: HW {log.hw}, LEO {log.leo}")
+        seen = self.seen.get(node.broker_id)
+        if seen is None or seen.incarnation != node.incarnation:
+            seen = self.seen[node.broker_id] = Seen(log, node.incarnation)
+        is_leader = state.role is Role.LEADER
+        if is_leader and (not seen.is_leader or seen.leader_epoch != state.leader_epoch):
+            self._check_new_leader(world, state)
+        elif is_leader:
+            self.checks["hw-monotone"] += 1
+            if log.hw < seen.hw:
+                raise ViolationError("hw-monotone", f"leader {node.broker_id}: HW {seen.hw} -> {log.hw}")
+        if log.hw != seen.hw:
+            self._check_hw(world, state, seen)
+        seen.is_leader, seen.leader_epoch, seen.hw, seen.log = is_leader, state.leader_epoch, log.hw, log
+
+    def decided(self, world: World) -> None:
+        """Check the controller's decision, if there is a new one."""
+        old, image = self.image, world.image
+        if image is old:
+            return
+        self.image = image
+        for member in [m for m in self.lossy if m in image.isr and self.is_current(world, m)]:
+            del self.lossy[member]
+        if image.leader != NO_LEADER:
+            self._check_one_leader(image.leader_epoch, image.leader)
+        if old is not None:
+            self.figures.isr_changes += set(old.isr) != set(image.isr)
+            if image.leader_epoch != old.leader_epoch and image.leader not in {NO_LEADER, *old.isr}:
+                is_eligible = image.leader in old.elr
+                self.figures.elr_elections += is_eligible
+                self.figures.unclean_elections += not is_eligible
+        self._check_isr(world)
+
+    def _check_one_leader(self, epoch: int, leader: int) -> None:
+        self.checks["one-leader"] += 1
+        known = self.leaders.setdefault(epoch, leader)
+        if known != leader:
+            raise ViolationError("one-leader", f"epoch {epoch}: {known} and {leader}")
+        self.figures.elections = len(self.leaders)
+
+    def _check_new_leader(self, world: World, state: ReplicaState) -> None:
+        """Check that a leader is the one of its epoch, and that the current one has what is committed."""
+        self._check_one_leader(state.leader_epoch, state.broker_id)
+        if world.image.leader_epoch != state.leader_epoch:
+            return
+        self.checks["leader-complete"] += bool(self.committed)
+        if cells(state.log, 0, len(self.committed)) != self.committed:
+            raise ViolationError(
+                "leader-complete",
+                f"leader {state.broker_id} of epoch {state.leader_epoch} has LEO {state.log.leo},"
+                f" {len(self.committed)} records are committed{self._difference(state.log)}",
+            )
+
+    def _check_hw(self, world: World, state: ReplicaState, seen: Seen) -> None:
+        """Compare what a replica newly believes committed, and let a leader extend the committed prefix.
+
+        Who led before this step counts as a leader: it may have applied two metadata versions at once.
+        """
+        log, known = state.log, len(self.committed)
+        start = min(seen.hw, log.hw, known)
+        new = cells(log, start, log.hw)
+        self.checks["committed-agree"] += log.hw > start
+        if new[: known - start] != self.committed[start : log.hw]:
+            raise ViolationError("committed-agree", f"broker {state.broker_id}{self._difference(log)}")
+        if log.hw <= known:
+            return
+        if state.role is not Role.LEADER and not seen.is_leader:
+            raise ViolationError(
+                "committed-agree", f"follower {state.broker_id}: HW {log.hw}, only {known} are committed"
+            )
+        self.committed.extend(new[known - start :])
+        self.figures.committed = len(self.committed)
+        self._check_copies(world)
+        self._check_isr(world)
+
+    def _check_copies(self, world: World) -> None:
+        """Count the disks that hold the committed prefix; one that had it and lost it later did hold it."""
+        self.checks["committed-copies"] += 1
+        known = len(self.committed)
+        holders = sum(
+            self._holds(node) or self.lossy.get(node.broker_id, -1) >= known for node in world.nodes.values()
+        )
+        if holders < self.min_isr:
+            raise ViolationError(
+                "committed-copies", f"{holders} of {self.min_isr} disks hold the committed prefix"
+            )
+
+    def _holds(self, node: Node) -> bool:
+        """Tell whether a node, dead or alive, has the last committed record; log-matching does the rest."""
+        known = len(self.committed)
+        if node.broker is not None:
+            return cells(node.broker.replica.state.log, known - 1, known) == self.committed[-1:]
+        seen = self.seen.get(node.broker_id)
+        is_on_disk = seen is not None and node.storage.end() >= known
+        return is_on_disk and seen is not None and cells(seen.log, known - 1, known) == self.committed[-1:]
+
+    def _check_isr(self, world: World) -> None:
+        """Check that whoever may be elected next, and lives, has everything."""
+        if not self.committed:
+            return
+        for member in (*world.image.isr, *world.image.elr):
+            if not self.is_current(world, member):
+                continue
+            self.checks["isr-complete"] += 1
+            if not self._holds(world.nodes[member]):
+                broker = world.nodes[member].broker
+                assert broker is not None
+                log = broker.replica.state.log
+                group = "ISR" if member in world.image.isr else "ELR"
+                raise ViolationError(
+                    "isr-complete",
+                    f"{group} member {member} has LEO {log.leo}, {len(self.committed)} records are committed"
+                    f"{self._difference(log)}",
+                )
+
+    def is_current(self, world: World, member: int) -> bool:
+        """Tell whether a member runs, as the incarnation the controller means."""
+        broker = world.nodes[member].broker
+        known = world.controller.state.brokers.get(member)
+        return (
+            broker is not None and known is not None and broker.membership.broker_epoch == known.broker_epoch
+        )
+
+    def _difference(self, log: LogView) -> str:
+        """Return, for a message, the first committed record that a log does not have."""
+        own = cells(log, 0, log.leo)
+        for offset, (mine, theirs) in enumerate(zip(own, self.committed, strict=False)):
+            if mine != theirs:
+                return f"; offset {offset} is {mine}, committed is {theirs}"
+        return ""
+
+    # -- clients
+
+    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
+        """Check a positive answer to acks=all."""
+        self.figures.acknowledged += count
+        self.checks["ack-after-commit"] += 1
+        for offset in range(base_offset, base_offset + count):
+            if offset >= len(self.committed) or self.committed[offset][1] != body:
+                raise ViolationError("ack-after-commit", f"{body!r} acknowledged at {offset}")
+
+    def consumed(self, offset: int, cell: Cell) -> None:
+        """Check one record given to a consumer."""
+        self.figures.consumed += 1
+        self.checks["reads-committed"] += 1
+        if offset >= len(self.committed):
+            raise ViolationError("reads-committed", f"a consumer read offset {offset}, not committed")
+        if self.committed[offset] != cell:
+            raise ViolationError(
+                "reads-committed",
+                f"a consumer read {cell} at {offset}, committed is {self.committed[offset]}",
+            )
+
+    # -- whole logs
+
+    def compare_logs(self, world: World) -> None:
+        """Compare every two logs.
+
+        Where they have the same epoch at an offset, they agree up to there (P8).
+        """
+        logs = [
+            (n.broker_id, cells(n.broker.replica.state.log, 0, n.broker.replica.state.log.leo))
+            for n in world.running()
+            if n.broker is not None
+        ]
+        for i, (left, ours) in enumerate(logs):
+            for right, theirs in logs[i + 1 :]:
+                self.checks["log-matching"] += _match(left, ours, right, theirs)
+
+    def check_disks(self, world: World) -> None:
+        """Check that every disk would give back what its process holds; reads copies, changes nothing."""
+        for node in world.running():
+            assert node.broker is not None
+            log = node.broker.replica.state.log
+            disk = node.storage.copy()
+            disk.crash()
+            found = disk.recover().log
+            self.checks["disk-is-log"] += log.leo > 0
+            if cells(found, 0, found.leo) != cells(log, 0, log.leo):
+                raise ViolationError(
+                    "disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {found.leo}"
+                )
+            epochs = [
+                entry for entry in log.epochs.entries if entry[1] < log.leo
+            ]  # A28: a start drops the rest
+            if found.epochs.entries != epochs:
+                raise ViolationError("disk-is-log", f"broker {node.broker_id}: {epochs}, disk {found.epochs}")
+
+    def durable(self, node: Node) -> list[Cell]:
+        """Return the records that a power loss now must not take: those flushed, also by a dead process."""
+        broker = node.broker
+        log = node.storage.copy().recover().log if broker is None else broker.replica.state.log
+        return cells(log, 0, min(node.storage.flushed(), log.leo))
+
+    def check_kept(self, node: Node, kept: list[Cell]) -> None:
+        """Check that a disk, re-opened after a power loss, begins with what was flushed."""
+        found = node.storage.copy().recover().log
+        self.checks["flushed-survives"] += bool(kept)
+        if cells(found, 0, len(kept)) != kept:
+            raise ViolationError(
+                "flushed-survives",
+                f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {found.leo}",
+            )
+
+    def check_producers(self, log: LogView) -> None:
+        """Check that idempotent batches (body b"...-<number>") are in the committed log once, in order."""
+        last: dict[int, int] = {}
+        for batch in log.batches:
+            if batch.producer_id < 0 or batch.next_offset > len(self.committed):
+                continue
+            self.checks["no-duplicate"] += 1
+            number = int(batch.body.rpartition(b"-")[2])
+            if number <= last.get(batch.producer_id, -1):
+                raise ViolationError("no-duplicate", f"{batch.body!r} after number {last[batch.producer_id]}")
+            last[batch.producer_id] = number
+
+
+def converged(world: World) -> str:
+    """Return what is still missing until every replica is in the ISR with the same committed log.
+
+    "" if nothing.
+    """
+    image = world.image
+    if sorted(image.isr) != sorted(image.replicas):
+        return f"ISR {image.isr}"
+    leader = world.nodes[image.leader].broker
+    if leader is None or leader.replica.state.role is not Role.LEADER:
+        return f"{image.leader} does not lead yet"
+    log = leader.replica.state.log
+    for node in world.running():
+        assert node.broker is not None
+        state = node.broker.replica.state
+        if state.leader_epoch != image.leader_epoch or state.log.hw != log.leo:
+            return f"broker {node.broker_id}: epoch {state.leader_epoch}, HW {state.log.hw} of {log.leo}"
+        if state.log.batches != log.batches:
+            return f"the logs of {node.broker_id} and {image.leader} differ"
+        if state.following is not None and state.following.phase is not FetchPhase.FETCHING:
+            return f"broker {node.broker_id} is {state.following.phase.value}"
+    return ""
+
+
+def _match(left: int, ours: list[Cell], right: int, theirs: list[Cell]) -> bool:
+    """Compare two logs up to their last common epoch; tell whether there was one."""
+    for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
+        if ours[offset][0] == theirs[offset][0]:
+            if ours[: offset + 1] != theirs[: offset + 1]:
+                raise ViolationError(
+                    "log-matching", f"brokers {left} and {right} differ at or before offset {offset}"
+                )
+            return True
+    return False

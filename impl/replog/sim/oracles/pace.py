@@ -1,0 +1,39 @@
+"""How far a run goes: event by event up to a moment, and never more events than it may take.
+
+A world in which messages beget messages without delay stands still in time; only a count ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from replog.sim.cluster.world import START_MS, World
+from replog.sim.oracles.promises import ViolationError
+
+MAX_EVENTS = 1_000_000
+"""About a hundred times what a run takes."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """The events of one world, counted over its whole run."""
+
+    world: World
+    max_events: int = MAX_EVENTS
+    events: int = 0
+
+    def until(self, end_ms: int) -> Iterator[None]:
+        """Let everything before `end_ms` happen, yielding after each event, and be there.
+
+        `ViolationError` (step-limit) if the run takes more than `max_events`.
+        """
+        while self.world.now_ms < end_ms:
+            if self.events == self.max_events:
+                passed_ms = self.world.now_ms - START_MS
+                raise ViolationError("step-limit", f"{self.events} events in {passed_ms / 1000:.1f} seconds")
+            if not self.world.step():
+                self.world.now_ms = end_ms
+                return
+            self.events += 1
+            yield

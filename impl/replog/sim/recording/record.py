@@ -1,0 +1,395 @@
+"""A world that writes down what its brokers and its controller do, one event at each commit point.
+
+An event is committed when it can no longer be taken back: in memory when it was handled, on disk when
+its records are written (a process that dies before has done nothing), a request when the network has
+it.  Events are numbered for each broker, and messages by who asked and the request's number, so that
+order never rests on a clock.
+
+    {"at": 1, "seq": 7, "event": "append", "from": 0, "message": "1/2000004", "after": {"hw": 3, ...}}
+
+`after` is a part of the state that the event leaves behind: role, leader epoch, LEO, HW, the epochs'
+start offsets, a CRC over the whole log; of a leader its ISR and what it proposes; of the controller its
+word on the partition and who is fenced.
+
+Not here: what is done to the world (`record_run`), and what the events mean to anybody (nobody here
+has heard of it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+from types import MappingProxyType
+
+from replog.core.effects import (
+    Append,
+    Effect,
+    Fired,
+    Received,
+    Send,
+    StoreHighWatermark,
+    Timer,
+    Truncate,
+)
+from replog.core.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    FetchReply,
+    FetchRequest,
+    HeartbeatRequest,
+    MetadataUpdate,
+    ProduceRequest,
+    RegisterRequest,
+)
+from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, PartitionImage, Role
+from replog.sim.cluster.world import PARTITION, Alarm, Delivery, Item, Network, Node, World, WorldOptions
+from replog.sim.recording.record_state import Checksums, broker_state, controller_state
+
+Event = dict[str, object]
+Emit = Callable[[Event], None]
+LASTING = (Append, Truncate, StoreHighWatermark)
+"""What an event is committed with; an epoch entry without a record would go at the next start."""
+VERDICTS = MappingProxyType({Error.NONE: "granted", Error.INELIGIBLE_REPLICA: "refused"})
+"""Answers to a proposal that change something; others say that it came too late."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a broker was before it handled something, as far as events need it."""
+
+    item: Delivery | Alarm
+    heard: tuple[object, ...]
+    leo: int
+    in_flight: int
+    pending: object
+    isr: tuple[int, ...]
+    hw_checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What the controller thought before it handled something."""
+
+    image: PartitionImage
+    states: dict[int, BrokerState]
+    epochs: dict[int, int]
+
+
+class RecordedWorld(World):
+    """A world whose events go to `emit`, once `is_recording`.
+
+    Its network keeps to what connections and a metadata log would do: of a follower only one fetch
+    request is under way (when it asks again, chance says which of the two is lost), a dead process is
+    neither heard nor registered any more, sessions end one at a time, and metadata is read from the log:
+    what arrives is the newest of its leader epoch.
+    """
+
+    def __init__(self, options: WorldOptions, network: Network, random: Random, emit: Emit) -> None:
+        self.emit_to, self.random, self.is_recording = emit, random, False
+        self.up: set[int] = set()
+        self._numbers: dict[int, int] = {}
+        self._checksums = Checksums()
+        self._before: _Before | None = None
+        super().__init__(options, network)
+
+    def emit(self, at: int, event: str, **facts: object) -> None:
+        """Write one event down, with the state after it unless `after` says otherwise."""
+        if not self.is_recording:
+            return
+        self._numbers[at] = self._numbers.get(at, 0) + 1
+        if "after" not in facts:
+            facts["after"] = self._state(at)
+        self.emit_to({"at": at, "seq": self._numbers[at], "event": event, **facts})
+
+    def _state(self, at: int) -> Event:
+        if at == CONTROLLER:
+            return controller_state(self.image, self.controller.state)
+        broker = self.nodes[at].broker
+        return (
+            {}
+            if broker is None
+            else broker_state(broker.replica.state, self.nodes[at].storage, self._checksums)
+        )
+
+    # -- brokers
+
+    def _execute(self, item: Item) -> None:
+        if isinstance(item, Delivery) and isinstance(item.message, MetadataUpdate):
+            update = self._newest(item)
+            if update is None:
+                return
+            item = update
+        self._before = None
+        if isinstance(item, Delivery | Alarm):
+            node = self.nodes.get(item.to if isinstance(item, Delivery) else item.owner)
+            if node is not None and node.broker is not None:
+                self._before = _look(node, item)
+        super()._execute(item)
+
+    def _perform(self, node: Node, effects: list[Effect]) -> None:
+        """Perform what makes an event last, write it down, perform the rest.
+
+        Who dies before has done nothing: what was to last is not on disk.
+        """
+        before, self._before = self._before, None
+        if before is None or node.broker is None or not self.is_recording:
+            super()._perform(node, effects)
+            return
+        lasting = [i for i, effect in enumerate(effects) if isinstance(effect, LASTING)]
+        commit = lasting[-1] + 1 if lasting else 0
+        life = node.incarnation
+        super()._perform(node, effects[:commit])
+        if node.incarnation == life:
+            self._handled(node, before, effects)
+            super()._perform(node, effects[commit:])
+
+    def _handled(self, node: Node, before: _Before, effects: list[Effect]) -> None:
+        """Find what happened in one handled message or alarm, and write it down."""
+        item = before.item
+        assert node.broker is not None
+        me, state = node.broker_id, node.broker.replica.state
+        if isinstance(item, Alarm):
+            self._rang(node, before, item.timer)
+        elif isinstance(item.message, MetadataUpdate):
+            heard = _heard(node)
+            if heard != before.heard:
+                event = "lead" if state.role is Role.LEADER else "follow"
+                self.emit(me, event, epoch=state.leader_epoch)
+        elif isinstance(item.message, ProduceRequest) and state.log.leo > before.leo:
+            self.emit(me, "produce", count=state.log.leo - before.leo)
+        elif isinstance(item.message, FetchReply) and _was_taken(item.message, before, state.following):
+            self.emit(me, "apply", **_of(me, item.message.correlation), source=item.source)
+        elif isinstance(item.message, AlterPartitionReply) and _was_settled(item.message, before, state):
+            self.emit(me, "settle")
+        elif isinstance(item.message, FetchRequest):
+            self._served(node, item.message, effects)
+        self._answered(node, before, effects)
+
+    def _rang(self, node: Node, before: _Before, timer: Timer) -> None:
+        assert node.broker is not None
+        state = node.broker.replica.state
+        pending = None if state.leading is None else state.leading.pending
+        if timer is Timer.ISR_CHECK and pending is not None and before.pending is None:
+            gone = [member for member in before.isr if member not in pending.proposed]
+            self.emit(node.broker_id, "shrink", gone=gone)
+        news = before.hw_checkpoint != state.log.hw and state.role is not Role.NONE
+        if timer is Timer.HW_CHECKPOINT and news:
+            self.emit(node.broker_id, "checkpoint")
+
+    def _served(self, node: Node, request: FetchRequest, effects: list[Effect]) -> None:
+        """A follower's fetch counted: it was answered, or it waits."""
+        replies = [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, FetchReply)]
+        mine = [reply for reply in replies if reply.correlation == request.correlation]
+        if request.is_from_follower and not (mine and mine[0].error is not Error.NONE):
+            kind = "waits" if not mine else "diverges" if mine[0].diverging else "records"
+            facts = _of(request.replica_id, request.correlation)
+            self.emit(node.broker_id, "serve", follower=request.replica_id, offset=request.fetch_offset,
+                      reply=kind, **facts)  # fmt: skip
+
+    def _answered(self, node: Node, before: _Before, effects: list[Effect]) -> None:
+        """Answers to fetches that have waited."""
+        asked = before.item.message if isinstance(before.item, Delivery) else None
+        for effect in effects:
+            if (
+                isinstance(effect, Send)
+                and effect.to in self.nodes
+                and isinstance(effect.message, FetchReply)
+            ):
+                reply = effect.message
+                is_now = isinstance(asked, FetchRequest) and asked.correlation == reply.correlation
+                if reply.error is Error.NONE and not is_now:
+                    self.emit(node.broker_id, "answer", follower=effect.to,
+                              **_of(effect.to, reply.correlation))  # fmt: skip
+
+    # -- the network
+
+    def send(self, source: int, to: int, message: object) -> None:
+        """Hand a message to the network; of a follower's fetches one is under way."""
+        if not (isinstance(message, FetchRequest) and message.is_from_follower):
+            super().send(source, to, message)  # type: ignore[arg-type]  # every other message
+            return
+        older = [e for e in self.pending() if _is_fetch_of(e[2], source)]
+        held = [n for n in self.nodes.values() if any(_is_fetch_of(item, source) for item in n.held or ())]
+        if (older or held) and self.random.random() < 0.5:
+            return
+        lost = self.counters.lost
+        super().send(source, to, message)
+        if self.counters.lost == lost:
+            for entry in older:
+                self.drop(entry)
+            for node in held:
+                node.held = [item for item in node.held or () if not _is_fetch_of(item, source)]
+            self.emit(source, "fetch", to=to, offset=message.fetch_offset, **_of(source, message.correlation))
+
+    def _newest(self, item: Delivery) -> Delivery | None:
+        """The newest metadata of the leader epoch that an update is of; None if it comes too late."""
+        node = self.nodes.get(item.to)
+        assert isinstance(item.message, MetadataUpdate)
+        if node is None or node.broker is None or not self.is_recording:
+            return item
+        image = item.message.images[-1]
+        if image.version < node.broker.membership.broker_epoch:
+            return None
+        epoch = image.partitions[PARTITION].leader_epoch
+        same = [known for known in self.controller.state.history if _epoch_of(known) == epoch]
+        if not same:
+            return None
+        return Delivery(item.source, item.to, MetadataUpdate((same[-1],)), item.incarnation)
+
+    # -- faults
+
+    def crash(self, broker_id: int) -> None:
+        """Kill a process, as ever."""
+        self._end(broker_id, "crash")
+        super().crash(broker_id)
+
+    def lose_power(self, broker_id: int, choose: Callable[[int], int]) -> None:
+        """Cut a node's power, as ever; one that has nothing to lose has crashed."""
+        storage = self.nodes[broker_id].storage
+        self._end(broker_id, "crash" if storage.flushed() == storage.end() else "power-loss")
+        super().lose_power(broker_id, choose)
+
+    def flush(self, broker_id: int) -> None:
+        """Let the operating system write a running broker's page cache."""
+        node = self.nodes[broker_id]
+        if node.broker is not None and node.broker.replica.state.role is not Role.NONE:
+            is_news = node.storage.flushed() != node.storage.end()
+            node.storage.flush()
+            if is_news:
+                self.emit(broker_id, "flush")
+
+    def _end(self, broker_id: int, event: str) -> None:
+        """A process ends: nobody hears from it any more but by fetches and proposals."""
+        for entry in self.pending():
+            item = entry[2]
+            is_sign = isinstance(item, Delivery) and isinstance(
+                item.message, HeartbeatRequest | RegisterRequest
+            )
+            if is_sign and isinstance(item, Delivery) and item.source == broker_id:
+                self.drop(entry)
+        if broker_id in self.up:
+            self.up.discard(broker_id)
+            self.emit(broker_id, event, after={})
+
+    # -- the controller
+
+    def fence(self, broker_id: int) -> None:
+        """Let a session expire, as ever."""
+        before = self._decisions()
+        super().fence(broker_id)
+        self._decided(before)
+
+    def elect(self, broker_id: int, hold: Callable[[], None]) -> None:
+        """Make a broker the preferred leader, and hold the election."""
+        image = self.image
+        others = tuple(one for one in image.replicas if one != broker_id)
+        self.controller.state.partitions[PARTITION] = _preferring(image, (broker_id, *others))
+        before = self._decisions()
+        hold()
+        if self.image.leader_epoch != before.image.leader_epoch:
+            self.emit(CONTROLLER, "elect", broker=self.image.leader)
+
+    def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
+        if target != CONTROLLER:
+            super()._execute_outside(target, item)
+            return
+        self.counters.steps += 1
+        if isinstance(item, Alarm):
+            self._keep_all_but_one()
+        before = self._decisions()
+        event = Received(item.source, item.message) if isinstance(item, Delivery) else _fired(item)
+        effects = self.controller.handle(event, self.now_ms)
+        self._decided(before)
+        if isinstance(item, Delivery) and isinstance(item.message, AlterPartitionRequest):
+            self._judged(item.source, effects)
+        self.perform_for(CONTROLLER, effects)
+
+    def _keep_all_but_one(self) -> None:
+        """Of several sessions that are over let one end in this check, as Kafka's controller does."""
+        state, timeout_ms = self.controller.state, self.options.session_timeout_ms
+        oldest_ms = self.now_ms - timeout_ms
+        late = [b for b, known in sorted(state.brokers.items())
+                if known.state is not BrokerState.FENCED and known.last_seen_ms < oldest_ms]  # fmt: skip
+        for broker in late[1:]:
+            state.brokers[broker] = replace(state.brokers[broker], last_seen_ms=oldest_ms)
+
+    def _decisions(self) -> _Decided:
+        known = self.controller.state.brokers
+        states = {broker: one.state for broker, one in known.items()}
+        return _Decided(self.image, states, {broker: one.broker_epoch for broker, one in known.items()})
+
+    def _decided(self, before: _Decided) -> None:
+        """Find what the controller did with sessions; of several steps only the last shows its state."""
+        now = self._decisions()
+        found: list[tuple[str, int]] = []
+        for broker, state in sorted(now.states.items()):
+            was = before.states.get(broker, BrokerState.FENCED)
+            is_new = now.epochs[broker] != before.epochs.get(broker)
+            if was is not BrokerState.FENCED and state is BrokerState.FENCED:
+                found.append(("fence", broker))
+            if was is BrokerState.FENCED and state is not BrokerState.FENCED:
+                found.append(("unfence", broker))
+            if is_new:
+                found.append(("register", broker))
+                self.up.add(broker)
+        for number, (event, broker) in enumerate(found, 1):
+            shown: Event = {} if number == len(found) else {"after": {}}
+            self.emit(CONTROLLER, event, broker=broker, **shown)
+
+    def _judged(self, source: int, effects: list[Effect]) -> None:
+        """A proposal was granted, or refused because of who is in it."""
+        for effect in effects:
+            reply = effect.message if isinstance(effect, Send) else None
+            if isinstance(reply, AlterPartitionReply) and reply.error in VERDICTS:
+                self.emit(CONTROLLER, "judge", leader=source, verdict=VERDICTS[reply.error])
+
+
+def _look(node: Node, item: Delivery | Alarm) -> _Before:
+    assert node.broker is not None
+    state = node.broker.replica.state
+    leading, following = state.leading, state.following
+    return _Before(
+        item, _heard(node), state.log.leo, -1 if following is None else following.in_flight,
+        None if leading is None else leading.pending, () if leading is None else leading.isr,
+        getattr(node.storage, "hw_checkpoint", -1),
+    )  # fmt: skip
+
+
+def _heard(node: Node) -> tuple[object, ...]:
+    """What metadata has made of a broker: a newer word on the ISR is news to a leader only."""
+    assert node.broker is not None
+    state = node.broker.replica.state
+    return state.role, state.leader_epoch, state.role is Role.LEADER and state.partition_epoch
+
+
+def _was_taken(reply: FetchReply, before: _Before, following: object) -> bool:
+    now = getattr(following, "in_flight", -1)
+    return reply.error is Error.NONE and before.in_flight == reply.correlation and now == -1
+
+
+def _was_settled(reply: AlterPartitionReply, before: _Before, state: object) -> bool:
+    leading = getattr(state, "leading", None)
+    expected = getattr(before.pending, "correlation", None)
+    return expected == reply.correlation and leading is not None and leading.pending is None
+
+
+def _of(asker: int, correlation: int) -> Event:
+    return {"message": f"{asker}/{correlation}"}
+
+
+def _is_fetch_of(item: Item, source: int) -> bool:
+    return isinstance(item, Delivery) and item.source == source and isinstance(item.message, FetchRequest)
+
+
+def _epoch_of(image: MetadataImage) -> int:
+    known = image.partitions.get(PARTITION)
+    return -1 if known is None else known.leader_epoch
+
+
+def _preferring(image: PartitionImage, replicas: tuple[int, ...]) -> PartitionImage:
+    return PartitionImage(replicas, image.leader, image.leader_epoch, image.partition_epoch, image.isr)
+
+
+def _fired(item: Alarm) -> Fired:
+    return Fired(item.timer, item.token)

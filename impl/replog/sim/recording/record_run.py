@@ -1,0 +1,229 @@
+"""Simulated runs that are written down: a seed in, a recording out.
+
+    lines = record(7)            a header, one line an event, a trailer that counts them
+
+The same seed gives the same recording, byte for byte.  Seeds choose between two and three brokers,
+min.insync.replicas of 1 and 2, and acks=all and acks=1.  Faults: lost and late messages, links cut
+between any two, pauses, crashes (also between two effects), power losses, sessions that expire under a
+live broker, preferred elections, followers that lag, flushes by the operating system.  Nothing keeps
+faults apart, so committed records may be lost: a recording says what happened, not that it was well.
+
+Left out, because a reader of recordings may want one record an answer and one follower a time: answers
+of more than one record, batches of more than one, controlled shutdowns, disks that fail, duplicated
+messages, overlapping fetches of one follower, and a leader's own look at fencing and broker epochs
+(the controller's stays).  A leader forgets remote LEOs in every epoch, and a start clips the HW
+checkpoint to the log, which replog else leaves to the next checkpoint.
+
+Not here: what an event is (`record`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from replog.core.effects import Received
+from replog.core.messages import ElectRequest
+from replog.core.protocol import CURRENT, Protocol
+from replog.core.types import CONTROLLER
+from replog.sim.cluster.clients import Producer
+from replog.sim.cluster.world import PARTITION, START_MS, Call, Delivery, Item, Network, Node, WorldOptions
+from replog.sim.faults.faults import OPERATOR, FaultyNetwork
+from replog.sim.faults.profiles import Profile
+from replog.sim.oracles.pace import MAX_EVENTS, Pace
+from replog.sim.recording.record import Event, RecordedWorld
+from replog.sim.scenarios.commands import CONTROL
+
+FORMAT = "replog-recording/1"
+RULES = replace(
+    CURRENT, keeps_remote_leo=False, waits_for_caught_up=False, checks_fenced=False, checks_broker_epoch=False
+)
+WEATHER = Profile(
+    "recorded", "every fault that a recording may have", duration_ms=16_000, fault_every_ms=700,
+    loss=0.02, tail=0.04, tail_ms=2_000, batches=18,
+)  # fmt: skip
+FAULTS = (
+    "crash",
+    "crash-mid-effects",
+    "power-loss",
+    "pause",
+    "cut",
+    "cut",
+    "expire",
+    "elect",
+    "elect",
+    "miss",
+    "flush",
+)
+RESTART_MS = 1_500
+
+
+class _Unobserved:
+    """An observer of clients that checks nothing: recordings are judged elsewhere."""
+
+    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
+        """Do nothing."""
+
+    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
+        """Do nothing."""
+
+
+class RecordedRun:
+    """One run; `events` are what was written down so far."""
+
+    def __init__(
+        self, seed: int, rules: Protocol = RULES, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
+    ) -> None:
+        self.seed, self.weather, self.max_events = seed, weather, max_events
+        self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
+        self.brokers = 2 + self.random.randrange(2)
+        self.min_isr = 1 + self.random.randrange(2)
+        self.acks = -1 if self.random.random() < 0.75 else 1
+        self.events: list[Event] = []
+        self.network = FaultyNetwork(self.random, weather, is_calm=True)
+        config = replace(
+            weather.config(), lag_ms=1_500, fetch_max_bytes=1, fetch_wait_ms=400, alter_retry_ms=5_000
+        )
+        options = WorldOptions(self.brokers, self.min_isr, rules, config, 3_000, coalesces_metadata=True)
+        self.world = RecordedWorld(options, Network(), self.random, self.events.append)
+        self.world.controller.state.protocol = CURRENT
+        self._start()
+
+    def _start(self) -> None:
+        """Let all brokers register and hear of epoch 0, before anything is recorded or goes wrong."""
+        world = self.world
+        for broker in world.nodes:
+            world.restart(broker)
+            while entries := [entry for entry in world.pending() if _is_control(entry[2])]:
+                world.take(entries[0])
+        world.up = set(world.nodes)
+        world.network, world.is_recording, self.network.is_calm = self.network, True, False
+        producers = (Producer(-10 - i, self.acks, i == 0, self.weather.batches, self._find_leader,
+                              self.random.randrange, _Unobserved(), most_records=1,
+                              interval_ms=self.weather.duration_ms // self.weather.batches)
+                     for i in range(2))  # fmt: skip
+        for producer in producers:
+            world.start_client(producer.address, producer, self.random.randrange(500))
+        self._schedule_next()
+
+    def _find_leader(self) -> int:
+        leader = self.world.image.leader
+        is_right = leader >= 0 and self.random.random() < 0.8
+        return leader if is_right else self.random.randrange(self.brokers)
+
+    def run(self) -> None:
+        """Run to the end of the weather; what a core raises, or a world without end, is the run's failure."""
+        for _ in Pace(self.world, self.max_events).until(START_MS + self.weather.duration_ms):
+            pass
+
+    def header(self) -> Event:
+        """Return the first line."""
+        acks = "all" if self.acks == -1 else "one"
+        return {"format": FORMAT, "seed": self.seed, "profile": self.weather.name, "brokers": self.brokers,
+                "first_leader": 0, "min_isr": self.min_isr, "acks": acks}  # fmt: skip
+
+    def trailer(self) -> Event:
+        """Return the last line."""
+        return {"end": True, "events": len(self.events)}
+
+    # -- faults
+
+    def _schedule_next(self) -> None:
+        delay_ms = int(self.random.expovariate(1 / self.weather.fault_every_ms))
+        self.world.schedule(delay_ms, Call(self._strike))
+
+    def _strike(self) -> None:
+        self._schedule_next()
+        leader = self.world.image.leader
+        is_leader = leader >= 0 and self.random.random() < 0.4
+        node = self.world.nodes[leader if is_leader else self.random.randrange(self.brokers)]
+        self._inject(self.random.choice(FAULTS), node)
+
+    def _inject(self, fault: str, node: Node) -> None:
+        """Do one thing to one node, where it can be done."""
+        world, me = self.world, node.broker_id
+        if fault == "elect":
+            world.elect(me, self._hold_election)
+        elif fault == "miss":
+            self._miss_an_epoch(world.image.leader)
+        elif fault == "expire":
+            world.fence(me)
+        elif fault == "flush":
+            world.flush(me)
+        elif fault == "cut":
+            self._cut(me)
+        elif me in world.up and node.held is None:
+            if fault == "pause":
+                world.pause(me)
+                self._later(lambda: world.resume(me))
+                return
+            if fault == "crash":
+                world.crash(me)
+            elif fault == "crash-mid-effects":
+                node.effects_left = self.random.randrange(6)
+            else:
+                world.lose_power(me, lambda _: 0)
+            self._restart_later(me)
+
+    def _hold_election(self) -> None:
+        world = self.world
+        request = Received(OPERATOR, ElectRequest(0, PARTITION))
+        world.perform_for(CONTROLLER, world.controller.handle(request, world.now_ms))
+
+    def _miss_an_epoch(self, leader: int) -> None:
+        """Let another one lead for a while, which the leader never hears of, and then this one again."""
+        others = [member for member in self.world.image.isr if member != leader]
+        if leader < 0 or not others:
+            return
+        links = {(CONTROLLER, leader)} - self.network.cut
+        self.network.cut |= links
+        self.world.elect(self.random.choice(others), self._hold_election)
+
+        def back() -> None:
+            self.network.cut.difference_update(links)
+            self.world.elect(leader, self._hold_election)
+
+        self.world.schedule(200 + self.random.randrange(1_000), Call(back))
+
+    def _cut(self, me: int) -> None:
+        other = self.random.choice([one for one in (*self.world.nodes, CONTROLLER) if one != me])
+        both = self.random.random() < 0.7
+        links = {(me, other), (other, me)} if both else {(me, other)}
+        links -= self.network.cut
+        self.network.cut |= links
+        self._later(lambda: self.network.cut.difference_update(links))
+
+    def _later(self, action: Callable[[], None]) -> None:
+        delay_ms = int(self.random.expovariate(1 / RESTART_MS)) + 50
+        self.world.schedule(delay_ms, Call(action))
+
+    def _restart_later(self, broker: int) -> None:
+        """Start the process again after a while; look again if it has not ended by then."""
+
+        def restart() -> None:
+            if self.world.nodes[broker].broker is None:
+                self.world.restart(broker)
+            elif self.world.nodes[broker].effects_left >= 0:
+                self._restart_later(broker)
+
+        self._later(restart)
+
+
+def record(
+    seed: int, rules: Protocol = RULES, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
+) -> list[str]:
+    """Return a recording, line by line; an exception of a core is the caller's to see."""
+    run = RecordedRun(seed, rules, weather, max_events)
+    run.run()
+    return [as_line(one) for one in (run.header(), *run.events, run.trailer())]
+
+
+def as_line(event: Event) -> str:
+    """Return an event as it is written."""
+    return json.dumps(event, separators=(",", ":"))
+
+
+def _is_control(item: Item) -> bool:
+    return isinstance(item, Delivery) and isinstance(item.message, CONTROL)

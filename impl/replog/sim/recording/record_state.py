@@ -1,0 +1,62 @@
+"""The part of a broker's and of the controller's state that a recording shows after an event."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from replog.core.broker.state import ReplicaState
+from replog.core.controller.controller import ControllerState
+from replog.core.types import NO_LEADER, Batch, BrokerState, PartitionImage
+from replog.sim.cluster.storage import Storage
+
+
+class Checksums:
+    """A CRC over each broker's log, from its first record on; only what changed is computed anew."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, list[tuple[Batch, int]]] = {}
+
+    def of(self, broker: int, batches: list[Batch]) -> int:
+        """Return the CRC over the epochs and bodies of all records."""
+        known = self._known.setdefault(broker, [])
+        del known[len(batches) :]
+        while known and known[-1][0] != batches[len(known) - 1]:
+            known.pop()
+        crc = known[-1][1] if known else 0
+        for batch in batches[len(known) :]:
+            crc = crc32(b"%d:%d:%b;" % (batch.epoch, batch.count, batch.body), crc)
+            known.append((batch, crc))
+        return crc
+
+
+def broker_state(state: ReplicaState, storage: Storage, checksums: Checksums) -> dict[str, object]:
+    """Return what is shown of a broker."""
+    log = state.log
+    shown: dict[str, object] = {
+        "role": state.role.value,
+        "epoch": state.leader_epoch,
+        "leo": log.leo,
+        "hw": log.hw,
+        "epochs": [list(entry) for entry in log.epochs.entries],
+        "flushed": storage.flushed(),
+        "checkpoint": getattr(storage, "hw_checkpoint", None),
+        "crc": checksums.of(state.broker_id, log.batches),
+    }
+    if state.leading is not None:
+        pending = state.leading.pending
+        shown["isr"] = sorted(state.leading.isr)
+        shown["remote"] = {str(f): told.leo for f, told in sorted(state.leading.remotes.items())}
+        shown["version"] = state.partition_epoch
+        shown["proposed"] = None if pending is None else sorted(pending.proposed)
+    return shown
+
+
+def controller_state(image: PartitionImage, state: ControllerState) -> dict[str, object]:
+    """Return the controller's word on the partition, and whom it takes for dead."""
+    return {
+        "epoch": image.leader_epoch,
+        "leader": None if image.leader == NO_LEADER else image.leader,
+        "isr": sorted(image.isr),
+        "version": image.partition_epoch,
+        "fenced": sorted(b for b, known in state.brokers.items() if known.state is BrokerState.FENCED),
+    }

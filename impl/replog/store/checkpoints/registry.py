@@ -1,0 +1,100 @@
+"""`directory-manifest`: which partitions a log directory has, and the checksums of its checkpoints.
+
+    0                                                        version
+    partition orders-0 2 41                                  how often its log was cut, and synced to where
+    file replication-offset-checkpoint 9ae0daaf 77073096     CRC-32C of the last content, and the one before
+    head 1b2c3d4e                                            CRC-32C of all above
+
+Kafka's checkpoint files have no checksums, and a flipped digit is a number too. So theirs are kept here.
+This file is replaced before they are, and has the checksums of both contents: a crash in between leaves
+checkpoints that are vouched for. One that is not was damaged, or is an old copy, and its safe default is
+taken (`directory.py`).
+
+A partition that is listed must be there, with a manifest that was cut as often, or more often. If it was cut
+as often, its log must reach the recovery point here; each cut lowers both numbers in one write.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
+from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.fs import Fs, read_file, replace_file
+
+REGISTRY_FILE = "directory-manifest"
+VERSION = "0"
+
+
+class Known(NamedTuple):
+    """What is known of a partition without its folder: how often it was cut, and its recovery point."""
+
+    cuts: int = 0
+    recovery_point: int = 0
+
+
+NOTHING = Known()
+
+
+@dataclass(slots=True)
+class Registry:
+    """The content: the partitions, and the checksums that each file may have."""
+
+    partitions: dict[TopicPartition, Known] = field(default_factory=dict)
+    sums: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    saved: bytes = b""
+
+    def vouches_for(self, name: str, data: bytes) -> bool:
+        """Tell whether a file's content is one that was written; if so, the only one from now on."""
+        actual = crc32c(data)
+        if actual not in self.sums.get(name, ()):
+            return False
+        self.sums[name] = (actual,)
+        return True
+
+    def expect(self, name: str, data: bytes) -> None:
+        """Note what a file is about to hold; what it holds now stays right until it is replaced."""
+        self.sums[name] = (crc32c(data), *self.sums.get(name, ())[:1])
+
+    def settle(self) -> None:
+        """Note that all files hold what was expected last."""
+        self.sums = {name: sums[:1] for name, sums in self.sums.items()}
+
+    def save(self, fs: Fs, directory: str) -> None:
+        """Replace the file, durably, unless it says all this already."""
+        lines = [VERSION]
+        for (topic, number), known in sorted(self.partitions.items()):
+            lines.append(f"partition {topic}-{number} {known.cuts} {known.recovery_point}")
+        for name, sums in sorted(self.sums.items()):
+            lines.append(" ".join(["file", name, *(f"{checksum:08x}" for checksum in sums)]))
+        body = "".join(f"{line}\n" for line in lines).encode()
+        if body != self.saved:
+            self.saved = b""
+            replace_file(fs, directory, REGISTRY_FILE, body + b"head %08x\n" % crc32c(body))
+            self.saved = body
+
+
+def read_registry(fs: Fs, directory: str) -> Registry | None:
+    """Read the file; None without one.
+
+    Raises `CorruptFileError` for a wrong checksum, `ForeignVersionError` for another version.
+    """
+    path = f"{directory}/{REGISTRY_FILE}"
+    if not fs.exists(path):
+        return None
+    body, _, rest = read_file(fs, path).partition(b"head ")
+    if rest != b"%08x\n" % crc32c(body):
+        raise CorruptFileError(f"{REGISTRY_FILE}: does not have its checksum")
+    version, *lines = body.decode().splitlines()
+    if version != VERSION:
+        raise ForeignVersionError(f"{REGISTRY_FILE}: version {version} is not supported (only {VERSION})")
+    registry = Registry(saved=body)
+    for line in lines:
+        word, name, *numbers = line.split(" ")
+        key = parse_partition_name(name)
+        if word == "partition" and key is not None:
+            registry.partitions[key] = Known(*map(int, numbers))
+        elif word == "file":
+            registry.sums[name] = tuple(int(number, 16) for number in numbers)
+    return registry

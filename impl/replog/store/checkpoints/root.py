@@ -1,0 +1,125 @@
+"""The files at the top of a log directory: checkpoints that the registry vouches for, and what to open.
+
+Reading says what is wrong and changes nothing; writing notes the checksums first (`registry.py`).
+
+Not here: what to do about a file that is not believed (`directory.py`), and which numbers to write.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from replog.store.checkpoints.checkpoint import (
+    CLEAN_SHUTDOWN_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    TopicPartition,
+    parse_partition_name,
+    read_clean_shutdown,
+    read_offsets,
+    render_offsets,
+)
+from replog.store.checkpoints.manifest import MANIFEST_FILE
+from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Registry, read_registry
+from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.findings import OpenPoint
+from replog.store.files.fs import Fs, read_file, replace_file
+
+T = TypeVar("T")
+
+LOCK_FILE = ".lock"
+OFFSET_FILES = (HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE, LOG_START_FILE)
+OWN_FILES = LOCK_FILE, CLEAN_SHUTDOWN_FILE, REGISTRY_FILE, *OFFSET_FILES
+
+
+class Root:
+    """The top of one log directory; made without reading anything."""
+
+    __slots__ = ("_fs", "path", "registry")
+
+    def __init__(self, fs: Fs, path: str) -> None:
+        self._fs = fs
+        self.path = path
+        self.registry = Registry()
+
+    def is_bare(self) -> bool:
+        """Tell whether no program has used the directory yet, so that logs in it are somebody's import."""
+        if not set(OWN_FILES).isdisjoint(self._fs.listdir(self.path)):
+            return False
+        paths = (self.partition_path(key) for key in self.partitions())
+        return not any(self._fs.exists(f"{path}/{MANIFEST_FILE}") for path in paths)
+
+    def partition_path(self, key: TopicPartition) -> str:
+        """Return the path of a partition's folder."""
+        return f"{self.path}/{key[0]}-{key[1]}"
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions that have a folder, in the order of their names."""
+        named = ((name, parse_partition_name(name)) for name in self._fs.listdir(self.path))
+        return [key for name, key in named if key is not None and self._fs.is_dir(f"{self.path}/{name}")]
+
+    def missing_partitions(self) -> list[TopicPartition]:
+        """Return the partitions that should have a folder and have none."""
+        return sorted(self.registry.partitions.keys() - set(self.partitions()))
+
+    def load_registry(self) -> bool:
+        """Read the registry; tell whether there is one. Raises as `read_registry`."""
+        found = read_registry(self._fs, self.path)
+        self.registry = found or Registry()
+        return found is not None
+
+    def read(self, name: str, read: Callable[[Fs, str], T], default: T) -> T:
+        """Read a file with the reader of its format, or return the default if there is none.
+
+        Raises `ForeignVersionError`, and `CorruptFileError` also for content that nobody wrote.
+        """
+        path = f"{self.path}/{name}"
+        if not self._fs.exists(path):
+            return default
+        value = read(self._fs, self.path)
+        if not self.registry.vouches_for(name, read_file(self._fs, path)):
+            raise CorruptFileError(f"{name}: is not what was written last")
+        return value
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """Read an offset checkpoint, as `read`."""
+        return self.read(name, partial(read_offsets, name=name), {})
+
+    def write_offsets(self, checkpoints: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+        """Replace offset checkpoints, durably, and the registry."""
+        self.write({name: render_offsets(offsets) for name, offsets in checkpoints.items()})
+
+    def write(self, contents: Mapping[str, bytes]) -> None:
+        """Replace files, durably, after the registry has their checksums; raises `OSError`."""
+        self.registry.settle()
+        for name, content in contents.items():
+            self.registry.expect(name, content)
+        self.registry.save(self._fs, self.path)
+        for name, content in contents.items():
+            replace_file(self._fs, self.path, name, content)
+
+    def forget(self, name: str) -> None:
+        """Vouch for no content of a file any more, durably."""
+        if self.registry.sums.pop(name, None) is not None:
+            self.registry.save(self._fs, self.path)
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        """Return the recovery points that the registry has."""
+        return {key: known.recovery_point for key, known in self.registry.partitions.items()}
+
+    def was_stopped_cleanly(self) -> bool:
+        """Tell whether there is a marker that is believed; raises `ForeignVersionError`."""
+        try:
+            return self.read(CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None) is not None
+        except ForeignVersionError:
+            raise
+        except CorruptFileError:
+            return False
+
+    def point_of(self, key: TopicPartition, was_clean: bool, is_bare: bool) -> OpenPoint:
+        """Return what is known of a partition, for one who reads all of it."""
+        known = self.registry.partitions.get(key)
+        cuts, recovery_point = known or NOTHING
+        may_adopt = is_bare and known is None
+        return OpenPoint(recovery_point, 0, was_clean, cuts, known is not None, may_adopt, reads_all=True)

@@ -1,0 +1,253 @@
+"""The file system as the store sees it: the protocol `Fs`, and `OsFs`, the real one.
+
+Everything the store knows about durability is said with these dozen calls, so a simulated disk that has them
+(`replog.sim.disks.disk.SimFs`) can lose exactly what a real one may lose:
+
+    what                                  is durable after
+    bytes written to a file               File.fsync
+    a file created, renamed, unlinked     Fs.fsync_dir of its directory
+    (before that, a power loss may keep any prefix of the unsynced changes, the last one possibly torn)
+
+Paths are absolute or relative strings with `/`. Failures are `OSError`s with their usual errno (ENOENT,
+ENOSPC, EIO); `Fs.lock` alone raises `BlockingIOError` when the lock is taken. After a failed `fsync` the
+kernel may have dropped the dirty pages: a later fsync that succeeds proves nothing (so the store never
+retries one).
+
+Not here: buffering (the store hands over whole batches), threads, and any policy about when to sync.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+
+
+class File(Protocol):
+    """One open file. Offsets and sizes are bytes."""
+
+    def append(self, *parts: Buffer) -> None:
+        """Write all parts, in order, at the end; on an `OSError` a prefix of them may have been written."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read up to `size` bytes at `offset`; shorter only at the end of the file."""
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Overwrite at `offset`; a gap beyond the end reads as zeros."""
+
+    def truncate(self, size: int) -> None:
+        """Cut (or zero-extend) to `size` bytes; durable only after `fsync`."""
+
+    def fsync(self) -> None:
+        """Make content and size durable, or raise; never retry after a failure."""
+
+    def size(self) -> int:
+        """Return the current length in bytes."""
+
+    def close(self) -> None:
+        """Release the handle without syncing; closing twice is harmless."""
+
+
+class Lock(Protocol):
+    """An exclusive lock held until `close` or the death of the process."""
+
+    def close(self) -> None:
+        """Release the lock; releasing twice is harmless."""
+
+
+class Fs(Protocol):
+    """Directory operations and the opening of files."""
+
+    def open(self, path: str) -> File:
+        """Open an existing file for reading and writing; `FileNotFoundError` if there is none."""
+
+    def create(self, path: str) -> File:
+        """Create an empty file, or empty an existing one, and open it."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory has this name."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file over `target` atomically (within one directory)."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; `FileNotFoundError` if there is none."""
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        """Return the names in a directory, sorted."""
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether `path` is a directory."""
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory in an existing one; one that exists already is fine."""
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the names in a directory durable."""
+
+    def lock(self, path: str) -> Lock:
+        """Take the exclusive lock file `path`, or raise `BlockingIOError` at once."""
+
+
+def read_file(fs: Fs, path: str) -> bytes:
+    """Return a whole file; raises `OSError`."""
+    file = fs.open(path)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def file_size(fs: Fs, path: str) -> int:
+    """Return a file's length in bytes; raises `OSError`."""
+    file = fs.open(path)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
+def make_directory(fs: Fs, path: str) -> None:
+    """Create a directory and its missing parents, each durable in its parent; an existing one is fine."""
+    if fs.is_dir(path):
+        return
+    parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+    make_directory(fs, parent)
+    fs.mkdir(path)
+    fs.fsync_dir(parent)
+
+
+def replace_file(fs: Fs, directory: str, name: str, data: bytes) -> None:
+    """Atomically and durably replace `directory/name`: write `.tmp`, fsync, rename, fsync the directory.
+
+    At every moment, and after a crash at any moment, the name holds the old content or the new one, whole.
+    """
+    temporary = f"{directory}/{name}.tmp"
+    file = fs.create(temporary)
+    try:
+        file.append(data)
+        file.fsync()
+    finally:
+        file.close()
+    fs.rename(temporary, f"{directory}/{name}")
+    fs.fsync_dir(directory)
+
+
+class OsFile:
+    """A file descriptor; short writes are continued, so `append` is all or an error."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def append(self, *parts: Buffer) -> None:
+        """Write at the end of the file, in one call of the system if it takes all (see `File.append`)."""
+        written = os.writev(self._descriptor, parts)
+        if written < sum(map(len, parts)):
+            rest = memoryview(b"".join(parts))
+            while written < len(rest):
+                written += os.write(self._descriptor, rest[written:])
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read, continuing short reads until the end of the file."""
+        data = os.pread(self._descriptor, size, offset)
+        while len(data) < size:
+            more = os.pread(self._descriptor, size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        """Overwrite without moving the append position (see `File.pwrite`)."""
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._descriptor, view, offset)
+            view, offset = view[written:], offset + written
+
+    def truncate(self, size: int) -> None:
+        """Set the length and move the append position to it."""
+        os.ftruncate(self._descriptor, size)
+        os.lseek(self._descriptor, size, os.SEEK_SET)
+
+    def fsync(self) -> None:
+        """Flush data and metadata to the device."""
+        os.fsync(self._descriptor)
+
+    def size(self) -> int:
+        """Return the length from the inode."""
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        """Close the descriptor once."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class OsFs:
+    """The operating system's files; stateless."""
+
+    __slots__ = ()
+
+    def open(self, path: str) -> OsFile:
+        """Open an existing file, positioned at its end."""
+        descriptor = os.open(path, READ_WRITE)
+        os.lseek(descriptor, 0, os.SEEK_END)
+        return OsFile(descriptor)
+
+    def create(self, path: str) -> OsFile:
+        """Create or empty a file."""
+        return OsFile(os.open(path, READ_WRITE | os.O_CREAT | os.O_TRUNC, 0o644))
+
+    def exists(self, path: str) -> bool:
+        """Tell whether the name is taken."""
+        return Path(path).exists()
+
+    def rename(self, source: str, target: str) -> None:
+        """Replace `target` atomically."""
+        Path(source).replace(target)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        Path(path).unlink()
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names."""
+        return tuple(sorted(entry.name for entry in Path(path).iterdir()))
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether `path` is a directory."""
+        return Path(path).is_dir()
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory."""
+        Path(path).mkdir(exist_ok=True)
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        Path(path).rmdir()
+
+    def fsync_dir(self, path: str) -> None:
+        """Sync a directory through a descriptor of its own."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> Lock:
+        """Take `flock` on a lock file: released by the kernel when the process dies, however it dies."""
+        descriptor = os.open(path, READ_WRITE | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return OsFile(descriptor)

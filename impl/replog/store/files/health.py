@@ -1,0 +1,41 @@
+"""Whether a directory can still be believed: one switch, shared by everything inside it, that only goes off.
+
+After a failed write or fsync nobody knows what the disk holds, and a later success proves nothing: the
+kernel may have dropped the pages the failed call was about (Rebello et al., "Can Applications Recover from
+fsync Failures?", ATC 2020). So the first failure takes the directory offline, as Kafka does with a log
+directory, and only opening it anew, which reads what is really there, brings it back.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replog.store.files.errors import StorageOfflineError
+
+
+class Health:
+    """`reason` is None while all is well."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def check(self) -> None:
+        """Raise `StorageOfflineError` once offline."""
+        if self.reason is not None:
+            raise StorageOfflineError(f"offline since: {self.reason}")
+
+    def fail(self, doing: str, error: OSError) -> StorageOfflineError:
+        """Go offline for good (the first reason stays) and return the error to raise."""
+        if self.reason is None:
+            self.reason = f"{doing}: {error.strerror or error}"
+        return StorageOfflineError(f"{doing}: {error.strerror or error}")
+
+    @contextmanager
+    def during(self, doing: str) -> Iterator[None]:
+        """Refuse to begin once offline, and go offline on an `OSError` of the block."""
+        self.check()
+        try:
+            yield
+        except OSError as error:
+            raise self.fail(doing, error) from error

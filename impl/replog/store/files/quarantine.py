@@ -1,0 +1,70 @@
+"""What a start or a repair takes out of a log is kept beside it: files renamed, or copies of what is cut.
+
+    00000000000000000120.log.quarantine1              a file that does not belong there, or cannot be believed
+    00000000000000000000.log.at-4096.quarantine1      what was behind byte 4096 of that file
+
+The store writes these names and never reads, renames or removes them; `replog dump` lists them. Removing them
+is for a person to decide.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import count
+
+from replog.store.files.fs import File, Fs, read_file
+
+SUFFIX = ".quarantine"
+PIECE_BYTES = 1 << 20
+TEXT = re.compile(rb"[\n -~]*\0*")
+"""What replacing a text file may leave: a beginning of it, filled up with zeros by a power loss."""
+
+
+def is_quarantined(name: str) -> bool:
+    """Tell whether a file's name is one that was given here."""
+    stem, _, number = name.rpartition(SUFFIX)
+    return bool(stem) and number.isascii() and number.isdecimal()
+
+
+def set_aside(fs: Fs, directory: str, name: str) -> str:
+    """Rename a file out of the way and return its new name; durable once the directory is synced."""
+    kept = _free_name(fs, directory, name)
+    fs.rename(f"{directory}/{name}", f"{directory}/{kept}")
+    return kept
+
+
+def keep_copy(fs: Fs, directory: str, name: str, file: File, position: int) -> str | None:
+    """Copy a file's bytes from `position` on, durably, and return the copy's name; None if all are zero."""
+    size = file.size()
+    starts = range(position, size, PIECE_BYTES)
+    pieces = (file.pread(PIECE_BYTES, start) for start in starts)
+    if all(piece.count(0) == len(piece) for piece in pieces):
+        return None
+    kept = _free_name(fs, directory, f"{name}.at-{position}")
+    copy = fs.create(f"{directory}/{kept}")
+    try:
+        for start in starts:
+            copy.append(file.pread(PIECE_BYTES, start))
+        copy.fsync()
+    finally:
+        copy.close()
+    fs.fsync_dir(directory)
+    return kept
+
+
+def _free_name(fs: Fs, directory: str, name: str) -> str:
+    names = (f"{name}{SUFFIX}{number}" for number in count(1))
+    return next(free for free in names if not fs.exists(f"{directory}/{free}"))
+
+
+def clear_temporary(fs: Fs, directory: str, names: Iterable[str]) -> list[str]:
+    """Remove what a crash left of replacing text files; set aside what is no text, and return its names."""
+    kept = []
+    for name in names:
+        path = f"{directory}/{name}.tmp"
+        if not fs.exists(path):
+            continue
+        if TEXT.fullmatch(read_file(fs, path)):
+            fs.unlink(path)
+        else:
+            kept.append(set_aside(fs, directory, f"{name}.tmp"))
+    return kept

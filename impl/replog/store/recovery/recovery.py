@@ -1,0 +1,140 @@
+"""Opening a partition's folder: what a crash may leave is mended, what only damage can explain is refused.
+
+    survey (`survey.py`)     any DAMAGE: `DamagedLogError`, and every file stays as it is
+    mend                     copies of tails, then the cuts; strangers and wrong indexes aside
+    sync                     what was scanned, written once more: after the death of a process it may be in
+                             the page cache only (KAFKA-10101), for good if its sync failed; from now on it
+                             counts as flushed
+    save                     epoch checkpoint and manifest, if they changed
+
+A start removes no byte of a log, except segment files that the manifest says were dropped. Rules: A28 of
+the project's Kafka reference (`LogLoader.recoverLog`), with one difference: Kafka cuts at the first bad batch
+from the recovery point's segment on, and does not know what of it was synced. Re-opening what was opened
+changes nothing.
+
+Not here: the directory-wide checkpoints and the clean marker (`directory.py`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from replog.store.checkpoints.checkpoint import EPOCH_FILE, METADATA_FILE, EpochEntry, write_epochs
+from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, ManifestFile, Removal
+from replog.store.files.config import LogConfig
+from replog.store.files.errors import DamagedLogError
+from replog.store.files.findings import Kind, OpenPoint
+from replog.store.files.fs import Fs, file_size, make_directory, read_file
+from replog.store.files.quarantine import clear_temporary, keep_copy, set_aside
+from replog.store.recovery.survey import Survey, survey_partition
+from replog.store.segments.index import could_be_index
+from replog.store.segments.segment import INDEX_SUFFIXES, REPAIR_HINT, Segment, parse_base, segment_name
+
+TEXT_FILES = EPOCH_FILE, MANIFEST_FILE, METADATA_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What opening found and did; `notes` are sentences for a person."""
+
+    was_clean: bool
+    scanned_bytes: int
+    cut_bytes: int
+    dropped_segments: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A log as recovered: at least one segment, contiguous, all of it durable, and its manifest."""
+
+    segments: list[Segment]
+    manifest: Manifest
+    file: ManifestFile
+    recovery: Recovery
+
+
+def manifest_of(
+    before: Manifest,
+    segments: Sequence[Segment],
+    epochs: Iterable[EpochEntry],
+    removals: Iterable[Removal] = (),
+) -> Manifest:
+    """Return the manifest of a log: its name, cuts and start, and what of its segments is synced."""
+    marks = tuple(segment.mark for segment in segments if segment.mark is not None)
+    return Manifest(before.name, before.cuts, before.log_start, tuple(epochs), marks, tuple(removals))
+
+
+def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) -> Opened:
+    """Open, mend and describe a partition's folder (created if there is none).
+
+    Raises `DamagedLogError` for what `replog repair` must decide, `ForeignVersionError` for an epoch
+    checkpoint or manifest of another version, and `OSError`.
+    """
+    make_directory(fs, directory)
+    survey = survey_partition(fs, directory, config.index_interval_bytes, point)
+    damage = survey.of_kind(Kind.DAMAGE)
+    if damage:
+        survey.close()
+        raise DamagedLogError(f"{directory}: {'; '.join(map(str, damage))} ({REPAIR_HINT})")
+    return _mend(survey)
+
+
+def _mend(survey: Survey) -> Opened:
+    """Bring the folder to the state that the survey found to be right."""
+    fs, directory = survey.fs, survey.directory
+    notes = [f"{MANIFEST_FILE}: there was none: the files were taken as they are"] * survey.is_adopted
+    notes += [str(finding) for finding in survey.findings]
+    for base in survey.removed:
+        notes += remove(survey, base)
+    dropped = [name for name in survey.aside if parse_base(name) is not None]
+    cut_bytes = sum(file_size(fs, f"{directory}/{name}") for name in dropped)
+    notes += [f"{name}: kept as {set_aside(fs, directory, name)}" for name in survey.aside]
+    cut_bytes += sum(cut_tail(survey, segment, notes) for segment in survey.cut)
+    notes += [f"no text: kept as {kept}" for kept in clear_temporary(fs, directory, TEXT_FILES)]
+    segments = survey.segments
+    if survey.missing is not None or not segments:
+        segments.append(Segment.create(fs, directory, survey.end, survey.index_interval))
+    before = survey.manifest or Manifest(survey.name, survey.point.cuts, survey.log_start)
+    manifest, file = save_survey(survey, segments, before)
+    report = Recovery(survey.point.was_clean, survey.scanned_bytes, cut_bytes, len(dropped), tuple(notes))
+    return Opened(segments, manifest, file, report)
+
+
+def remove(survey: Survey, base: int) -> list[str]:
+    """Remove the files of a segment that was dropped, but no index file that is none; return notes."""
+    notes = []
+    for suffix in INDEX_SUFFIXES:
+        path = f"{survey.directory}/{segment_name(base, suffix)}"
+        if survey.fs.exists(path) and not could_be_index(read_file(survey.fs, path), suffix):
+            kept = set_aside(survey.fs, survey.directory, segment_name(base, suffix))
+            notes.append(f"{segment_name(base, suffix)}: no index: kept as {kept}")
+    Segment.open(survey.fs, survey.directory, base, survey.index_interval).delete()
+    return notes
+
+
+def cut_tail(survey: Survey, segment: Segment, notes: list[str]) -> int:
+    """Cut a file behind the segment's contents, after a copy was made; return how many bytes went."""
+    size, position = segment.file.size(), segment.size
+    kept = keep_copy(survey.fs, survey.directory, segment.name, segment.file, position)
+    notes.append(f"{segment.name}: {size - position} bytes cut, {f'kept as {kept}' if kept else 'all zero'}")
+    segment.truncate(segment.contents)
+    return size - position
+
+
+def save_survey(survey: Survey, segments: list[Segment], before: Manifest) -> tuple[Manifest, ManifestFile]:
+    """Sync what was read, write what is derived from it, then the manifest: `before`, of these segments."""
+    fs, directory = survey.fs, survey.directory
+    for segment in segments:
+        if segment in survey.scanned or segment.mark is None:
+            segment.rewrite()
+            segment.flush()
+            if segment in survey.unindexed:
+                segment.seal()
+            segment.synced_mark()
+    if survey.epochs != (survey.checkpoint_epochs or ()):
+        write_epochs(fs, directory, survey.epochs)
+    fs.fsync_dir(directory)
+    manifest = manifest_of(before, segments, survey.epochs)
+    file = ManifestFile(fs, directory, survey.reading)
+    file.save(manifest)
+    return manifest, file

@@ -1,0 +1,176 @@
+"""Repairing a damaged partition: keep the good beginning of its log, cut the rest, and keep copies of it.
+
+    good    the batches from the log start on that are what was written, up to the first that is not
+    cut     everything behind, also whole segments: a log has no holes. The broker gets it from the leader
+    kept    all that is cut, beside the log (`quarantine.py`)
+
+Where nothing vouches for records, their CRCs do not say to which log and offset they belong. That is so for
+all of them if the manifest is gone, damaged, an old copy or another log's; and for those of one segment if
+headers are damaged, since its chain covers them together. They are not kept then, unless the caller adopts
+them: good are then the batches that follow each other with right CRCs.
+
+Each step can be repeated: a repair that dies is done again by the next one. The order is copies, cuts, epoch
+checkpoint, manifest, registry; until the manifest is written a start refuses as before.
+"""
+
+from dataclasses import dataclass, replace
+
+from replog.store.checkpoints.checkpoint import (
+    RECOVERY_POINT_FILE,
+    TopicPartition,
+)
+from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest
+from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Known
+from replog.store.checkpoints.root import OFFSET_FILES, OWN_FILES, Root
+from replog.store.files.config import DEFAULT_CONFIG
+from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.findings import Kind
+from replog.store.files.fs import Fs, make_directory
+from replog.store.files.quarantine import clear_temporary, set_aside
+from replog.store.recovery.recovery import TEXT_FILES, cut_tail, save_survey
+from replog.store.recovery.survey import Survey, survey_partition
+from replog.store.segments.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, parse_base
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a repair of one partition would do; offsets are half-open ranges.
+
+    `promised` is the offset before which the files say that all was synced. `adoptable` are the offsets that
+    are kept if records are adopted, None where something vouches for all that are whole.
+    """
+
+    key: TopicPartition
+    problems: tuple[str, ...]
+    kept: tuple[int, int]
+    promised: int
+    adoptable: tuple[int, int] | None = None
+
+
+class Repairer:
+    """The repair of a log directory that is locked by the caller, and was `bare` before that.
+
+    `notes` say what was done. Errors: `ForeignVersionError` for files of newer software, which nobody may
+    touch, and `OSError`.
+    """
+
+    def __init__(self, fs: Fs, path: str, adopts: bool = False, bare: bool = False) -> None:
+        self._fs = fs
+        self._adopts = adopts
+        self._may_adopt = bare
+        self._root = Root(fs, path)
+        self._is_registry_damaged = False
+        self.notes: list[str] = []
+        try:
+            self._root.load_registry()
+        except ForeignVersionError:
+            raise
+        except CorruptFileError:
+            self._is_registry_damaged = True
+        self._was_clean = self._root.was_stopped_cleanly()
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return all partitions, those whose folder is missing too."""
+        return sorted({*self._root.partitions(), *self._root.missing_partitions()})
+
+    def plan(self, key: TopicPartition) -> Plan | None:
+        """Say what is damaged, and what a repair would keep; None for a partition that a start can open."""
+        if key in self._root.missing_partitions():
+            promised = self._root.registry.partitions[key].recovery_point
+            return Plan(key, ("its folder is missing",), (0, 0), promised)
+        survey = self._survey(key)
+        survey.close()
+        problems = tuple(map(str, survey.of_kind(Kind.DAMAGE)))
+        if not problems:
+            return None
+        if survey.is_vouched_for:
+            start = survey.log_start
+            whole, vouched = ((start, max(start, end)) for end in (survey.end, survey.vouched_end))
+            adoptable = None if vouched == whole else whole
+            return Plan(key, problems, whole if self._adopts else vouched, survey.promised, adoptable)
+        found = self._survey(key, ignores_manifest=True)
+        found.close()
+        adoptable = found.log_start, found.end
+        promised = max(found.end, self._root.registry.partitions.get(key, NOTHING).recovery_point)
+        return Plan(key, problems, adoptable if self._adopts else (0, 0), promised, adoptable)
+
+    def _survey(self, key: TopicPartition, ignores_manifest: bool = False) -> Survey:
+        point = self._root.point_of(key, self._was_clean, self._may_adopt)
+        if ignores_manifest:
+            point = replace(point, is_known=False, may_adopt=True, ignores_manifest=True)
+        path = self._root.partition_path(key)
+        return survey_partition(self._fs, path, DEFAULT_CONFIG.index_interval_bytes, point)
+
+    def apply(self, key: TopicPartition) -> None:
+        """Do what `plan` says."""
+        path = self._root.partition_path(key)
+        make_directory(self._fs, path)
+        clear_temporary(self._fs, path, TEXT_FILES)
+        clear_temporary(self._fs, self._root.path, OWN_FILES)
+        survey = self._survey(key)
+        cuts = survey.point.cuts if survey.manifest is None else survey.manifest.cuts
+        if not self._adopts:
+            survey.drop_doubtful()
+        if not survey.is_vouched_for:
+            survey.close()
+            survey = self._survey(key, ignores_manifest=True)
+            if not self._adopts:
+                survey.keep_nothing()
+            self._put_aside(path, [MANIFEST_FILE])
+        try:
+            segments = self._cut(survey)
+            before = Manifest(survey.name, max(cuts, survey.point.cuts) + 1, survey.log_start)
+            manifest, _ = save_survey(survey, segments, before)
+        finally:
+            survey.close()
+        self._save_root(key, manifest)
+
+    def _cut(self, survey: Survey) -> list[Segment]:
+        """Take everything that is not good out of the log; return the segments that are left."""
+        good = [segment for segment in survey.segments if segment.size]
+        if not good or good[-1].next_offset <= survey.log_start:
+            good = []
+        names = {segment.name for segment in good}
+        there = self._fs.listdir(survey.directory)
+        aside = {name for name in there if name.endswith(LOG_SUFFIX)} - names
+        aside |= {name for name in there if _is_index(name) and name[:20] + LOG_SUFFIX not in names}
+        self._put_aside(survey.directory, sorted({*aside, *survey.aside}))
+        for segment in good:
+            if segment.file.size() > segment.size:
+                cut_tail(survey, segment, self.notes)
+        if not good:
+            start = survey.log_start
+            segment = Segment.create(self._fs, survey.directory, start, survey.index_interval)
+            survey.segments = good = [segment]
+        return good
+
+    def _put_aside(self, folder: str, names: list[str]) -> None:
+        for name in names:
+            if self._fs.exists(f"{folder}/{name}"):
+                self.notes.append(f"{name}: kept as {set_aside(self._fs, folder, name)}")
+        self._fs.fsync_dir(folder)
+
+    def _save_root(self, key: TopicPartition, manifest: Manifest) -> None:
+        """Let the directory's own files speak of nothing that was cut."""
+        root, end = self._root, manifest.flushed
+        if self._is_registry_damaged:
+            self._put_aside(root.path, [REGISTRY_FILE])
+            self._is_registry_damaged = False
+        root.registry.partitions[key] = Known(manifest.cuts, end)
+        offsets = {}
+        for name in OFFSET_FILES:
+            try:
+                offsets[name] = root.read_offsets(name)
+            except ForeignVersionError:
+                raise
+            except CorruptFileError:
+                continue
+            if name == RECOVERY_POINT_FILE:
+                offsets[name] |= root.recovery_points()
+            else:
+                offsets[name] = {k: min(n, end) if k == key else n for k, n in offsets[name].items()}
+        root.write_offsets(offsets)
+
+
+def _is_index(name: str) -> bool:
+    return any(name.endswith(suffix) and parse_base(name, suffix) is not None for suffix in INDEX_SUFFIXES)

@@ -1,0 +1,395 @@
+"""What is in a partition's folder, and how it differs from its manifest. Looks, and changes nothing.
+
+What was synced is known (`manifest.py`), so a flipped bit in it is no torn tail, wherever it is. Segments
+that are listed with their whole size are not read now: they are compared when they are first used, except the
+last one of a folder that was not stopped cleanly. `replog dump` and `replog repair` read everything.
+
+Three files have the leader epochs: the batches, the manifest and the epoch checkpoint. Below the last synced
+byte the chain says which batch is right. Behind it the manifest has every epoch before its first record is
+written, so a batch of another epoch was damaged, unless the checkpoint has that epoch too: then the manifest
+is an old copy.
+
+The kinds of findings: `findings.py`. Not here: mending (`recovery.py`, `repair.py`), and the directory's
+checkpoints (`directory.py`).
+"""
+
+from crc32c import crc32c
+
+from replog.core.log.epochs import EpochCache
+from replog.store.checkpoints.checkpoint import EPOCH_FILE, EpochEntry, read_epochs
+from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, Mark, Reading, Sums, read_manifest
+from replog.store.files.errors import CorruptBatchError, CorruptFileError, ForeignVersionError
+from replog.store.files.findings import Finding, Kind, OpenPoint
+from replog.store.files.fs import Fs, file_size, read_file
+from replog.store.segments.contents import has_chain
+from replog.store.segments.epochs import EpochWalk, between, epoch_at
+from replog.store.segments.index import could_be_index
+from replog.store.segments.segment import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    Segment,
+    is_dropped,
+    parse_base,
+    segment_name,
+)
+
+
+class Survey:
+    """The result; `segments` are open, and hold what is good, up to the first damage or fault."""
+
+    def __init__(self, fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> None:
+        self.fs = fs
+        self.directory = directory
+        self.name = directory.rstrip("/").rpartition("/")[2]
+        self.index_interval = index_interval
+        self.point = point
+        self.reading: Reading | None = None
+        self.findings: list[Finding] = []
+        self.segments: list[Segment] = []
+        self.scanned: list[Segment] = []
+        self.cut: list[Segment] = []
+        self.aside: list[str] = []
+        self.removed: list[int] = []
+        self.missing: int | None = None
+        self.doubt: int | None = None
+        self.log_start = point.log_start
+        self.scanned_bytes = 0
+        self.is_adopted = False
+        self.is_vouched_for = False
+        self.epochs: tuple[EpochEntry, ...] = ()
+        self.checkpoint_epochs: tuple[EpochEntry, ...] | None = None
+        self._are_epochs_wrong = False
+        self._sizes: dict[int, int] = {}
+        self._walk = EpochWalk(None, ())
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest, if it could be read."""
+        return None if self.reading is None else self.reading.manifest
+
+    @property
+    def end(self) -> int:
+        """The offset after the last good batch."""
+        if self.segments:
+            return self.segments[-1].next_offset
+        return self.log_start if self.missing is None else self.missing
+
+    @property
+    def vouched_end(self) -> int:
+        """As `end`, but without what only its CRCs vouch for though it may be damaged (from `doubt` on)."""
+        return self.end if self.doubt is None else min(self.doubt, self.end)
+
+    @property
+    def unindexed(self) -> list[Segment]:
+        """The segments that were read and need new index files, because others follow."""
+        return [s for s in self.scanned if self.missing is not None or s is not self.segments[-1]]
+
+    @property
+    def promised(self) -> int:
+        """The offset before which the files themselves say that all was synced."""
+        point = self.point.recovery_point if self._is_recovery_point_of_now() else 0
+        return max(0 if self.manifest is None else self.manifest.flushed, point)
+
+    def of_kind(self, kind: Kind) -> list[Finding]:
+        """Return the findings of one kind, in the order of the files."""
+        return [finding for finding in self.findings if finding.kind is kind]
+
+    def close(self) -> None:
+        """Release the files."""
+        for segment in self.segments:
+            segment.close()
+
+    def note(self, kind: Kind, file: str, text: str) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(kind, file, text))
+
+    def keep_nothing(self) -> None:
+        """Count nothing as good: an empty log, that begins at 0."""
+        self.close()
+        self.segments, self.cut = [], []
+        self.missing, self.log_start = None, 0
+        self.epochs = ()
+        if EPOCH_FILE not in self.aside and self.checkpoint_epochs:
+            self.aside.append(EPOCH_FILE)
+        self.checkpoint_epochs = ()
+
+    def drop_doubtful(self) -> None:
+        """Count nothing from `doubt` on as good."""
+        for segment in self.segments:
+            if self.doubt is not None and segment.size and self.doubt < segment.next_offset:
+                position, _ = segment.boundary(max(self.doubt, segment.base_offset))
+                segment.contents = segment.contents_before(position)
+
+    # -- the parts, in order
+
+    def look(self) -> None:
+        """Compare everything; raises `ForeignVersionError` and `OSError` only."""
+        names = self.fs.listdir(self.directory)
+        self._read_manifest()
+        self._read_epochs()
+        self._list_files(names)
+        self._check_adoption()
+        known = None if self.manifest is None else self.manifest.epochs
+        self._walk = EpochWalk(known, self.checkpoint_epochs or ())
+        is_whole = self._check_listed(() if self.manifest is None else self.manifest.marks)
+        if is_whole or not self.of_kind(Kind.DAMAGE):
+            self._check_unlisted(is_whole)
+        self._check_end()
+        self._check_epochs()
+        self._check_lone_indexes(names)
+
+    def _read_manifest(self) -> None:
+        if self.point.ignores_manifest:
+            return
+        try:
+            self.reading = read_manifest(self.fs, self.directory)
+        except ForeignVersionError:
+            raise
+        except CorruptFileError as error:
+            self.findings.append(Finding(Kind.DAMAGE, MANIFEST_FILE, _without_name(error)))
+            return
+        if self.reading is None:
+            return
+        manifest = self.reading.manifest
+        self.log_start = manifest.log_start
+        self.is_vouched_for = manifest.name == self.name and manifest.cuts >= self.point.cuts
+        if manifest.name != self.name:
+            self.note(Kind.DAMAGE, MANIFEST_FILE, f"is that of {manifest.name}")
+        elif not self.is_vouched_for:
+            text = f"is an old copy: the log has been cut {self.point.cuts} times, here {manifest.cuts}"
+            self.note(Kind.DAMAGE, MANIFEST_FILE, text)
+        if self.reading.fault:
+            self.note(Kind.DERIVED, MANIFEST_FILE, self.reading.fault)
+
+    def _read_epochs(self) -> None:
+        try:
+            self.checkpoint_epochs = read_epochs(self.fs, self.directory)
+        except ForeignVersionError:
+            raise
+        except CorruptFileError as error:
+            self.note(Kind.DERIVED, EPOCH_FILE, f"{_without_name(error)}: rebuilt")
+            self.aside.append(EPOCH_FILE)
+            self.checkpoint_epochs = ()
+
+    def _list_files(self, names: tuple[str, ...]) -> None:
+        """Note the sizes of the segment files by their base offsets, without those that are to be removed."""
+        for name in names:
+            if not name.endswith(LOG_SUFFIX):
+                continue
+            base = parse_base(name)
+            if base is None:
+                self.note(Kind.DAMAGE, name, "not a segment of this log (20 digits expected)")
+                self.aside.append(name)
+                continue
+            self._sizes[base] = file_size(self.fs, f"{self.directory}/{name}")
+        if self.manifest is None:
+            self.log_start = max(self.point.log_start, min(self._sizes, default=0))
+        for removal in () if self.manifest is None else self.manifest.removals:
+            base, size = removal.base_offset, self._sizes.get(removal.base_offset)
+            if size == removal.size and is_dropped(self.fs, self.directory, removal):
+                self.removed.append(base)
+            elif size:
+                self._put_aside(Kind.STRANGER, base, "is not the file that was dropped")
+            else:
+                continue
+            del self._sizes[base]
+
+    def _check_adoption(self) -> None:
+        """Without a manifest: a new partition, files of other software, or damage."""
+        has_data = any(self._sizes.values()) or bool(self.checkpoint_epochs) or self.point.is_known
+        if self.reading is not None or not has_data or self.of_kind(Kind.DAMAGE):
+            return
+        if self.point.may_adopt:
+            self.is_adopted = True
+        else:
+            text = "is missing: it was lost, or other software wrote this log"
+            self.note(Kind.DAMAGE, MANIFEST_FILE, text)
+
+    def _check_listed(self, marks: tuple[Mark, ...]) -> bool:
+        """Compare the segments of the manifest; tell whether all are whole and the log may go on behind."""
+        return all(self._is_whole(mark, mark is marks[-1]) for mark in marks)
+
+    def _is_whole(self, mark: Mark, is_last: bool) -> bool:
+        """Take over or read one segment; tell whether the next one may follow."""
+        size = self._sizes.pop(mark.base_offset, None)
+        if size is None and mark.size == 0 and is_last:
+            self.missing = mark.base_offset
+            return True
+        if size is None:
+            synced = f"{mark.size} bytes with offsets {mark.base_offset}..{mark.next_offset - 1} were synced"
+            self.note(Kind.DAMAGE, segment_name(mark.base_offset), f"is missing; {synced}")
+            return False
+        segment = self._open(mark.base_offset)
+        may_wait = not self.point.reads_all and (self.point.was_clean or not is_last)
+        if may_wait and size == mark.size and segment.take_over(mark):
+            return True
+        self.scanned.append(segment)
+        self._check_indexes(segment, mark.sums)
+        if not self._is_as_marked(segment, mark, size):
+            return False
+        segment.mark = mark
+        if is_last and not self.point.was_clean:
+            return size == mark.size or self._take_tail(segment, size)
+        if size > mark.size:
+            self.note(Kind.TAIL, segment.name, f"{size - mark.size} bytes behind its last batch")
+            self.cut.append(segment)
+        return True
+
+    def _is_as_marked(self, segment: Segment, mark: Mark, size: int) -> bool:
+        """Read what was synced of a segment; tell whether it is what was written."""
+        contents = segment.contents
+        self._walk.stray = None
+        text = ""
+        try:
+            segment.scan(contents, min(mark.size, size), self._walk.check_synced)
+            if size < mark.size:
+                text = f"ends at byte {size}, and {mark.size} were synced"
+        except CorruptBatchError as error:
+            text = f"damaged at byte {contents.size}: {error}"
+        self.scanned_bytes += contents.size
+        if not text and (contents.next_offset, contents.chain) == (mark.next_offset, mark.chain):
+            self._are_epochs_wrong = self._are_epochs_wrong or self._walk.stray is not None
+            return True
+        stray = self._walk.stray
+        if stray is not None and contents.base_offset <= stray < contents.next_offset:
+            position, _ = segment.boundary(stray)
+            segment.contents = segment.contents_before(position)
+            text = f"damaged at byte {position}: the leader epoch of offset {stray} is not the one written"
+        text = text or f"its first {mark.size} bytes are not what was written, though their CRCs are right"
+        self.note(Kind.DAMAGE, segment.name, text)
+        known = () if self.manifest is None else self.manifest.epochs
+        if not has_chain(segment.file, mark.size, mark.chain, known):
+            self.doubt = segment.base_offset
+        return False
+
+    def _take_tail(self, segment: Segment, size: int) -> bool:
+        """Read on behind what was synced; tell whether all of it are batches that follow."""
+        before = segment.size
+        try:
+            segment.scan(segment.contents, size, self._walk.check_tail)
+        except CorruptBatchError as error:
+            kind, what = Kind.TAIL, f"cut at offset {segment.next_offset}"
+            if self._walk.is_known_elsewhere:
+                kind, what = Kind.DAMAGE, f"{MANIFEST_FILE} is an old copy"
+            elif self.reading is not None and self.reading.fault:
+                kind, what = Kind.DAMAGE, f"damaged at byte {segment.size}, which may have been synced"
+            if kind is Kind.DAMAGE and self.manifest is not None:
+                self.doubt = self.manifest.flushed
+            self.note(kind, segment.name, f"{what}: {error}")
+            self.cut.append(segment)
+        finally:
+            self.scanned_bytes += segment.size - before
+        return segment.size == size
+
+    def _check_unlisted(self, is_open: bool) -> None:
+        """Follow the segments that were begun after the last flush; what does not follow goes aside."""
+        may_begin = self.manifest is None
+        is_stray = self.point.was_clean and not may_begin
+        for base, size in sorted(self._sizes.items()):
+            if is_open and (base == self.end or (may_begin and not self.segments)) and not is_stray:
+                segment = self._open(base)
+                self.scanned.append(segment)
+                self._check_indexes(segment, None)
+                is_open = self._take_tail(segment, size)
+            elif base < self.end or is_stray:
+                self._put_aside(Kind.STRANGER, base, "is no part of this log")
+            else:
+                self._put_aside(Kind.TAIL, base, f"does not follow offset {self.end}")
+
+    def _put_aside(self, kind: Kind, base: int, text: str) -> None:
+        self.note(kind, segment_name(base), text)
+        names = (segment_name(base, suffix) for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES))
+        self.aside += [name for name in names if self.fs.exists(f"{self.directory}/{name}")]
+
+    def _open(self, base: int) -> Segment:
+        segment = Segment.open(self.fs, self.directory, base, self.index_interval)
+        self.segments.append(segment)
+        return segment
+
+    def _check_indexes(self, segment: Segment, sums: Sums | None) -> None:
+        """Note index files that have not their checksum, or cannot be indexes at all."""
+        for number, suffix in enumerate(INDEX_SUFFIXES):
+            name = segment_name(segment.base_offset, suffix)
+            if not self.fs.exists(f"{self.directory}/{name}"):
+                if sums is not None:
+                    self.note(Kind.DERIVED, name, "is missing: rebuilt")
+                continue
+            data = read_file(self.fs, f"{self.directory}/{name}")
+            if sums is not None and crc32c(data) != sums[number]:
+                self.note(Kind.DERIVED, name, "does not have its checksum: rebuilt")
+                self.aside.append(name)
+            elif sums is None and not could_be_index(data, suffix):
+                self.note(Kind.DERIVED, name, "is no index: rebuilt")
+                self.aside.append(name)
+
+    def _is_recovery_point_of_now(self) -> bool:
+        """Tell whether nothing was cut since the directory's recovery point was noted."""
+        return self.manifest is None or self.manifest.cuts == self.point.cuts
+
+    def _check_end(self) -> None:
+        """Compare manifest and log with what the directory knows to be synced."""
+        point, manifest = self.point.recovery_point, self.manifest
+        if not self._is_recovery_point_of_now() or self.of_kind(Kind.DAMAGE):
+            return
+        if manifest is not None and manifest.flushed < point and self.reading and not self.reading.fault:
+            text = f"is an old copy: records up to {point} were synced, here {manifest.flushed}"
+            self.note(Kind.DAMAGE, MANIFEST_FILE, text)
+            self.doubt = manifest.flushed
+        elif point > self.end:
+            self.note(Kind.DAMAGE, self.name, f"ends at {self.end}, and records up to {point} were synced")
+
+    def _check_epochs(self) -> None:
+        """Decide which leader epochs are right, and compare the checkpoint's."""
+        known = () if self.manifest is None else self.manifest.epochs
+        self.epochs = between(known, self.log_start, self.end)
+        is_covered = self.end == self.log_start or epoch_at(self.epochs, self.log_start) is not None
+        if self.manifest is None or self._are_epochs_wrong or not is_covered:
+            self.epochs = between(self._epochs_of_batches(), self.log_start, self.end)
+        if self.checkpoint_epochs is None:
+            if self.epochs and not self.is_adopted:
+                self.note(Kind.DERIVED, EPOCH_FILE, "is missing: rebuilt")
+            return
+        is_right = between(self.checkpoint_epochs, self.log_start, self.end) == self.epochs
+        if not is_right and EPOCH_FILE not in self.aside:
+            self.note(Kind.DERIVED, EPOCH_FILE, "the leader epochs do not fit the log: rebuilt")
+            self.aside.append(EPOCH_FILE)
+
+    def _epochs_of_batches(self) -> list[tuple[int, int]]:
+        if self.manifest is None:
+            return self._walk.seen.entries
+        cache = EpochCache()
+        try:
+            for segment in self.segments:
+                for header in segment.headers(segment.base_offset) if segment.size else ():
+                    cache.assign(header.leader_epoch, header.base_offset)
+        except CorruptBatchError as error:
+            self.note(Kind.DAMAGE, segment.name, str(error))
+        return cache.entries
+
+    def _check_lone_indexes(self, names: tuple[str, ...]) -> None:
+        """Note indexes of segments that are not there."""
+        for name in names:
+            base = next(
+                (parse_base(name, suffix) for suffix in INDEX_SUFFIXES if name.endswith(suffix)), None
+            )
+            if base is not None and segment_name(base) not in names:
+                self.note(Kind.STRANGER, name, "is the index of no segment")
+                self.aside.append(name)
+
+
+def survey_partition(fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> Survey:
+    """Look at a partition's folder, which must exist; the caller closes the survey's segments, or keeps them.
+
+    Damage is in the findings. Raises `ForeignVersionError` for files of newer software, and `OSError`.
+    """
+    survey = Survey(fs, directory, index_interval, point)
+    try:
+        survey.look()
+    except BaseException:
+        survey.close()
+        raise
+    return survey
+
+
+def _without_name(error: CorruptFileError) -> str:
+    return str(error).partition(": ")[2]

@@ -1,0 +1,380 @@
+"""One segment: a file of batches from `base_offset` on, with its two sparse indexes.
+
+    00000000000000000120.log        batches, back to back
+    00000000000000000120.index      every `index_interval_bytes`, where a batch lies
+    00000000000000000120.timeindex
+
+Invariants: `contents` are whole batches, contiguous from `base_offset` to `next_offset`; the indexes speak
+of nothing beyond them. A segment that a start took over without reading it is read, and compared with its
+mark, before the first use of any of its bytes; one that differs is never used. A method that raises `OSError`
+leaves the object unusable: its owner goes offline.
+
+Not here: which segment to use, durability order between files (`partition.py`), what a start does with each
+(`survey.py`).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from struct import Struct
+
+from crc32c import crc32c
+
+from replog.store.checkpoints.manifest import Mark, Removal, Sums
+from replog.store.files.errors import CorruptBatchError
+from replog.store.files.fs import File, Fs, read_file
+from replog.store.segments.batch import (
+    HEADER_BYTES,
+    LENGTH_START,
+    BatchHeader,
+    Buffer,
+    check_crc,
+    peek_header,
+)
+from replog.store.segments.contents import Contents, has_chain
+from replog.store.segments.index import INDEX_SUFFIX, TIME_INDEX_SUFFIX, OffsetIndex, TimeIndex
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIXES = INDEX_SUFFIX, TIME_INDEX_SUFFIX
+REPAIR_HINT = "stop the broker, and see `replog repair`"
+MAX_RELATIVE = (1 << 31) - 1
+SCAN_BYTES = 1 << 20
+
+EXTENT = Struct(">qi11xi")  # base offset, length, last offset delta: all that walking needs
+EXTENT_BYTES = EXTENT.size
+
+Check = Callable[[Buffer, BatchHeader, int], None]
+
+
+def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
+    """Return the name of one of a segment's files."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def parse_base(name: str, suffix: str = LOG_SUFFIX) -> int | None:
+    """Return the base offset in a segment file's name, None if it does not have the form of one."""
+    stem = name.removesuffix(suffix)
+    is_number = len(stem) == 20 and stem.isascii() and stem.isdecimal()
+    return int(stem) if is_number and int(stem) < 1 << 63 else None
+
+
+def is_dropped(fs: Fs, directory: str, removal: Removal) -> bool:
+    """Tell whether a file of this size is the one that was dropped."""
+    file = fs.open(f"{directory}/{segment_name(removal.base_offset)}")
+    try:
+        return has_chain(file, removal.size, removal.chain)
+    finally:
+        file.close()
+
+
+def unchecked(data: Buffer, header: BatchHeader, start: int) -> None:
+    """Accept any content: the check of a scan that only wants headers."""
+
+
+def scan_batches(file: File, size: int, position: int, check: Check) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield (position, header) of each batch from `position` on, each passed through `check` first.
+
+    Reads in large pieces. Raises `CorruptBatchError` at the first bytes that are no batch within `size`.
+    """
+    while position < size:
+        piece = memoryview(file.pread(SCAN_BYTES, position))
+        piece_end = min(len(piece), size - position)
+        start = 0
+        while piece_end - start >= HEADER_BYTES:
+            header = peek_header(piece, start, start + size - position)
+            end = start + LENGTH_START + header.length
+            if end > piece_end:
+                break
+            check(piece, header, start)
+            yield position, header
+            position += end - start
+            start = end
+        if start == 0:
+            header, batch = _read_large(file, size, position)
+            check(batch, header, 0)
+            yield position, header
+            position += header.size_bytes
+
+
+def _read_large(file: File, size: int, position: int) -> tuple[BatchHeader, bytes]:
+    """Read one batch that does not fit a piece (or the torn tail, which raises)."""
+    start = file.pread(HEADER_BYTES, position)
+    header = peek_header(start, 0, size - position if len(start) == HEADER_BYTES else len(start))
+    piece = file.pread(header.size_bytes, position)
+    if len(piece) < header.size_bytes:
+        raise CorruptBatchError("the file ends inside a batch")
+    return header, piece
+
+
+class Segment:
+    """An open segment, empty until it is filled by appending, by a scan, or by `take_over`."""
+
+    __slots__ = (
+        "_directory", "_fault", "_file", "_fs", "_index_interval", "_is_checked", "_sums", "_tail",
+        "base_offset", "contents", "mark",
+    )  # fmt: skip
+
+    def __init__(self, fs: Fs, directory: str, base_offset: int, file: File, index_interval: int) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._file = file
+        self._index_interval = index_interval
+        self._is_checked = True
+        self._fault = ""
+        self._sums: Sums | None = None
+        self._tail = (base_offset, 0)
+        self.base_offset = base_offset
+        self.contents = Contents(base_offset, index_interval)
+        self.mark: Mark | None = None
+
+    @classmethod
+    def create(cls, fs: Fs, directory: str, base_offset: int, index_interval: int) -> "Segment":
+        """Create an empty segment, replacing whatever has its name."""
+        file = fs.create(f"{directory}/{segment_name(base_offset)}")
+        return cls(fs, directory, base_offset, file, index_interval)
+
+    @classmethod
+    def open(cls, fs: Fs, directory: str, base_offset: int, index_interval: int) -> "Segment":
+        """Open an existing file; the caller fills in its contents."""
+        file = fs.open(f"{directory}/{segment_name(base_offset)}")
+        return cls(fs, directory, base_offset, file, index_interval)
+
+    @property
+    def file(self) -> File:
+        """The log file, for scans."""
+        return self._file
+
+    @property
+    def name(self) -> str:
+        """The log file's name."""
+        return segment_name(self.base_offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file that are whole batches."""
+        return self.contents.size
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch."""
+        return self.contents.next_offset
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp, -1 without a batch."""
+        return self.contents.max_timestamp
+
+    def fits(self, header: BatchHeader, segment_bytes: int) -> bool:
+        """Tell whether the batch may go here: size, and offsets that an index entry can hold."""
+        size = self.contents.size
+        if not size:
+            return True
+        if size + header.size_bytes > segment_bytes:
+            return False
+        return header.last_offset - self.base_offset <= MAX_RELATIVE
+
+    def append(self, header: BatchHeader, *parts: Buffer) -> None:
+        """Write one stamped batch, whole or in parts, at the end of a segment that was verified."""
+        self._file.append(*parts)
+        self.contents.note(self.contents.size, header)
+        self._sums = None
+
+    def take_over(self, mark: Mark) -> bool:
+        """Become what a manifest says, unread until the first use; False unless the index files fit it."""
+        indexes = None if mark.sums is None else self._load_indexes(mark.sums)
+        if indexes is None:
+            return False
+        self.contents.take_over(mark, *indexes)
+        self.mark, self._sums, self._is_checked = mark, mark.sums, False
+        return True
+
+    def _load_indexes(self, sums: Sums) -> tuple[OffsetIndex, TimeIndex] | None:
+        try:
+            data = [read_file(self._fs, self._path(suffix)) for suffix in INDEX_SUFFIXES]
+        except FileNotFoundError:
+            return None
+        if tuple(map(crc32c, data)) != sums:
+            return None
+        index, time_index = OffsetIndex.decode(data[0], self._file.size()), TimeIndex.decode(data[1])
+        return None if index is None or time_index is None else (index, time_index)
+
+    def verify(self) -> None:
+        """Read all of a segment that was taken over, once, before anything of it is used.
+
+        Raises `CorruptBatchError`, now and at every later use, unless it is what was written.
+        """
+        if self._is_checked:
+            return
+        if not self._fault:
+            self._fault = self._compare()
+        if self._fault:
+            raise CorruptBatchError(f"{self._directory}/{self.name}: {self._fault} ({REPAIR_HINT})")
+        self._is_checked = True
+
+    def _compare(self) -> str:
+        """Scan the batches; say how they differ from what the contents promise, or nothing."""
+        found = Contents(self.base_offset, self._index_interval)
+        try:
+            self.scan(found, self.contents.size, check_crc)
+        except CorruptBatchError as error:
+            return f"damaged at byte {found.size}: {error}"
+        if (found.next_offset, found.chain) != (self.contents.next_offset, self.contents.chain):
+            return "its batches are not those that were written, though their CRCs are right"
+        return ""
+
+    def scan(self, into: Contents, size: int, check: Check) -> None:
+        """Note the batches from the end of `into` to byte `size`; `CorruptBatchError` where one ends it."""
+        for position, header in scan_batches(self._file, size, into.size, check):
+            if header.base_offset != into.next_offset:
+                raise CorruptBatchError(f"a batch of offset {header.base_offset} follows {into.next_offset}")
+            into.note(position, header)
+
+    def synced_mark(self) -> Mark:
+        """Return the mark of all there is, for the caller who has synced it; it becomes `mark`."""
+        contents = self.contents
+        self.mark = Mark(self.base_offset, contents.size, contents.next_offset, contents.chain, self._sums)
+        return self.mark
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Return whole batches from the one holding `offset` up to `max_bytes`, but at least one.
+
+        No batch that reaches `end_offset` is returned. Raises `CorruptBatchError` if the file changed under
+        us.
+        """
+        position = self.locate(offset)
+        data = self._file.pread(min(max_bytes, self.size - position), position)
+        end, next_offset = _whole_batches(data, end_offset)
+        if end == 0:
+            _, size, last_offset = self._extent(position)
+            data = self._file.pread(size, position)
+            if last_offset >= end_offset:
+                check_crc(data, peek_header(data))
+                return b""
+            end, next_offset = size, last_offset + 1
+        self._tail = (next_offset, position + end)
+        return data if end == len(data) else data[:end]
+
+    def locate(self, offset: int) -> int:
+        """Return the position of the batch that holds `offset`, which must lie in the segment."""
+        self.verify()
+        position = self.contents.index.lookup(offset - self.base_offset)
+        if self._tail[0] <= offset:
+            position = max(position, self._tail[1])
+        while True:
+            base, size, last_offset = self._extent(position)
+            if not self.base_offset <= base <= offset:
+                raise CorruptBatchError(
+                    f"offset {offset} is not where segment {self.base_offset} should have it"
+                )
+            if offset <= last_offset:
+                return position
+            position += size
+
+    def boundary(self, offset: int) -> tuple[int, int]:
+        """Return (position, base offset) of the batch that holds `offset`: where a truncation cuts."""
+        position = self.locate(offset)
+        return position, self._extent(position)[0]
+
+    def _extent(self, position: int) -> tuple[int, int, int]:
+        """Return (base offset, bytes, last offset) of the batch at `position`."""
+        data = self._file.pread(EXTENT_BYTES, position)
+        if len(data) < EXTENT_BYTES:
+            raise CorruptBatchError(f"segment {self.base_offset} is shorter than it was")
+        base, length, delta = EXTENT.unpack(data)
+        is_possible = length >= HEADER_BYTES - LENGTH_START and delta >= 0
+        is_inside = position + LENGTH_START + length <= self.size and base + delta < self.next_offset
+        if not is_possible or not is_inside:
+            raise CorruptBatchError(f"no batch at position {position} of segment {self.base_offset}")
+        return base, LENGTH_START + length, base + delta
+
+    def headers(self, offset: int) -> Iterator[BatchHeader]:
+        """Walk the headers from the batch holding `offset`."""
+        for _, header in scan_batches(self._file, self.size, self.locate(offset), unchecked):
+            yield header
+
+    def batch_at_time(self, timestamp: int) -> BatchHeader | None:
+        """Return the first batch whose largest timestamp reaches `timestamp`, or None."""
+        if self.max_timestamp < timestamp or not self.size:
+            return None
+        start = self.base_offset + self.contents.time_index.lookup(timestamp)
+        if start >= self.next_offset:
+            return None
+        return next((header for header in self.headers(start) if header.max_timestamp >= timestamp), None)
+
+    def contents_before(self, position: int) -> Contents:
+        """Return what is left if the file is cut at `position`, a batch boundary; nothing changes."""
+        self.verify()
+        contents = Contents(self.base_offset, self._index_interval)
+        self.scan(contents, position, unchecked)
+        return contents
+
+    def truncate(self, contents: Contents) -> None:
+        """Cut the file to these contents, durably; its index files go."""
+        self._file.truncate(contents.size)
+        self._file.fsync()
+        for suffix in INDEX_SUFFIXES:
+            self._unlink(suffix)
+        self._sums = None
+        self.contents = contents
+        self._tail = (self.base_offset, 0)
+
+    def seal(self) -> None:
+        """Write the index files, unless they are right: the segment has had its last batch, for now."""
+        if self._sums is not None:
+            return
+        contents = self.contents
+        if contents.size:
+            contents.time_index.add(contents.max_timestamp, contents.next_offset - 1 - self.base_offset)
+        data = contents.index.encode(), contents.time_index.encode()
+        for suffix, content in zip(INDEX_SUFFIXES, data, strict=True):
+            file = self._fs.create(self._path(suffix))
+            try:
+                file.append(content)
+                file.fsync()
+            finally:
+                file.close()
+        self._sums = crc32c(data[0]), crc32c(data[1])
+
+    def rewrite(self) -> None:
+        """Write what is behind the mark once more, as it is.
+
+        For bytes that a process wrote which is gone: if a sync of its failed, they are in the page cache, are
+        not on the disk, and no sync brings them there.
+        """
+        position = 0 if self.mark is None else self.mark.size
+        while position < self.size:
+            piece = self._file.pread(min(SCAN_BYTES, self.size - position), position)
+            self._file.pwrite(piece, position)
+            position += len(piece)
+
+    def flush(self) -> None:
+        """Make the log file's content durable (its name is the owner's business)."""
+        self._file.fsync()
+
+    def close(self) -> None:
+        """Release the log file."""
+        self._file.close()
+
+    def delete(self) -> None:
+        """Close and remove the segment's files, the indexes first."""
+        self._file.close()
+        for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):
+            self._unlink(suffix)
+
+    def _path(self, suffix: str) -> str:
+        return f"{self._directory}/{segment_name(self.base_offset, suffix)}"
+
+    def _unlink(self, suffix: str) -> None:
+        with suppress(FileNotFoundError):
+            self._fs.unlink(self._path(suffix))
+
+
+def _whole_batches(data: bytes, end_offset: int) -> tuple[int, int]:
+    """Return how many leading bytes are whole batches below `end_offset`, and the offset after them."""
+    end = next_offset = 0
+    while end + EXTENT_BYTES <= len(data):
+        base, length, delta = EXTENT.unpack_from(data, end)
+        after = end + LENGTH_START + length
+        if after > len(data) or base + delta >= end_offset or length < 0 or (end and base != next_offset):
+            break
+        end, next_offset = after, base + delta + 1
+    return end, next_offset
