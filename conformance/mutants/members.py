@@ -150,6 +150,7 @@ TARGETS = tuple(
         "broker.follower",
         "broker.isr",
         "broker.leader",
+        "broker.purgatory",
         "log.logview",
         "broker.replica",
         "broker.state",

@@ -25,7 +25,8 @@ from replog.demo.clients import Consumer, Producer
 from replog.demo.files import each_broker
 from replog.demo.screen import Screen
 from replog.demo.verdict import Ending, Log, Verdict, judge
-from replog.sim.cluster.world import START_MS, Call, Client, Network, Node, World, WorldOptions
+from replog.sim.cluster.node import Call, Client, Network, Node
+from replog.sim.cluster.world import START_MS, World, WorldOptions
 
 BROKERS = 3
 SESSION_MS = 3_000
@@ -73,8 +74,6 @@ class Story:
 
     def _leader(self) -> int:
         return self.world.image.leader
-
-    # -- the story
 
     def tell(self) -> Verdict:
         """Play all chapters; return what became of the promises."""
@@ -154,8 +153,6 @@ class Story:
             for batch in found.log.batches
             for offset in range(batch.base_offset, batch.next_offset)
         }
-
-    # -- telling it
 
     def _chapter(self, text: str) -> None:
         self._screen.say(f"--- {text}")

@@ -169,8 +169,6 @@ class Simulation:
             return self.find_leader()
         return self.random.randrange(len(self.world.nodes))
 
-    # -- the run
-
     def run(self) -> Report:
         """Run to the end, or to the first broken oracle."""
         oracle = detail = ""

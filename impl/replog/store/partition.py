@@ -24,7 +24,6 @@ from replog.store.checkpoints.checkpoint import EpochEntry
 from replog.store.checkpoints.manifest import Manifest, Mark, Removal, empty_mark
 from replog.store.files.config import DEFAULT_CONFIG, LogConfig
 from replog.store.files.errors import (
-    BatchTooLargeError,
     CorruptBatchError,
     DamagedLogError,
     InvalidRecordError,
@@ -38,9 +37,9 @@ from replog.store.segments.batch import (
     MAX_OFFSET,
     BatchHeader,
     Buffer,
-    check_crc,
     check_produced,
-    iterate_headers,
+    check_replicated,
+    check_size,
     stamped_parts,
 )
 from replog.store.segments.epochs import EpochFile, between
@@ -134,7 +133,7 @@ class PartitionLog:
         Raises `BatchTooLargeError`, `InvalidRecordError` or `CorruptBatchError` before anything is written.
         """
         self._health.check()
-        self._check_size(len(batch))
+        check_size(len(batch), self._config.largest_batch)
         header = check_produced(batch)
         if leader_epoch < max(self._epochs.latest, 0):
             raise InvalidRecordError(f"epoch {leader_epoch} is older than the log's {self._epochs.latest}")
@@ -150,30 +149,11 @@ class PartitionLog:
         with epochs that never decrease (`InvalidRecordError`), and with right CRCs (`CorruptBatchError`).
         """
         self._health.check()
-        view = memoryview(batches)
-        writes: list[tuple[BatchHeader, tuple[Buffer, ...]]] = []
-        expected = self.log_end
-        epoch = 0
-        for position, header in iterate_headers(batches):
-            if header.base_offset != expected:
-                raise InvalidRecordError(
-                    f"a batch at offset {header.base_offset} where {expected} comes next"
-                )
-            if header.leader_epoch < epoch:
-                raise InvalidRecordError(f"epoch {header.leader_epoch} follows epoch {epoch}")
-            self._check_size(header.size_bytes)
-            check_crc(batches, header, position)
-            writes.append((header, (view[position : position + header.size_bytes],)))
-            expected, epoch = header.next_offset, header.leader_epoch
+        writes = check_replicated(batches, self.log_end, self._config.largest_batch)
         if writes and writes[0][0].leader_epoch < self._last_record_epoch():
             raise InvalidRecordError(f"epoch {writes[0][0].leader_epoch} is older than the last record's")
-        self._write(writes)
+        self._write((header, (part,)) for header, part in writes)
         return self.log_end
-
-    def _check_size(self, size: int) -> None:
-        limit = min(self._config.max_batch_bytes, self._config.segment_bytes)
-        if size > limit:
-            raise BatchTooLargeError(f"a batch of {size} bytes is larger than {limit}")
 
     def _last_record_epoch(self) -> int:
         return next((e.epoch for e in reversed(self._epochs.entries) if e.start_offset < self.log_end), -1)

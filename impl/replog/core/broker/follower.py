@@ -31,8 +31,6 @@ from replog.core.messages import (
 from replog.core.protocol import TruncateWhen, Truncation
 from replog.core.types import NO_EPOCH, NO_LEADER, Batch, EpochEnd, Error, PartitionImage, Role
 
-# -- becoming follower
-
 
 def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> None:
     """Follow `image.leader`, or nobody (A19); the caller has checked that the image is news."""
@@ -68,9 +66,6 @@ def ask_epoch(state: ReplicaState, following: Following, out: list[Effect]) -> N
         return
     truncate(state, state.log.hw, out)
     following.phase = FetchPhase.FETCHING
-
-
-# -- asking
 
 
 def send_request(state: ReplicaState, following: Following, out: list[Effect]) -> None:
@@ -129,9 +124,6 @@ def on_error(state: ReplicaState, following: Following, error: Error, out: list[
         out.append(SetTimer(Timer.SEND_FETCH, 0))
     else:
         out.append(SetTimer(Timer.SEND_FETCH, state.config.fetch_backoff_ms))
-
-
-# -- replies
 
 
 def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply, out: list[Effect]) -> None:
@@ -221,9 +213,6 @@ def on_list_offsets(
             out.extend((Reset(reply.offset), StoreEpochs(())))
         following.phase = FetchPhase.FETCHING
     out.append(SetTimer(Timer.SEND_FETCH, 0))
-
-
-# -- truncation
 
 
 def truncation_point(state: ReplicaState, end: EpochEnd) -> tuple[int, bool]:

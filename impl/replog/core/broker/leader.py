@@ -1,7 +1,7 @@
-"""A replica that leads: produce, fetch, high watermark, and the two waiting rooms.
+"""A replica that leads: produce, fetch, high watermark.
 
-Theory: rules A1-A7, A18, A22, A30 of the project's Kafka reference (kafka.cluster.Partition, ReplicaManager,
-DelayedProduce, DelayedFetch); worked examples F1-F3.  The two rounds of HW, in one picture:
+Theory: rules A1-A7, A18, A22, A30 of the project's Kafka reference (kafka.cluster.Partition, ReplicaManager);
+worked examples F1-F3.  The two rounds of HW, in one picture:
 
     produce m -> L.leo=1   fetch(0) -> remote=0, reply m, hw 0   fetch(1) -> remote=1, L.hw=1, reply hw 1
 
@@ -12,14 +12,15 @@ Choices where the reference leaves one: a reply with records carries the HW read
 counted, a reply that waited carries the HW at completion (I7).  A second fetch of one follower replaces its
 waiting one.
 
-Not here: who is in the ISR (`isr`), how a follower uses a reply (`follower`), dispatch (`replica`).
+Not here: requests that wait (`purgatory`), who is in the ISR (`isr`), how a follower uses a reply
+(`follower`), dispatch (`replica`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from replog.core.broker import isr
+from replog.core.broker import isr, purgatory
 from replog.core.broker.state import Leading, Remote, ReplicaState, WaitingFetch, WaitingProduce
 from replog.core.effects import Append, Effect, Flush, Send, SetTimer, StoreEpochs, Timer
 from replog.core.messages import (
@@ -32,8 +33,6 @@ from replog.core.messages import (
 )
 from replog.core.protocol import EpochEntry, Truncation
 from replog.core.types import NO_EPOCH, Batch, EpochEnd, Error, PartitionImage, Role
-
-# -- becoming leader
 
 
 def become(state: ReplicaState, image: PartitionImage, now_ms: int, out: list[Effect]) -> None:
@@ -59,7 +58,7 @@ def _begin_epoch(
     leading = Leading(leso=log.leo, isr=image.isr)
     if old is not None:
         leading.produces, leading.fetches = old.produces, old.fetches
-        _refuse_stale(leading, image.leader_epoch, out)
+        purgatory.refuse_stale(leading, image.leader_epoch, out)
     for follower in image.replicas:
         if follower == state.broker_id:
             continue
@@ -77,22 +76,11 @@ def _begin_epoch(
     return leading
 
 
-def _refuse_stale(leading: Leading, epoch: int, out: list[Effect]) -> None:
-    """Refuse the fetches that have waited since an earlier epoch (A22)."""
-    stale = [w for w in leading.fetches if w.request.leader_epoch not in (NO_EPOCH, epoch)]
-    leading.fetches = [w for w in leading.fetches if w not in stale]
-    error = Error.FENCED_LEADER_EPOCH
-    out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in stale)
-
-
 def resign(leading: Leading, out: list[Effect]) -> None:
     """Answer everyone who waits: this replica leads no more (A4)."""
     error = Error.NOT_LEADER_OR_FOLLOWER
     out.extend(Send(w.source, ProduceReply(w.correlation, error, -1)) for w in leading.produces)
     out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in leading.fetches)
-
-
-# -- produce
 
 
 def on_produce(
@@ -120,7 +108,7 @@ def on_produce(
     base = state.log.leo
     append(state, stamp(state, batch), out)
     advance_hw(state, leading, now_ms, out)
-    complete_fetches(state, leading, out)
+    purgatory.complete_fetches(state, leading, out)
     finish_produce(state, leading, source, request, base, now_ms, out)
 
 
@@ -181,7 +169,7 @@ def finish_produce(
     deadline = now_ms + request.timeout_ms
     waiting = WaitingProduce(source, request.correlation, required, base_offset, deadline)
     if state.log.hw >= required:
-        out.append(produce_verdict(state, leading, waiting))
+        out.append(purgatory.produce_verdict(state, leading, waiting))
         return
     leading.produces.append(waiting)
     out.append(SetTimer(Timer.PRODUCE_TIMEOUT, request.timeout_ms))
@@ -193,9 +181,6 @@ def _answer_produce(
     """Send a produce reply; acks=0 gets none (Kafka closes the connection instead of an error)."""
     if request.acks != 0:
         out.append(Send(source, ProduceReply(request.correlation, error, offset)))
-
-
-# -- high watermark
 
 
 def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:
@@ -222,37 +207,8 @@ def advance_hw(state: ReplicaState, leading: Leading, now_ms: int, out: list[Eff
     if not state.protocol.hw_under_min_isr and len(leading.isr) < state.effective_min_isr():
         return
     if state.log.raise_hw(candidate_hw(state, leading, now_ms)):
-        complete_produces(state, leading, out)
-        complete_fetches(state, leading, out)
-
-
-def complete_produces(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
-    """Answer the waiting produces that HW has reached (A4)."""
-    done = [waiting for waiting in leading.produces if state.log.hw >= waiting.required]
-    if done:
-        leading.produces = [waiting for waiting in leading.produces if state.log.hw < waiting.required]
-        out.extend(produce_verdict(state, leading, waiting) for waiting in done)
-
-
-def produce_verdict(state: ReplicaState, leading: Leading, waiting: WaitingProduce) -> Send:
-    """Return the reply to a produce that HW has passed: success, or committed under too small an ISR (A4)."""
-    enough = state.effective_min_isr() <= len(isr.maximal_isr(state, leading))
-    error = Error.NONE if enough else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    return Send(waiting.source, ProduceReply(waiting.correlation, error, waiting.base_offset))
-
-
-def expire_produces(leading: Leading, now_ms: int, out: list[Effect]) -> None:
-    """Time out the waiting produces that are due; re-arm for the first that is not (clocks may jump back)."""
-    late = [waiting for waiting in leading.produces if waiting.deadline_ms <= now_ms]
-    out.extend(Send(w.source, ProduceReply(w.correlation, Error.REQUEST_TIMED_OUT, -1)) for w in late)
-    if late:
-        leading.produces = [waiting for waiting in leading.produces if waiting.deadline_ms > now_ms]
-    if leading.produces:
-        first = min(waiting.deadline_ms for waiting in leading.produces)
-        out.append(SetTimer(Timer.PRODUCE_TIMEOUT, first - now_ms))
-
-
-# -- fetch
+        purgatory.complete_produces(state, leading, out)
+        purgatory.complete_fetches(state, leading, out)
 
 
 def on_fetch(
@@ -330,39 +286,6 @@ def count_follower(
     if changed:
         advance_hw(state, leading, now_ms, out)
     return Error.NONE
-
-
-def complete_fetches(state: ReplicaState, leading: Leading, out: list[Effect]) -> None:
-    """Answer the waiting fetches that now have something to read, with the HW of this moment (I7)."""
-    if not leading.fetches:
-        return
-    still: list[WaitingFetch] = []
-    for waiting in leading.fetches:
-        request = waiting.request
-        end = state.log.leo if request.is_from_follower else state.log.hw
-        batches = state.log.read(request.fetch_offset, end, request.max_bytes)
-        if batches:
-            out.append(Send(waiting.source, _served(state, request, batches)))
-        else:
-            still.append(waiting)
-    leading.fetches = still
-
-
-def expire_fetches(
-    state: ReplicaState, leading: Leading, correlation: int, now_ms: int, out: list[Effect]
-) -> None:
-    """Answer a waiting fetch with nothing, when its time is over by the timer that was set for it."""
-    late = [w for w in leading.fetches if w.request.correlation == correlation or w.deadline_ms <= now_ms]
-    if late:
-        leading.fetches = [w for w in leading.fetches if w not in late]
-        out.extend(Send(w.source, _served(state, w.request, ())) for w in late)
-
-
-def _served(state: ReplicaState, request: FetchRequest, batches: tuple[Batch, ...]) -> FetchReply:
-    return FetchReply(request.correlation, Error.NONE, state.log.hw, state.log.log_start, batches)
-
-
-# -- list offsets
 
 
 def list_offset(state: ReplicaState, leading: Leading, request: ListOffsetsRequest) -> tuple[Error, int]:

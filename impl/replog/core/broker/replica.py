@@ -13,7 +13,7 @@ have asked for, or cannot answer, is ignored or refused with Kafka's error: none
 
 from __future__ import annotations
 
-from replog.core.broker import follower, isr, leader
+from replog.core.broker import follower, isr, leader, purgatory
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect, Send, SetTimer, StoreHighWatermark, Timer
 from replog.core.messages import (
@@ -43,8 +43,6 @@ class Replica:
         """Return a snapshot that can be run on its own."""
         return Replica(self.state.copy())
 
-    # -- lifecycle
-
     def start(self) -> list[Effect]:
         """Arm the periodic timers; the first thing a runner does with a new replica."""
         config = self.state.config
@@ -73,8 +71,6 @@ class Replica:
                 leader.resign(state.leading, out)
             follower.become(state, image, out)
         state.leader_id = image.leader
-
-    # -- events
 
     def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message of a client, a broker or the controller."""
@@ -127,15 +123,13 @@ class Replica:
         leading = self.state.leading
         assert leading is not None
         if timer is Timer.FETCH_WAIT:
-            leader.expire_fetches(self.state, leading, token, now_ms, out)
+            purgatory.expire_fetches(self.state, leading, token, now_ms, out)
         elif timer is Timer.PRODUCE_TIMEOUT:
-            leader.expire_produces(leading, now_ms, out)
+            purgatory.expire_produces(leading, now_ms, out)
         elif timer is Timer.ALTER_RETRY:
             pending = leading.pending
             if pending is not None and pending.correlation == token:
                 isr.retry(self.state, leading, pending, out)
-
-    # -- requests
 
     def _produce(self, source: int, request: ProduceRequest, now_ms: int, out: list[Effect]) -> None:
         """Check what a produce needs before it is looked at, in Kafka's order (A1)."""

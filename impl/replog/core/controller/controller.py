@@ -116,8 +116,6 @@ class Controller:
             self._announce(out)
         return out
 
-    # -- events
-
     def _fire(self, event: Fired, now_ms: int) -> list[Effect]:
         if event.timer is not Timer.SESSION_CHECK:
             return []
@@ -140,8 +138,6 @@ class Controller:
                 return [Send(event.source, ElectReply(message.correlation, self.elect(message)))]
             case _:
                 return []
-
-    # -- brokers
 
     def register(self, request: RegisterRequest, now_ms: int) -> RegisterReply:
         """Admit an incarnation as fenced, with a new broker epoch.
@@ -235,8 +231,6 @@ class Controller:
     def _set_state(self, broker_id: int, state: BrokerState) -> None:
         self.state.brokers[broker_id] = replace(self.state.brokers[broker_id], state=state)
         self.state.is_dirty = True
-
-    # -- partitions
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> None:
         """Create a partition whose ISR is all its replicas; it is led once one of them is active."""
@@ -341,8 +335,6 @@ class Controller:
     def _rules(self) -> Rules:
         active = [b for b, broker in self.state.brokers.items() if broker.state is BrokerState.ACTIVE]
         return Rules(self.state.protocol, self.state.config.min_isr, active)
-
-    # -- metadata
 
     def _image(self, version: int) -> MetadataImage:
         brokers = {b: BrokerImage(r.broker_epoch, r.state) for b, r in sorted(self.state.brokers.items())}

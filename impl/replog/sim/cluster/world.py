@@ -19,21 +19,21 @@ Not here: chance (`network`, `faults`), what is right (`oracles`), the free-runn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from typing import Protocol as Interface
 
 from replog.core.broker.broker import Broker
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
-from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, ShutDown, Timer, Truncate
+from replog.core.effects import Effect, Fired, Send, SetTimer, ShutDown, Timer, Truncate
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Message
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage
 from replog.sim.cluster.counters import Counters
+from replog.sim.cluster.node import Alarm, Call, Client, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.storage import MemoryStorage, Storage, StorageError
 
 PARTITION = "t-0"
@@ -53,74 +53,6 @@ class WorldOptions:
     session_timeout_ms: int = 9_000
     coalesces_metadata: bool = False
     make_storage: Callable[[], Storage] = MemoryStorage
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A message on its way; it is lost if `incarnation` of the receiver is no more."""
-
-    source: int
-    to: int
-    message: Message
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """A timer that will fire at `owner`, if its `incarnation` still lives."""
-
-    owner: int
-    timer: Timer
-    token: int
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Something the runner wants done at a moment: a fault, the end of one, a client's next request."""
-
-    action: Callable[[], None]
-
-
-Item = Delivery | Alarm | Call
-
-
-@dataclass(slots=True)
-class Node:
-    """One machine: its disk, its clock, and a broker process if one runs."""
-
-    broker_id: int
-    storage: Storage
-    broker: Broker | None = None
-    incarnation: int = 0
-    clock_offset_ms: int = 0
-    effects_left: int = -1
-    held: list[Item] | None = None
-
-    def copy(self) -> Node:
-        """Return an independent copy."""
-        twin = replace(self, storage=self.storage.copy(), held=None if self.held is None else list(self.held))
-        twin.broker = None if self.broker is None else self.broker.copy()
-        return twin
-
-
-class Client(Interface):
-    """A producer or consumer: handles a reply, returns effects like a core."""
-
-    def receive(self, message: Message, now_ms: int) -> list[Effect]:
-        """Take a reply."""
-
-    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Take an alarm."""
-
-
-class Network:
-    """When do copies of a message arrive: the policy of a perfect network, and the interface of others."""
-
-    def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
-        """Return the delay in milliseconds of every copy that arrives; none means the message is lost."""
-        del source, to, message
-        return (0,)
 
 
 class Observer:
@@ -155,8 +87,6 @@ class World:
         self.controller.create_partition(PARTITION, tuple(range(options.brokers)))
         self.perform_for(CONTROLLER, self.controller.start())
 
-    # -- looking
-
     @property
     def image(self) -> PartitionImage:
         """Return the controller's current word on the partition."""
@@ -180,8 +110,6 @@ class World:
         twin._heap, twin._serial, twin._taken = list(self._heap), self._serial, set(self._taken)
         twin.controller = self.controller.copy()
         return twin
-
-    # -- moving on
 
     def step(self) -> bool:
         """Let the next event by time happen; False if there is none."""
@@ -245,7 +173,7 @@ class World:
             node.held.append(item)
             return
         self.counters.steps += 1
-        effects = node.broker.handle(_event(item), self.now_ms + node.clock_offset_ms)
+        effects = node.broker.handle(event_of(item), self.now_ms + node.clock_offset_ms)
         self.observer.changed(self, node)
         self._perform(node, effects)
 
@@ -253,7 +181,7 @@ class World:
         """Deliver to the controller or to a client."""
         if target == CONTROLLER:
             self.counters.steps += 1
-            self.perform_for(CONTROLLER, self.controller.handle(_event(item), self.now_ms))
+            self.perform_for(CONTROLLER, self.controller.handle(event_of(item), self.now_ms))
             self.observer.decided(self)
             return
         client = self.clients.get(target)
@@ -296,8 +224,6 @@ class World:
                 self.send(owner, effect.to, effect.message)
             elif isinstance(effect, SetTimer):
                 self.schedule(effect.delay_ms, Alarm(owner, effect.timer, effect.token, 0))
-
-    # -- processes and faults
 
     def start_client(self, address: int, client: Client, delay_ms: int = 0) -> None:
         """Add a client and wake it for the first time."""
@@ -390,9 +316,3 @@ class World:
     def _end_process(self, node: Node) -> None:
         node.broker, node.held, node.effects_left = None, None, -1
         node.incarnation += 1
-
-
-def _event(item: Delivery | Alarm) -> Event:
-    if isinstance(item, Delivery):
-        return Received(item.source, item.message)
-    return Fired(item.timer, item.token)

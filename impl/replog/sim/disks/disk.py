@@ -80,9 +80,6 @@ class SimFs:
         self._next_number = ROOT + 1
         self._locks: set[str] = set()
 
-    # -- faults and time travel
-    # ---------------------------------------------------------------------------------
-
     def process_crash(self) -> None:
         """Kill the process: handles and locks are gone, every byte written is still there."""
         self.incarnation += 1
@@ -148,9 +145,6 @@ class SimFs:
     def used_bytes(self) -> int:
         """Bytes of all files as the process sees them."""
         return sum(len(node.cache) for node in self._nodes.values() if isinstance(node, Inode))
-
-    # -- the protocol
-    # -------------------------------------------------------------------------------------------
 
     def inode(self, number: int) -> Inode:
         """Return a file by its number (handles look it up at every use, so that `restore` works)."""

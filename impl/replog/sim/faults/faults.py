@@ -14,8 +14,9 @@ from random import Random
 from replog.core.effects import Received
 from replog.core.messages import AlterPartitionRequest, ElectRequest, Message
 from replog.core.types import CONTROLLER, BrokerState
+from replog.sim.cluster.node import Call, Delivery, Network, Node
 from replog.sim.cluster.storage import StorageError
-from replog.sim.cluster.world import PARTITION, Call, Delivery, Network, Node, World
+from replog.sim.cluster.world import PARTITION, World
 from replog.sim.faults.profiles import Fault, PowerRule, Profile
 from replog.sim.oracles.oracles import Oracles
 
@@ -229,8 +230,6 @@ class Injector:
     def _some_peers(self, me: int) -> list[int]:
         peers = [peer for peer in (*self.world.nodes, CONTROLLER) if peer != me]
         return [peer for peer in peers if self.random.random() < 0.7] or peers[:1]
-
-    # -- power
 
     def _cut_power(self, node: Node) -> bool:
         """Cut a node's power if the profile's rule allows what that may lose."""

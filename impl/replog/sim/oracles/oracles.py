@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from replog.core.broker.state import FetchPhase, ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.types import NO_LEADER, PartitionImage, Role
-from replog.sim.cluster.world import Node, Observer, World
+from replog.sim.cluster.node import Node
+from replog.sim.cluster.world import Observer, World
 from replog.sim.oracles.promises import ViolationError
 
 Cell = tuple[int, bytes]
@@ -79,8 +80,6 @@ class Oracles(Observer):
     seen: dict[int, Seen] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
     image: PartitionImage | None = None
-
-    # -- after every step
 
     def changed(self, world: World, node: Node) -> None:
         """Check a node that has handled an event."""
@@ -221,8 +220,6 @@ class Oracles(Observer):
                 return f"; offset {offset} is {mine}, committed is {theirs}"
         return ""
 
-    # -- clients
-
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
         """Check a positive answer to acks=all."""
         self.figures.acknowledged += count
@@ -242,8 +239,6 @@ class Oracles(Observer):
                 "reads-committed",
                 f"a consumer read {cell} at {offset}, committed is {self.committed[offset]}",
             )
-
-    # -- whole logs
 
     def compare_logs(self, world: World) -> None:
         """Compare every two logs.

@@ -43,7 +43,8 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, PartitionImage, Role
-from replog.sim.cluster.world import PARTITION, Alarm, Delivery, Item, Network, Node, World, WorldOptions
+from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node
+from replog.sim.cluster.world import PARTITION, World, WorldOptions
 from replog.sim.recording.record_state import Checksums, broker_state, controller_state
 
 Event = dict[str, object]
@@ -111,8 +112,6 @@ class RecordedWorld(World):
             if broker is None
             else broker_state(broker.replica.state, self.nodes[at].storage, self._checksums)
         )
-
-    # -- brokers
 
     def _execute(self, item: Item) -> None:
         if isinstance(item, Delivery) and isinstance(item.message, MetadataUpdate):
@@ -202,8 +201,6 @@ class RecordedWorld(World):
                     self.emit(node.broker_id, "answer", follower=effect.to,
                               **_of(effect.to, reply.correlation))  # fmt: skip
 
-    # -- the network
-
     def send(self, source: int, to: int, message: object) -> None:
         """Hand a message to the network; of a follower's fetches one is under way."""
         if not (isinstance(message, FetchRequest) and message.is_from_follower):
@@ -237,8 +234,6 @@ class RecordedWorld(World):
             return None
         return Delivery(item.source, item.to, MetadataUpdate((same[-1],)), item.incarnation)
 
-    # -- faults
-
     def crash(self, broker_id: int) -> None:
         """Kill a process, as ever."""
         self._end(broker_id, "crash")
@@ -271,8 +266,6 @@ class RecordedWorld(World):
         if broker_id in self.up:
             self.up.discard(broker_id)
             self.emit(broker_id, event, after={})
-
-    # -- the controller
 
     def fence(self, broker_id: int) -> None:
         """Let a session expire, as ever."""

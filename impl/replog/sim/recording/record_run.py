@@ -29,7 +29,8 @@ from replog.core.messages import ElectRequest
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER
 from replog.sim.cluster.clients import Producer
-from replog.sim.cluster.world import PARTITION, START_MS, Call, Delivery, Item, Network, Node, WorldOptions
+from replog.sim.cluster.node import Call, Delivery, Item, Network, Node
+from replog.sim.cluster.world import PARTITION, START_MS, WorldOptions
 from replog.sim.faults.faults import OPERATOR, FaultyNetwork
 from replog.sim.faults.profiles import Profile
 from replog.sim.oracles.pace import MAX_EVENTS, Pace
@@ -127,8 +128,6 @@ class RecordedRun:
     def trailer(self) -> Event:
         """Return the last line."""
         return {"end": True, "events": len(self.events)}
-
-    # -- faults
 
     def _schedule_next(self) -> None:
         delay_ms = int(self.random.expovariate(1 / self.weather.fault_every_ms))

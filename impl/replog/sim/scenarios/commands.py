@@ -33,7 +33,8 @@ from replog.core.messages import (
 )
 from replog.core.protocol import preset
 from replog.core.types import CONSUMER, CONTROLLER, Batch
-from replog.sim.cluster.world import Alarm, Delivery, Item, World, WorldOptions
+from replog.sim.cluster.node import Alarm, Delivery, Item
+from replog.sim.cluster.world import World, WorldOptions
 from replog.sim.scenarios.describe import describe_broker, describe_controller, describe_reply
 
 CLIENT = -10
@@ -63,8 +64,6 @@ class Story:
         self.held: set[int] = set()
         self.said: dict[int, str] = {}
         self.correlation = 0
-
-    # -- what the commands are made of
 
     def _entries(self, wanted: Callable[[Item], bool]) -> list[Entry]:
         return [entry for entry in self.world.pending() if wanted(entry[2])]
@@ -125,8 +124,6 @@ class Story:
     def _hear(self) -> None:
         while self._take(lambda item: isinstance(item, Delivery) and item.to == CLIENT):
             pass
-
-    # -- commands
 
     def cluster(self, words: list[str], options: dict[str, str]) -> list[str]:
         """`cluster brokers=2 min-isr=1 protocol=current lag=10000 [coalesce] [follower-read]`.

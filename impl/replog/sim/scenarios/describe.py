@@ -6,7 +6,7 @@ from replog.core.broker.state import Leading, ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.messages import ElectReply, FetchReply, ListOffsetsReply, Message, ProduceReply
 from replog.core.types import NO_LEADER, Error, PartitionImage, Role
-from replog.sim.cluster.world import Node
+from replog.sim.cluster.node import Node
 
 MAX_BATCHES = 8
 

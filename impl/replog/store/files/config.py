@@ -21,5 +21,10 @@ class LogConfig:
     retention_bytes: int | None = None
     retention_ms: int | None = None
 
+    @property
+    def largest_batch(self) -> int:
+        """The largest batch that may be appended: a batch lies in one segment."""
+        return min(self.max_batch_bytes, self.segment_bytes)
+
 
 DEFAULT_CONFIG = LogConfig()

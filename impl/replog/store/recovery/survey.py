@@ -13,17 +13,17 @@ The kinds of findings: `findings.py`. Not here: mending (`recovery.py`, `repair.
 checkpoints (`directory.py`).
 """
 
-from crc32c import crc32c
+from collections.abc import Iterable
 
 from replog.core.log.epochs import EpochCache
 from replog.store.checkpoints.checkpoint import EPOCH_FILE, EpochEntry, read_epochs
-from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, Mark, Reading, Sums, read_manifest
+from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, Mark, Reading, read_manifest
 from replog.store.files.errors import CorruptBatchError, CorruptFileError, ForeignVersionError
 from replog.store.files.findings import Finding, Kind, OpenPoint
-from replog.store.files.fs import Fs, file_size, read_file
+from replog.store.files.fs import Fs, file_size
+from replog.store.recovery.indexes import lone_indexes, wrong_indexes
 from replog.store.segments.contents import has_chain
 from replog.store.segments.epochs import EpochWalk, between, epoch_at
-from replog.store.segments.index import could_be_index
 from replog.store.segments.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -103,6 +103,12 @@ class Survey:
         """Add a finding."""
         self.findings.append(Finding(kind, file, text))
 
+    def _note_files(self, findings: Iterable[tuple[Finding, bool]]) -> None:
+        """Add findings; the files of those that come with True go aside."""
+        for finding, goes_aside in findings:
+            self.findings.append(finding)
+            self.aside += [finding.file] * goes_aside
+
     def keep_nothing(self) -> None:
         """Count nothing as good: an empty log, that begins at 0."""
         self.close()
@@ -120,8 +126,6 @@ class Survey:
                 position, _ = segment.boundary(max(self.doubt, segment.base_offset))
                 segment.contents = segment.contents_before(position)
 
-    # -- the parts, in order
-
     def look(self) -> None:
         """Compare everything; raises `ForeignVersionError` and `OSError` only."""
         names = self.fs.listdir(self.directory)
@@ -136,7 +140,7 @@ class Survey:
             self._check_unlisted(is_whole)
         self._check_end()
         self._check_epochs()
-        self._check_lone_indexes(names)
+        self._note_files(lone_indexes(names))
 
     def _read_manifest(self) -> None:
         if self.point.ignores_manifest:
@@ -224,7 +228,7 @@ class Survey:
         if may_wait and size == mark.size and segment.take_over(mark):
             return True
         self.scanned.append(segment)
-        self._check_indexes(segment, mark.sums)
+        self._note_files(wrong_indexes(self.fs, self.directory, segment.base_offset, mark.sums))
         if not self._is_as_marked(segment, mark, size):
             return False
         segment.mark = mark
@@ -289,7 +293,7 @@ class Survey:
             if is_open and (base == self.end or (may_begin and not self.segments)) and not is_stray:
                 segment = self._open(base)
                 self.scanned.append(segment)
-                self._check_indexes(segment, None)
+                self._note_files(wrong_indexes(self.fs, self.directory, base, None))
                 is_open = self._take_tail(segment, size)
             elif base < self.end or is_stray:
                 self._put_aside(Kind.STRANGER, base, "is no part of this log")
@@ -305,22 +309,6 @@ class Survey:
         segment = Segment.open(self.fs, self.directory, base, self.index_interval)
         self.segments.append(segment)
         return segment
-
-    def _check_indexes(self, segment: Segment, sums: Sums | None) -> None:
-        """Note index files that have not their checksum, or cannot be indexes at all."""
-        for number, suffix in enumerate(INDEX_SUFFIXES):
-            name = segment_name(segment.base_offset, suffix)
-            if not self.fs.exists(f"{self.directory}/{name}"):
-                if sums is not None:
-                    self.note(Kind.DERIVED, name, "is missing: rebuilt")
-                continue
-            data = read_file(self.fs, f"{self.directory}/{name}")
-            if sums is not None and crc32c(data) != sums[number]:
-                self.note(Kind.DERIVED, name, "does not have its checksum: rebuilt")
-                self.aside.append(name)
-            elif sums is None and not could_be_index(data, suffix):
-                self.note(Kind.DERIVED, name, "is no index: rebuilt")
-                self.aside.append(name)
 
     def _is_recovery_point_of_now(self) -> bool:
         """Tell whether nothing was cut since the directory's recovery point was noted."""
@@ -365,16 +353,6 @@ class Survey:
         except CorruptBatchError as error:
             self.note(Kind.DAMAGE, segment.name, str(error))
         return cache.entries
-
-    def _check_lone_indexes(self, names: tuple[str, ...]) -> None:
-        """Note indexes of segments that are not there."""
-        for name in names:
-            base = next(
-                (parse_base(name, suffix) for suffix in INDEX_SUFFIXES if name.endswith(suffix)), None
-            )
-            if base is not None and segment_name(base) not in names:
-                self.note(Kind.STRANGER, name, "is the index of no segment")
-                self.aside.append(name)
 
 
 def survey_partition(fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> Survey:

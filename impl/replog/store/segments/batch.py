@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from replog.store.files.errors import CorruptBatchError, InvalidRecordError
+from replog.store.files.errors import BatchTooLargeError, CorruptBatchError, InvalidRecordError
 
 Buffer = bytes | bytearray | memoryview
 
@@ -134,6 +134,33 @@ def check_produced(batch: Buffer) -> BatchHeader:
         raise InvalidRecordError(f"{header.record_count} records for {header.last_offset_delta + 1} offsets")
     check_crc(batch, header)
     return header
+
+
+def check_replicated(batches: Buffer, start: int, limit: int) -> list[tuple[BatchHeader, memoryview]]:
+    """Check stamped batches that are to follow offset `start`; return each with its header.
+
+    Raises `InvalidRecordError` for a hole or a falling epoch, `BatchTooLargeError` for a batch of more than
+    `limit` bytes, `CorruptBatchError` for broken bytes.
+    """
+    view = memoryview(batches)
+    checked: list[tuple[BatchHeader, memoryview]] = []
+    expected, epoch = start, 0
+    for position, header in iterate_headers(batches):
+        if header.base_offset != expected:
+            raise InvalidRecordError(f"a batch at offset {header.base_offset} where {expected} comes next")
+        if header.leader_epoch < epoch:
+            raise InvalidRecordError(f"epoch {header.leader_epoch} follows epoch {epoch}")
+        check_size(header.size_bytes, limit)
+        check_crc(batches, header, position)
+        checked.append((header, view[position : position + header.size_bytes]))
+        expected, epoch = header.next_offset, header.leader_epoch
+    return checked
+
+
+def check_size(size: int, limit: int) -> None:
+    """Raise `BatchTooLargeError` for a batch of more than `limit` bytes."""
+    if size > limit:
+        raise BatchTooLargeError(f"a batch of {size} bytes is larger than {limit}")
 
 
 def peek_header_of_client(batch: Buffer) -> BatchHeader:

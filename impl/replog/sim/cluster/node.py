@@ -1,0 +1,90 @@
+"""What a world is made of: machines, what may happen to them next, and the interfaces of network and clients.
+
+Not here: when each item happens (`world`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from replog.core.broker.broker import Broker
+from replog.core.effects import Effect, Event, Fired, Received, Timer
+from replog.core.messages import Message
+from replog.sim.cluster.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message on its way; it is lost if `incarnation` of the receiver is no more."""
+
+    source: int
+    to: int
+    message: Message
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A timer that will fire at `owner`, if its `incarnation` still lives."""
+
+    owner: int
+    timer: Timer
+    token: int
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something the runner wants done at a moment: a fault, the end of one, a client's next request."""
+
+    action: Callable[[], None]
+
+
+Item = Delivery | Alarm | Call
+
+
+@dataclass(slots=True)
+class Node:
+    """One machine: its disk, its clock, and a broker process if one runs."""
+
+    broker_id: int
+    storage: Storage
+    broker: Broker | None = None
+    incarnation: int = 0
+    clock_offset_ms: int = 0
+    effects_left: int = -1
+    held: list[Item] | None = None
+
+    def copy(self) -> Node:
+        """Return an independent copy."""
+        twin = replace(self, storage=self.storage.copy(), held=None if self.held is None else list(self.held))
+        twin.broker = None if self.broker is None else self.broker.copy()
+        return twin
+
+
+def event_of(item: Delivery | Alarm) -> Event:
+    """Return what a core is given when an item happens."""
+    if isinstance(item, Delivery):
+        return Received(item.source, item.message)
+    return Fired(item.timer, item.token)
+
+
+class Client(Protocol):
+    """A producer or consumer: handles a reply, returns effects like a core."""
+
+    def receive(self, message: Message, now_ms: int) -> list[Effect]:
+        """Take a reply."""
+
+    def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
+        """Take an alarm."""
+
+
+class Network:
+    """When do copies of a message arrive: the policy of a perfect network, and the interface of others."""
+
+    def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
+        """Return the delay in milliseconds of every copy that arrives; none means the message is lost."""
+        del source, to, message
+        return (0,)
