@@ -117,6 +117,8 @@ class Protocol:
 
 CURRENT = Protocol()
 
+# The base of the historic presets. Of the modern rules it keeps those without which other flaws would hide
+# the one that a preset is to show.
 _ERA_0_10 = replace(
     CURRENT,
     truncation=Truncation.HW,
@@ -143,6 +145,7 @@ _PRESETS = MappingProxyType(
         "kip279": replace(
             _ERA_0_10, truncation=Truncation.KIP279, truncate_when=TruncateWhen.LEADER_ID_CHANGE
         ),
+        # Fenced, but before the minimum ISR held HW back and before broker epochs were compared.
         "kip320": replace(
             CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False
         ),

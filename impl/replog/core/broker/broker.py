@@ -63,6 +63,8 @@ class Broker:
         images, out = self.membership.next_images(update)
         for image in images:
             out.extend(self.replica.apply(image, self.membership.broker_epoch, now_ms))
+        # A fenced broker is unfenced by a heartbeat with the version it applied. Waiting for the next beat
+        # would cost up to two seconds at every start; the timer that is already armed is not doubled.
         if images and self.membership.is_fenced:
             out.extend(effect for effect in self.membership.beat() if isinstance(effect, Send))
         return out

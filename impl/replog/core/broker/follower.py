@@ -34,13 +34,18 @@ from replog.core.types import NO_EPOCH, NO_LEADER, Batch, EpochEnd, Error, Parti
 
 def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> None:
     """Follow `image.leader`, or nobody (A19); the caller has checked that the image is news."""
+    # Compared before the state takes the new values: the two answers decide whether to look for divergence.
     is_new_epoch = image.leader_epoch > state.leader_epoch
     has_new_leader = image.leader != state.leader_id
     state.role, state.leading, state.leader_epoch = Role.FOLLOWER, None, image.leader_epoch
     if image.leader == NO_LEADER:
         state.following = None
+    # A fresh fetcher for each epoch: an answer to the old one no longer matches a request in flight, so it
+    # cannot be applied to the new epoch (B10, P19).
     elif is_new_epoch or has_new_leader:
         state.following = Following(FetchPhase.FETCHING)
+        # The same leader id does not mean the same log: it may have followed another leader, and cut, in an
+        # epoch that this replica never saw (B6).
         if has_new_leader or state.protocol.truncate_when is TruncateWhen.EVERY_EPOCH:
             start_truncation(state, state.following, out)
         out.append(SetTimer(Timer.SEND_FETCH, 0))
@@ -49,9 +54,12 @@ def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> Non
 def start_truncation(state: ReplicaState, following: Following, out: list[Effect]) -> None:
     """Do, or prepare, what the rules in force ask of a new follower."""
     rules, log = state.protocol.truncation, state.log
+    # HW is behind what this replica acknowledged: the leader may have committed records above it. Cutting
+    # there without a word from the leader is the flaw that KIP-101 mended (B1).
     if rules is Truncation.HW:
         truncate(state, log.hw, out)
     elif rules is Truncation.FETCH:
+        # Records without a known epoch cannot be compared. Nothing but HW is left then, as in Kafka.
         if log.last_epoch == NO_EPOCH and log.leo > log.hw:
             truncate(state, log.hw, out)
     elif rules is not Truncation.NONE:
@@ -60,6 +68,8 @@ def start_truncation(state: ReplicaState, following: Following, out: list[Effect
 
 def ask_epoch(state: ReplicaState, following: Following, out: list[Effect]) -> None:
     """Go on truncating with the log's last epoch, or fall back to HW where there is none."""
+    # From the newest epoch down: each answer that names an epoch unknown here cuts the newest entries, so the
+    # next request is about an older epoch and the loop ends (P23).
     following.asked_epoch = state.log.last_epoch
     if following.asked_epoch != NO_EPOCH:
         following.phase = FetchPhase.TRUNCATING
@@ -70,9 +80,13 @@ def ask_epoch(state: ReplicaState, following: Following, out: list[Effect]) -> N
 
 def send_request(state: ReplicaState, following: Following, out: list[Effect]) -> None:
     """Send the request of the current phase, unless one is in flight (A5)."""
+    # One request at a time: a second fetch from the same LEO would be answered with records that the first
+    # reply has already appended.
     if following.in_flight != -1 or following.has_failed:
         return
     correlation = state.next_correlation()
+    # The offset is kept beside the number. A truncation between request and reply makes the reply fit a log
+    # that is no more, though the request was the right one.
     following.in_flight, following.in_flight_offset = correlation, state.log.leo
     me, epoch = state.broker_id, state.leader_epoch
     message: FetchRequest | EpochEndRequest | ListOffsetsRequest
@@ -83,6 +97,8 @@ def send_request(state: ReplicaState, following: Following, out: list[Effect]) -
             me,
             epoch,
             state.log.leo,
+            # Of the last record, or of an entry at the LEO. The leader compares logs by it before it sends a
+            # record.
             state.log.last_epoch if carries_epoch else NO_EPOCH,
             state.broker_epoch,
             state.config.fetch_wait_ms,
@@ -99,6 +115,7 @@ def send_request(state: ReplicaState, following: Following, out: list[Effect]) -
 
 def on_timeout(state: ReplicaState, following: Following, correlation: int, out: list[Effect]) -> None:
     """Give up on a request without an answer and send a new one."""
+    # A timer is never cancelled; one of an answered request finds another number in flight.
     if following.in_flight == correlation:
         following.in_flight = -1
         send_request(state, following, out)
@@ -117,6 +134,7 @@ def on_error(state: ReplicaState, following: Following, error: Error, out: list[
 
     Stop until new metadata, look for the ends of the leader's log, or try again later.
     """
+    # A newer leader exists, and only metadata can name it. Retries would be refused in the same way.
     if error is Error.FENCED_LEADER_EPOCH:
         following.has_failed = True
     elif error is Error.OFFSET_OUT_OF_RANGE:
@@ -130,6 +148,7 @@ def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply,
     """Append what the leader sent, or cut what it does not have (A8)."""
     is_mine = take_reply(state, following, reply.correlation, FetchPhase.FETCHING)
     if not is_mine and state.protocol.checks_response:
+        # The fetcher would stall if a reply that is dropped had been the only event to come.
         if following.in_flight == -1:
             out.append(SetTimer(Timer.SEND_FETCH, 0))
         return
@@ -137,13 +156,19 @@ def on_fetch_reply(state: ReplicaState, following: Following, reply: FetchReply,
         on_error(state, following, reply.error, out)
         return
     if reply.diverging is not None:
+        # The leader's HW may lie above the point where the logs part. Taking it before the cut exposes
+        # records of a dead history to readers of this follower (B12); the switch brings that back.
         if state.protocol.hw_on_diverge:
             state.log.assign_hw(reply.high_watermark)
         truncate_by_answer(state, reply.diverging, out)
+    # A reply that does not continue the log comes from a faulty peer. Nothing is written, and the pause keeps
+    # the two from spinning.
     elif not append(state, reply.batches, out):
         out.append(SetTimer(Timer.SEND_FETCH, state.config.fetch_backoff_ms))
         return
     else:
+        # After the append, since HW is clamped to the LEO: the other order would cut the leader's HW down to
+        # the old LEO and cost one more round.
         update_hw(state, reply)
         state.log.advance_start(reply.log_start)
     out.append(SetTimer(Timer.SEND_FETCH, 0))
@@ -160,6 +185,8 @@ def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -
     On disk each epoch's entry comes right before its first record, never ahead of an earlier epoch's records.
     """
     expected = state.log.leo
+    # All are checked before the first is appended: a half-appended reply would leave a LEO that no leader
+    # sent.
     for batch in batches:
         if batch.base_offset != expected or batch.count <= 0 or batch.epoch < 0:
             return False
@@ -167,6 +194,8 @@ def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -
     written = 0
     for number, batch in enumerate(batches):
         if state.log.append(batch):
+            # What came before belongs to earlier epochs and goes first. One entry ahead of an older epoch's
+            # records would, after a crash in between, claim offsets that those records were to have.
             if number > written:
                 out.append(Append(batches[written:number]))
             out.append(StoreEpochs(tuple(state.log.epochs.entries)))
@@ -203,12 +232,16 @@ def on_list_offsets(
     if reply.error is not Error.NONE or reply.offset < 0:
         on_error(state, following, reply.error, out)
         return
+    # The leader's log is at least as long, so the fetch was refused at the other end: its start has moved
+    # past this LEO.
     if phase is FetchPhase.ASKING_END and reply.offset >= state.log.leo:
         following.phase = FetchPhase.ASKING_START
     else:
         if phase is FetchPhase.ASKING_END:
+            # The leader is shorter, and its log is the standard, even after an unclean election (I27).
             truncate(state, reply.offset, out)
         elif reply.offset > state.log.leo:
+            # The log and the leader's no longer touch. A hole is not allowed, so nothing here can be kept.
             state.log.reset(reply.offset)
             out.extend((Reset(reply.offset), StoreEpochs(())))
         following.phase = FetchPhase.FETCHING
@@ -218,13 +251,20 @@ def on_list_offsets(
 def truncation_point(state: ReplicaState, end: EpochEnd) -> tuple[int, bool]:
     """Return where to cut by the leader's answer, and whether that is the last word (A21)."""
     log = state.log
+    # The leader has no epoch at or below the one in question. HW is the last common ground; it may lie below
+    # committed records, which is why today's leaders always have an answer (B4).
     if end.is_undefined:
         return log.hw, True
+    # KIP-101's reply has an offset only; it may belong to an older epoch than was meant (B3).
     if end.epoch == NO_EPOCH:
         return min(end.end_offset, log.leo), True
+    # The leader's answer may name an older epoch than the request did. The logs agree at most up to where
+    # both end that epoch, so each side's end is needed.
     own = log.epochs.end_offset_for(end.epoch, log.leo, state.protocol.truncation)
     if own.is_undefined:
         return min(end.end_offset, log.leo), True
+    # This log lacks the epoch the leader named. Cut to the known part, and request the end of the next older
+    # one.
     if own.epoch != end.epoch:
         return min(own.end_offset, log.leo), False
     return min(own.end_offset, end.end_offset, log.leo), True
@@ -246,6 +286,10 @@ def truncate(state: ReplicaState, offset: int, out: list[Effect]) -> None:
     cut = log.truncate_to(offset)
     if cut:
         out.append(Truncate(offset))
+    # An entry at the LEO has no record to go with it. If it stayed, the next fetch would carry an epoch that
+    # the leader does not have, and diverge at the same offset without end (B23).
     also_cache = cut or state.protocol.truncates_cache_always
+    # Records first, then their entries: a crash in between leaves an entry too many at the end, which a start
+    # drops; the other order leaves records without one.
     if also_cache and log.epochs.truncate_from_end(log.leo if cut else offset):
         out.append(StoreEpochs(tuple(log.epochs.entries)))

@@ -51,6 +51,7 @@ class Groups:
     def join(self, name: str, member: int) -> int:
         """Make `member` the owner; return the new generation, which fences every earlier owner."""
         group = self.groups.setdefault(name, Group())
+        # Even for the same member: a restarted consumer must not commit what its earlier self had polled.
         group.generation += 1
         group.member = member
         return group.generation
@@ -67,6 +68,7 @@ class Groups:
             return Error.ILLEGAL_GENERATION
         if commit.offset < 0:
             return Error.INVALID_REQUEST
+        # Backwards is allowed: a new owner may rewind on purpose.
         group.committed[commit.partition] = commit
         return Error.NONE
 

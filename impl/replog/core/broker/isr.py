@@ -41,6 +41,8 @@ def maximal_isr(state: ReplicaState, leading: Leading) -> tuple[int, ...]:
     pending = leading.pending
     if pending is None:
         return leading.isr
+    # Proposals do not overlap, so the controller has either the committed set or the proposed one. The larger
+    # of the two covers both: the proposed set of an expansion, the committed set of a shrink.
     rule = state.protocol.maximal_isr
     if rule is MaximalIsr.NONE:
         return leading.isr
@@ -54,14 +56,20 @@ def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_le
 
     Tell whether its LEO changed.
     """
+    # Not every fetch counts as caught up: a follower that fetches all the time and never gets closer would
+    # stay in the ISR and hold HW back (S44).
     if fetch_offset >= leader_leo:
         remote.last_caught_up_ms = max(remote.last_caught_up_ms, now_ms)
     elif (
         state.protocol.caught_up is CaughtUpRule.TWO_BRANCHES and fetch_offset >= remote.last_fetch_leader_leo
     ):
+        # It has now what was the leader's end at its previous fetch, so it was caught up then. A steady
+        # follower one batch behind a busy leader stays in the ISR by this branch.
         remote.last_caught_up_ms = max(remote.last_caught_up_ms, remote.last_fetch_ms)
+    # Assigned, not raised: after a truncation the follower's LEO is lower, and HW must not count what it cut.
     changed = remote.leo != fetch_offset
     remote.leo = fetch_offset
+    # After the branch above, which needs the leader's LEO at the previous fetch.
     remote.last_fetch_leader_leo = max(leader_leo, remote.last_fetch_leader_leo)
     remote.last_fetch_ms = now_ms
     return changed
@@ -69,6 +77,7 @@ def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_le
 
 def is_caught_up(state: ReplicaState, remote: Remote, now_ms: int) -> bool:
     """Tell whether a follower is at the leader's LEO, or was less than the lag limit ago."""
+    # With equal LEOs time does not matter: in a partition without writes nobody is behind.
     return remote.leo == state.log.leo or now_ms - remote.last_caught_up_ms <= state.config.lag_ms
 
 
@@ -101,6 +110,7 @@ def may_join(state: ReplicaState, leading: Leading, follower: int, remote: Remot
     rules = state.protocol
     if follower in leading.isr or follower not in state.replicas:
         return False
+    # Below HW it lacks a committed record, and as a member it could be elected (B30).
     if rules.expand_needs_hw and remote.leo < state.log.hw:
         return False
     if rules.expand_needs_leso and remote.leo < leading.leso:
@@ -110,8 +120,12 @@ def may_join(state: ReplicaState, leading: Leading, follower: int, remote: Remot
 
 def maybe_shrink(state: ReplicaState, leading: Leading, now_ms: int, out: list[Effect]) -> None:
     """Propose the ISR without its lagging members, unless a proposal is in flight (A10)."""
+    # One proposal at a time: a second one would be computed from an ISR that may no longer be the
+    # controller's, and the maximal ISR of two proposals has no simple bound.
     if leading.pending is not None:
         return
+    # The ISR itself is not changed here. Until the controller agrees those members may be elected, so HW
+    # waits for them as before.
     gone = lagging(state, leading, now_ms)
     if gone:
         propose(state, leading, tuple(m for m in leading.isr if m not in gone), out)
@@ -134,6 +148,8 @@ def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: li
         remote = leading.remotes.get(member)
         return -1 if remote is None else remote.broker_epoch
 
+    # The incarnations are fixed now. If a member restarts while the proposal is under way, it may have lost
+    # the records it was found to have, and the controller has to refuse (B18).
     broker_epochs = tuple(map(epoch_of, isr))
     leading.pending = PendingIsr(leading.isr, isr, state.next_correlation(), broker_epochs)
     send_proposal(state, leading.pending, out)
@@ -177,6 +193,7 @@ def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, 
     pending = leading.pending
     if pending is None or pending.correlation != reply.correlation:
         return False
+    # These refusals prove that the controller kept the old ISR, so HW need not wait for the proposed member.
     if reply.error in ROLLED_BACK:
         leading.pending = None
         return False
@@ -184,8 +201,11 @@ def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, 
         if reply.error not in OUTCOME_UNKNOWN:
             out.append(SetTimer(Timer.ALTER_RETRY, state.config.alter_retry_ms, pending.correlation))
         return False
+    # Newer metadata has overtaken the reply; what it says is already history.
     if reply.leader_epoch != state.leader_epoch or reply.partition_epoch < state.partition_epoch:
         return False
+    # The partition epoch moves with the ISR. Metadata of the same change arrives later, is not newer any
+    # more, and is skipped.
     state.partition_epoch = reply.partition_epoch
     leading.isr, leading.pending = reply.isr, None
     return True

@@ -45,6 +45,7 @@ class Membership:
     def beat(self) -> list[Effect]:
         """Register, or send a heartbeat, and set the timer for the next one."""
         out: list[Effect] = []
+        # The same timer drives both, so a lost registration is repeated like a lost heartbeat.
         if self.broker_epoch < 0:
             message = RegisterRequest(self.broker_id, self.incarnation, self.previous_broker_epoch)
             out.append(Send(CONTROLLER, message))
@@ -60,10 +61,13 @@ class Membership:
 
     def registered(self, reply: RegisterReply) -> list[Effect]:
         """Take the broker epoch of this incarnation and ask for metadata."""
+        # A reply to an earlier incarnation may still be under way: its broker epoch would make this process
+        # look like the one that died.
         if reply.incarnation != self.incarnation or reply.error is not Error.NONE or self.broker_epoch >= 0:
             return []
         self.broker_epoch = reply.broker_epoch
         return [
+            # Requested, not awaited: the announcement that the registration caused may be lost or overtaken.
             Send(CONTROLLER, MetadataRequest(self.broker_id, self.metadata_version)),
             Send(CONTROLLER, self._heartbeat()),
         ]
@@ -73,6 +77,8 @@ class Membership:
         if reply.broker_epoch != self.broker_epoch:
             return []
         if reply.error is not Error.NONE:
+            # The controller does not have this incarnation. The next beat registers anew instead of repeating
+            # a heartbeat that will be refused.
             self.broker_epoch, self.is_fenced = -1, True
             return []
         self.is_fenced = reply.is_fenced
@@ -81,10 +87,15 @@ class Membership:
     def next_images(self, update: MetadataUpdate) -> tuple[tuple[MetadataImage, ...], list[Effect]]:
         """Return the images to apply now, in order, and a request for what is missing before the others."""
         fresh = tuple(image for image in update.images if image.version > self.metadata_version)
+        # Without a broker epoch this process is not a member yet: applying metadata would give it a role, and
+        # a role would let it serve.
         if not fresh or self.broker_epoch < 0:
             return (), []
+        # A start has no past to replay, so the newest image suffices.
         if self.metadata_version < 0 or self.coalesces:
             fresh = fresh[-1:]
+        # A version is missing. Skipping it could hide an epoch in which this broker should have cut its log,
+        # so it is requested instead.
         elif fresh[0].version != self.metadata_version + 1:
             return (), [Send(CONTROLLER, MetadataRequest(self.broker_id, self.metadata_version))]
         self.metadata_version = fresh[-1].version

@@ -32,7 +32,9 @@ class Propagator:
 
     def tick(self, now_ms: int) -> tuple[Propagator, frozenset[str]]:
         """Return the next state, and the partitions to tell the controller about now."""
+        # A change that comes alone waits for company; a restarting broker changes many partitions in a row.
         is_quiet = self.last_change_ms + BLACKOUT_MS < now_ms
+        # Under constant change the first rule never holds, and metadata would never leave the broker.
         is_late = self.last_sent_ms + MAX_DELAY_MS < now_ms
         if self.waiting and (is_quiet or is_late):
             return replace(self, last_sent_ms=now_ms, waiting=frozenset()), self.waiting

@@ -54,8 +54,10 @@ class Replica:
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
         """Take what the controller says of the brokers, and of this partition if that changed."""
         state, out = self.state, list[Effect]()
+        # Fencing and broker epochs change without a new partition image, and eligibility depends on them.
         state.brokers, state.broker_epoch = metadata.brokers, broker_epoch
         image = metadata.partitions.get(state.partition)
+        # Strictly newer: an ISR change that this leader proposed arrives twice, as reply and as metadata.
         if image is not None and image.partition_epoch > state.partition_epoch:
             self._change(image, now_ms, out)
         return out
@@ -68,8 +70,11 @@ class Replica:
             leader.become(state, image, now_ms, out)
         else:
             if state.leading is not None:
+                # Waiting clients are answered before the state is lost; otherwise they would wait for their
+                # timeouts.
                 leader.resign(state.leading, out)
             follower.become(state, image, out)
+        # Last, because `follower.become` compares the old leader with the new one.
         state.leader_id = image.leader
 
     def receive(self, source: int, message: Message, now_ms: int) -> list[Effect]:
@@ -79,6 +84,7 @@ class Replica:
             case FetchRequest():
                 self._fetch(source, message, now_ms, out)
             case FetchReply():
+                # A reply that arrives after a change of role is dropped: the state it was meant for is gone.
                 if self.state.following is not None:
                     follower.on_fetch_reply(self.state, self.state.following, message, out)
             case ProduceRequest():
@@ -103,7 +109,10 @@ class Replica:
         state, leading, following = self.state, self.state.leading, self.state.following
         if timer is Timer.ISR_CHECK:
             if leading is not None:
+                # Half the lag limit as period: a dead follower leaves after at most 1.5 times the limit
+                # (I11).
                 isr.maybe_shrink(state, leading, now_ms, out)
+            # Armed in every role. A broker that becomes a leader later would otherwise never check.
             out.append(SetTimer(Timer.ISR_CHECK, max(state.config.lag_ms // 2, 1)))
         elif timer is Timer.HW_CHECKPOINT:
             if state.role is not Role.NONE:  # Kafka: only partitions that are online are checkpointed
@@ -128,6 +137,7 @@ class Replica:
             purgatory.expire_produces(leading, now_ms, out)
         elif timer is Timer.ALTER_RETRY:
             pending = leading.pending
+            # The number tells a retry that is still due from one of a proposal that was answered meanwhile.
             if pending is not None and pending.correlation == token:
                 isr.retry(self.state, leading, pending, out)
 
@@ -143,6 +153,7 @@ class Replica:
         else:
             leader.on_produce(self.state, leading, source, request, now_ms, out)
             return
+        # acks=0 has no reply, not even an error: the producer does not read one.
         if request.acks != 0:
             out.append(Send(source, ProduceReply(request.correlation, error, -1)))
 
@@ -152,6 +163,8 @@ class Replica:
         (A6, A22, KIP-392).
         """
         state = self.state
+        # Before anything is read or counted. A fetch of another epoch describes a log that may have been cut
+        # since, so neither its offset nor the records for it mean anything here (B8).
         error = self._refusal(request.leader_epoch, state.protocol.fences_fetch)
         if error is Error.NONE and state.leading is not None:
             leader.on_fetch(state, state.leading, source, request, now_ms, out)
@@ -168,6 +181,8 @@ class Replica:
         log = self.state.log
         if not log.log_start <= request.fetch_offset <= log.leo:
             return FetchReply(request.correlation, Error.OFFSET_OUT_OF_RANGE)
+        # A follower's HW is never above the true one, so the reader sees less than at the leader, not more
+        # (B29).
         batches = log.read(request.fetch_offset, log.hw, request.max_bytes)
         return FetchReply(request.correlation, Error.NONE, log.hw, log.log_start, batches)
 
@@ -181,6 +196,7 @@ class Replica:
         """Answer a question about the leader's log: the end of an epoch, or one end of the log (A20, A30)."""
         state = self.state
         is_epoch_end = isinstance(request, EpochEndRequest)
+        # A leader of an older epoch would name a point up to which only its own, dead history agrees (B7).
         fences = state.protocol.fences_truncation if is_epoch_end else state.protocol.fences_fetch
         error = self._refusal(request.leader_epoch, fences)
         if error is Error.NONE and state.leading is None:
@@ -202,4 +218,6 @@ class Replica:
         if leading is None or not isr.on_reply(self.state, leading, reply, out):
             return
         if self.state.protocol.hw_on_alter_ok:
+            # The member that left may be the one HW waited for. No other event might come: its fetches have
+            # stopped, and producers wait for HW (B23).
             leader.advance_hw(self.state, leading, now_ms, out)

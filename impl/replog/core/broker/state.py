@@ -166,6 +166,7 @@ class ReplicaState:
             self.partition_epoch,
             self.replicas,
             self.broker_epoch,
+            # Shared: a metadata image is never changed, only replaced.
             self.brokers,
             None if self.leading is None else self.leading.copy(),
             None if self.following is None else self.following.copy(),
@@ -179,6 +180,7 @@ class ReplicaState:
 
     def effective_min_isr(self) -> int:
         """Return min.insync.replicas, capped by the number of replicas."""
+        # A topic with fewer replicas than the minimum could not be written to at all.
         return min(self.config.min_isr, max(len(self.replicas), 1))
 
     def dump(self) -> dict[str, object]:

@@ -112,6 +112,8 @@ class Controller:
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Handle one event; a change of metadata is announced to every broker with the last effects."""
         out = self._fire(event, now_ms) if isinstance(event, Fired) else self._receive(event, now_ms)
+        # One announcement for all changes of an event: brokers never see a state between a fenced leader and
+        # its successor.
         if self.state.is_dirty:
             self._announce(out)
         return out
@@ -120,6 +122,8 @@ class Controller:
         if event.timer is not Timer.SESSION_CHECK:
             return []
         for broker_id, broker in sorted(self.state.brokers.items()):
+            # In the order of broker ids, so that the outcome of several expired sessions does not depend on a
+            # dict.
             if broker.state is not BrokerState.FENCED and self._is_silent(broker, now_ms):
                 self.fence(broker_id)
         return [SetTimer(Timer.SESSION_CHECK, self.state.config.session_check_ms)]
@@ -145,17 +149,24 @@ class Controller:
         Refuse it while the one before may live (A23).
         """
         old = self.state.brokers.get(request.broker_id)
+        # A repeated request, whose reply was lost. It must get the same broker epoch, or the first reply,
+        # still under way, would name one that is refused.
         if old is not None and old.incarnation == request.incarnation:
             return RegisterReply(request.incarnation, Error.NONE, old.broker_epoch)
         leaves_isr = self.state.protocol.restart_leaves_isr
         if old is not None and old.state is not BrokerState.FENCED and leaves_isr:
+            # The earlier process may still run, and it believes that it leads. Its session has to end first.
             if not self._is_silent(old, now_ms):
                 return RegisterReply(request.incarnation, Error.DUPLICATE_BROKER_REGISTRATION, -1)
             self.fence(request.broker_id)
         state = BrokerState.FENCED if old is None or leaves_isr else old.state
+        # The version of the metadata that announces it: unique, growing, and a broker that has applied this
+        # version knows about its own registration.
         epoch = self.state.version + 1
         self.state.is_dirty = True
         self.state.brokers[request.broker_id] = Registration(request.incarnation, epoch, state, now_ms)
+        # Only the marker of a clean stop proves that the page cache was written. Whoever cannot show it may
+        # have lost its tail, and with it the right to be elected from the ELR (A17).
         is_unclean = old is not None and request.previous_broker_epoch != old.broker_epoch
         if is_unclean and self.state.protocol.elr:
             self._drop(request.broker_id, {request.broker_id})
@@ -172,23 +183,29 @@ class Controller:
         """Keep a session, unfence who has caught up with the metadata, let go who wants to and may (A29)."""
         broker_id = request.broker_id
         broker = self.state.brokers.get(broker_id)
+        # A heartbeat of an earlier incarnation must not keep the session of the present one alive.
         if broker is None or broker.broker_epoch != request.broker_epoch:
             return [Send(source, HeartbeatReply(request.broker_epoch, Error.STALE_BROKER_EPOCH, True, False))]
         seen_ms = max(now_ms, broker.last_seen_ms)
         self.state.brokers[broker_id] = replace(
             broker, last_seen_ms=seen_ms, applied_version=request.metadata_version
         )
+        # Not before it has applied its own registration: its view of who leads is older than its process, and
+        # it could act on an epoch that is over.
         if broker.state is BrokerState.FENCED and request.metadata_version >= broker.broker_epoch:
             self._unfence(broker_id)
         elif broker.state is BrokerState.ACTIVE and request.wants_shutdown:
             self._set_state(broker_id, BrokerState.SHUTTING_DOWN)
             self._drop(broker_id)
         now = self.state.brokers[broker_id].state
+        # In the same step it cannot be granted: the change above is not announced yet (`is_dirty`).
         granted = now is BrokerState.SHUTTING_DOWN and self._has_left(broker_id)
         is_fenced = now is BrokerState.FENCED
         out: list[Effect] = [
             Send(source, HeartbeatReply(request.broker_epoch, Error.NONE, is_fenced, granted))
         ]
+        # Announcements may be lost, heartbeats are repeated: each one is an opportunity to send what is
+        # missing.
         if request.metadata_version < self.state.version:
             out.append(Send(source, self._updates_after(request.metadata_version)))
         return out
@@ -200,6 +217,8 @@ class Controller:
         """
         self._set_state(broker_id, BrokerState.ACTIVE)
         for name, image in self.state.partitions.items():
+            # Only leaderless partitions change. It does not return to any ISR by itself: it has to catch up
+            # first, and its leader proposes it.
             if image.leader == NO_LEADER:
                 self._replace(name, election.next_image(image, image.isr, self._rules()))
 
@@ -219,6 +238,8 @@ class Controller:
         """Tell whether a leaving broker leads nothing, and every active broker knows."""
         if any(image.leader == broker_id for image in self.state.partitions.values()):
             return False
+        # Brokers that have not applied the new metadata still send it produces and fetches. Fenced ones do
+        # not delay it.
         return not self.state.is_dirty and all(
             broker.applied_version >= self.state.version
             for other, broker in self.state.brokers.items()
@@ -245,13 +266,17 @@ class Controller:
         if image is None or error is not Error.NONE:
             return AlterPartitionReply(request.correlation, error)
         isr = tuple(member for member, _ in request.new_isr)
+        # An equal ISR is granted without a change: a retry of a proposal that succeeded has to succeed too.
         if set(isr) != set(image.isr) or image.is_recovering:
+            # In assignment order, since elections prefer earlier replicas.
             ordered = tuple(member for member in image.replicas if member in isr)
             recovered = replace(image, is_recovering=request.is_recovering)
             self._replace(
                 request.partition,
                 replace(
                     election.next_image(recovered, ordered, self._rules()),
+                    # One step, whatever the election adds: the leader compares the reply's epoch with its
+                    # own.
                     partition_epoch=image.partition_epoch + 1,
                 ),
             )
@@ -264,6 +289,8 @@ class Controller:
         """Return the first reason to refuse a proposal (A12)."""
         sender = self.state.brokers.get(request.broker_id)
         rules = self.state.protocol
+        # The order of the checks is Kafka's, because each error has its own reaction at the leader: roll
+        # back, wait for metadata, or retry (A13).
         if sender is None or (rules.checks_broker_epoch and sender.broker_epoch != request.broker_epoch):
             return Error.STALE_BROKER_EPOCH
         if image is None:
@@ -273,8 +300,10 @@ class Controller:
             return error
         members = Counter(member for member, _ in request.new_isr)
         is_set = bool(members) and max(members.values()) == 1
+        # A leader outside of its ISR could be replaced by one that lacks its records.
         if not is_set or not set(members) <= set(image.replicas) or image.leader not in members:
             return Error.INVALID_REQUEST
+        # Recovering is left, never entered, by a proposal: only an election can make a log doubtful.
         if request.is_recovering and (len(members) > 1 or not image.is_recovering):
             return Error.INVALID_REQUEST
         if not all(self._may_join(member, epoch) for member, epoch in request.new_isr):
@@ -284,6 +313,7 @@ class Controller:
     def _check_epochs(self, image: PartitionImage, request: AlterPartitionRequest) -> Error:
         """Compare a proposal's epochs with the partition's: the compare-and-set that stops zombies."""
         checks = self.state.protocol.checks_partition_epoch
+        # A leader that knows more than this controller can only mean that this controller is behind.
         is_ahead = request.partition_epoch > image.partition_epoch and checks
         if request.leader_epoch > image.leader_epoch or is_ahead:
             return Error.NOT_CONTROLLER
@@ -291,6 +321,8 @@ class Controller:
             return Error.FENCED_LEADER_EPOCH
         if request.broker_id != image.leader:
             return Error.INVALID_REQUEST
+        # Computed from an ISR that is no more. Granting it could bring back a member that was removed in
+        # between (B19).
         if request.partition_epoch < image.partition_epoch and checks:
             return Error.INVALID_UPDATE_VERSION
         return Error.NONE
@@ -314,12 +346,14 @@ class Controller:
         if image is None:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         if not request.is_unclean:
+            # The same object means that nothing can be done, and the error says why.
             preferred = election.prefer(image, self._rules())
             if preferred is image:
                 needed = image.leader != image.replicas[0]
                 return Error.PREFERRED_LEADER_NOT_AVAILABLE if needed else Error.ELECTION_NOT_NEEDED
             self._replace(request.partition, preferred)
             return Error.NONE
+        # An unclean election of a partition that has a leader would only lose records.
         if image.leader != NO_LEADER:
             return Error.ELECTION_NOT_NEEDED
         rules = replace(self._rules(), protocol=replace(self.state.protocol, unclean_election=True))
@@ -344,6 +378,7 @@ class Controller:
         """Make one version of everything that changed in this step."""
         self.state.history.append(self._image(self.state.version + 1))
         self.state.is_dirty = False
+        # A broker that is further behind gets a snapshot, as with KRaft; memory stays bounded.
         del self.state.history[:-HISTORY_VERSIONS]
 
     def _announce(self, out: list[Effect]) -> None:
@@ -355,6 +390,8 @@ class Controller:
     def _updates_after(self, version: int) -> MetadataUpdate:
         """Return the versions after `version`, or the latest alone when the older ones are forgotten."""
         later = tuple(image for image in self.state.history if image.version > version)
+        # A gap means that the versions after the broker's own are forgotten: part of a history is worse than
+        # a snapshot, because it looks whole.
         if version < 0 or (later and later[0].version != version + 1):
             return MetadataUpdate((self.state.history[-1],))
         return MetadataUpdate(later)

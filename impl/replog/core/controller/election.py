@@ -43,12 +43,17 @@ def next_image(
 
     `gone` leave the ELR too.  Unchanged means no change.
     """
+    # Without ELR the last member stays, dead or alive: it is the only one known to have everything committed.
+    # An empty ISR would say that anybody may lead.
     target = isr if isr or rules.protocol.elr else old.isr
     elr = next_elr(old, target, rules, gone)
+    # The ISR shrinks before the election, so the broker that has just left cannot be elected by it.
     elected = elect(replace(old, isr=target, elr=elr), rules)
     new = replace(elected, last_known_leader=_last_known_leader(old, elected.leader, rules))
     if new == old:
         return old
+    # The leader epoch stays with the leader. A new one would fence its followers' fetches for an ISR change
+    # that concerns none of them (I23).
     bumped = replace(new, partition_epoch=old.partition_epoch + 1)
     return bumped if new.leader == old.leader else replace(bumped, leader_epoch=old.leader_epoch + 1)
 
@@ -60,8 +65,11 @@ def next_elr(
 
     Who left the ISR while it was, or became, smaller than the minimum (A17).
     """
+    # With enough members HW moves again, and former members fall behind it: they are eligible no longer.
     if not rules.protocol.elr or len(isr) >= min(rules.min_isr, len(old.replicas)):
         return ()
+    # Who left below the minimum still has everything committed, since HW has not moved since then (B15).
+    # `gone` have ended uncleanly and may have lost it.
     kept = {*old.elr, *old.isr} - set(isr) - set(gone)
     return tuple(sorted(kept))
 
@@ -75,11 +83,14 @@ def _last_known_leader(old: PartitionImage, leader: int, rules: Rules) -> int:
 
 def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
     """Return the image with the leader the rules give; epochs are the caller's."""
+    # A valid leader is kept. Moving leadership costs an epoch, and a new leader's HW has to catch up.
     if image.leader in rules.active and image.leader in image.isr:
         return image
+    # Assignment order makes the choice deterministic, and spreads leaders as the assignment meant it.
     for replica in image.replicas:
         if replica in rules.active and replica in image.isr:
             return replace(image, leader=replica)
+    # Not while the ISR has a member: it has all that an ELR member has, and perhaps more.
     if not image.isr:
         for replica in image.replicas:
             if replica in rules.active and replica in image.elr:

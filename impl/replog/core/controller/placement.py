@@ -30,6 +30,8 @@ def assign(
     n = len(ordered)
     placed: list[tuple[int, ...]] = []
     for partition in range(partitions):
+        # Without the shift every pass would repeat the same pairs of brokers, and the load of a failed leader
+        # would always move to the same neighbour.
         if partition and partition % n == 0:
             shift += 1
         first = (partition + start_index) % n

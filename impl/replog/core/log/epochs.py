@@ -51,8 +51,12 @@ class EpochCache:
         Tell whether anything changed.
         """
         entries = self.entries
+        # The epoch has begun already; a later batch of it adds nothing. An earlier start, though, replaces
+        # the entry.
         if entries and entries[-1][0] == epoch and start >= entries[-1][1]:
             return False
+        # An entry that began at or after `start` has no record: its leader was replaced before it wrote, or
+        # its records were cut. Without it both columns still strictly increase.
         while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start):
             entries.pop()
         entries.append((epoch, start))
@@ -66,10 +70,12 @@ class EpochCache:
         """
         if epoch == NO_EPOCH or not self.entries:
             return UNDEFINED
+        # The last epoch ends where the log does, which the entries do not say.
         if epoch == self.latest:
             return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else epoch, leo)
         lower = NO_EPOCH
         for known, start in self.entries:
+            # The next later epoch begins where the requested one, or the last known one before it, ends.
             if known > epoch:
                 return self._end_at(epoch, lower, start, rules)
             lower = known
@@ -78,12 +84,16 @@ class EpochCache:
     def _end_at(self, asked: int, lower: int, start: int, rules: Truncation) -> EpochEnd:
         """Return the answer between `lower`, the last epoch not later, and the next one, begun at `start`."""
         if lower == NO_EPOCH:
+            # Every record this log ever had of that epoch was before the first entry, so its end is known
+            # (KAFKA-7415). Without this answer the follower falls back to its HW (B4).
             return EpochEnd(asked, start) if rules in _KNOWS_BEFORE_FIRST else UNDEFINED
         return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else lower, start)
 
     def truncate_from_end(self, offset: int) -> bool:
         """Drop entries that start at or after `offset`; tell whether there were any."""
         before = len(self.entries)
+        # At or after: an entry at the new end has no record, and its epoch would be claimed by the next fetch
+        # (B23).
         while self.entries and self.entries[-1][1] >= offset:
             self.entries.pop()
         return len(self.entries) != before
@@ -94,6 +104,7 @@ class EpochCache:
         The epoch that covers it now begins there.  Tell if changed.
         """
         kept = [entry for entry in self.entries if entry[1] > offset]
+        # The epoch of the first record that is left must stay known, though its own start is deleted.
         covering = [entry for entry in self.entries if entry[1] <= offset]
         if covering:
             kept.insert(0, (covering[-1][0], offset))

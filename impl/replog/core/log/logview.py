@@ -34,9 +34,12 @@ class LogView:
         self._bases: list[int] = [batch.base_offset for batch in self.batches]
         self.log_start = log_start
         self.leo = self.batches[-1].next_offset if self.batches else log_start
+        # A checkpoint may be ahead of a log that lost its tail, or behind a log start that moved. The clamp
+        # is what recovery does with it (A28).
         self.hw = min(max(hw, log_start), self.leo)
         self.epochs = EpochCache() if epochs is None else epochs
         self.producers = ProducerTable()
+        # Derived from the records, never stored: it cannot know a batch that the log has lost.
         self.producers.rebuild(self.batches)
         self.unflushed = 0
 
@@ -67,6 +70,8 @@ class LogView:
     def append(self, batch: Batch) -> bool:
         """Add a stamped batch whose base is the LEO; tell whether it opened a new epoch entry."""
         assert batch.base_offset == self.leo, "a log has no holes"
+        # From each batch, not only on becoming leader: a follower learns epochs from the records it copies
+        # (I21).
         opened = self.epochs.assign(batch.epoch, batch.base_offset)
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
@@ -88,7 +93,10 @@ class LogView:
         if len(batches) == before:
             return False
         self.leo = batches[-1].next_offset if batches else self.log_start
+        # A truncation below HW happens only after an unclean election or a loss. HW follows, because it must
+        # never name an offset that is not there.
         self.hw = min(self.hw, self.leo)
+        # The batches that are cut must be accepted again when their producer retries.
         self.producers.rebuild(batches)
         return True
 
@@ -111,6 +119,8 @@ class LogView:
         chosen: list[Batch] = []
         room = max_bytes
         for batch in self.batches[index:]:
+            # The first batch is returned whatever its size: a batch above the limit would otherwise stop its
+            # readers without end.
             if batch.next_offset > end or (chosen and batch.size_bytes > room):
                 break
             chosen.append(batch)
@@ -130,6 +140,8 @@ class LogView:
 
     def assign_hw(self, offset: int) -> None:
         """Set HW to `offset` clamped into the log, up or down (a follower's HW: I6)."""
+        # Down, too: a new leader may have a lower HW than this follower learned from the old one, and a
+        # follower is not to show more than its leader.
         self.hw = min(max(offset, self.log_start), self.leo)
 
     def advance_start(self, offset: int) -> bool:
@@ -137,9 +149,12 @@ class LogView:
 
         Tell whether it moved.
         """
+        # Never past HW: a record that is not committed may still be needed by followers, and by the next
+        # leader.
         target = min(offset, self.hw)
         if target <= self.log_start:
             return False
+        # A batch that reaches past the new start stays whole, since batches are stored byte for byte.
         kept = bisect_right(self._bases, target) - 1
         if kept > 0:
             del self.batches[:kept]

@@ -48,9 +48,11 @@ def last_seq(batch: Batch) -> int:
 
 def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
     """Return the remembered batch with exactly these sequence numbers, if `batch` is of the same epoch."""
+    # Sequence numbers begin at 0 in each producer epoch, so equal numbers of another epoch mean nothing.
     if entry.epoch != batch.producer_epoch:
         return None
     last = last_seq(batch)
+    # Both ends have to match. A batch that begins alike but is longer holds new records.
     for seen in entry.batches:
         if seen.first_seq == batch.first_seq and seen.last_seq == last:
             return seen
@@ -59,12 +61,17 @@ def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
 
 def check_sequence(entry: ProducerEntry | None, batch: Batch) -> Error:
     """Tell whether a client's batch that is no duplicate may be appended (A2)."""
+    # Nothing is known: the producer is new, or its records were deleted. Refusing it would stop a producer
+    # whose only fault is to have been idle.
     if entry is None:
         return Error.NONE
+    # A newer instance of the producer has taken over; what the old one still sends is fenced.
     if batch.producer_epoch < entry.epoch:
         return Error.INVALID_PRODUCER_EPOCH
     if batch.producer_epoch > entry.epoch:
         return Error.NONE if batch.first_seq == 0 else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    # A gap means that an earlier batch in flight was lost. Accepting this one would put it before that
+    # batch's retry, out of order (B26).
     expected = (entry.batches[-1].last_seq + 1) % SEQUENCE_LIMIT
     return Error.NONE if batch.first_seq == expected else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
