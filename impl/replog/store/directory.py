@@ -94,27 +94,38 @@ class LogDirectory:
     def _load(self) -> None:
         for kept in clear_temporary(self._fs, self._path, OWN_FILES):
             self.notes.append(f"no text: kept as {kept}")
+        # Before all other files, since it says which of them can be believed.
         self._load_registry()
+        # Read before it is removed, removed before a partition is opened: a start that dies half way must be
+        # followed by one that counts as unclean.
         marker = partial(self._root.read, CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None)
         self.broker_epoch = self._load_file(CLEAN_SHUTDOWN_FILE, marker, None)
         self.was_clean = self.broker_epoch is not None
         self.high_watermarks = self._load_offsets(HIGH_WATERMARK_FILE)
         self._load_offsets(RECOVERY_POINT_FILE)
         self._log_starts = self._load_offsets(LOG_START_FILE)
+        # Its checksum goes first. A marker that comes back, because its removal was not durable, is then not
+        # believed.
         self._root.forget(CLEAN_SHUTDOWN_FILE)
         if self._fs.exists(f"{self._path}/{CLEAN_SHUTDOWN_FILE}"):
             self._fs.unlink(f"{self._path}/{CLEAN_SHUTDOWN_FILE}")
+        # Nothing may be written to a log while the marker can still come back: it would vouch for a log it
+        # has not seen.
         self._fs.fsync_dir(self._path)
         for key in self._root.partitions():
             self._open_or_close(key)
+        # A listed partition without a folder is a loss, not a new partition: an empty log in its place would
+        # hide that its records are lost.
         for key in self._root.missing_partitions():
             point = self._root.registry.partitions[key].recovery_point
             self._close(key, f"its folder is missing, and records up to {point} were synced ({REPAIR_HINT})")
+        # What the starts have synced, so that the next one knows how far each log has to reach.
         self._root.write({})
 
     def _load_registry(self) -> None:
         try:
             is_there = self._root.load_registry()
+        # A subclass of the next one, and the exception to it: files of newer software are never moved.
         except ForeignVersionError:
             raise
         except CorruptFileError as error:
@@ -152,6 +163,7 @@ class LogDirectory:
         """Note that a partition is damaged: it can be neither used nor created."""
         self.damaged[key] = text
         self.notes.append(f"{key[0]}-{key[1]} stays closed: {text}")
+        # Listed in any case: were it forgotten, a start after the removal of the folder would create it anew.
         self._root.registry.partitions.setdefault(key, NOTHING)
 
     def _open_log(self, key: TopicPartition) -> PartitionLog:
@@ -181,9 +193,11 @@ class LogDirectory:
             return self.logs[key]
         if key in self.damaged:
             raise DamagedLogError(f"{topic}-{partition} stays closed: {self.damaged[key]}")
+        # The name has to read back as the same partition; a topic with a slash would leave the directory.
         if parse_partition_name(f"{topic}-{partition}") != key:
             raise CorruptFileError(f"{topic!r} partition {partition} cannot be a directory's name")
         log = self._open_log(key)
+        # The partition is listed before a record is in it, so its loss will be noticed.
         self._write({})
         return log
 
@@ -194,9 +208,13 @@ class LogDirectory:
         """
         self.health.check()
         self.high_watermarks.update(high_watermarks)
+        # A closed partition keeps its numbers; a repair needs them.
         closed = {key: start for key, start in self._log_starts.items() if key in self.damaged}
         starts = {
-            key: log.log_start for key, log in self.logs.items() if log.log_start > log.segment_bases[0]
+            # As Kafka does: without an entry the log starts where its first segment does.
+            key: log.log_start
+            for key, log in self.logs.items()
+            if log.log_start > log.segment_bases[0]
         }
         self._log_starts = closed | starts
         self._root.registry.partitions |= {k: Known(log.cuts, log.flushed) for k, log in self.logs.items()}
@@ -217,6 +235,8 @@ class LogDirectory:
     def _lower_checkpoints(self, key: TopicPartition, offset: int, cuts: int) -> None:
         """Let no checkpoint say more than `offset` about a log that is about to be cut there."""
         known = self._root.registry.partitions
+        # Both numbers in one write. Cuts without the lower recovery point would call the shorter log damaged,
+        # the other way round an old manifest would pass.
         known[key] = Known(cuts, min(known.get(key, NOTHING).recovery_point, offset))
         lowered = {RECOVERY_POINT_FILE: self._root.recovery_points()}
         if self._log_starts.get(key, 0) > offset:
@@ -235,9 +255,12 @@ class LogDirectory:
         with a closed partition gets no marker.
         """
         try:
+            # Logs, then checkpoints, then the marker: it says that all before it is on the disk, so it comes
+            # last.
             for log in self.logs.values():
                 log.seal()
             self.checkpoint(high_watermarks)
+            # The marker would let the next start skip the reading of a log that needs it.
             if not self.damaged:
                 with self.health.during(f"writing {CLEAN_SHUTDOWN_FILE}"):
                     self._root.write({CLEAN_SHUTDOWN_FILE: render_clean_shutdown(broker_epoch)})
@@ -258,6 +281,7 @@ def lock_directory(fs: Fs, path: str) -> tuple[Lock, bool]:
     """
     try:
         make_directory(fs, path)
+        # Before the lock, whose file would make the directory look used.
         is_bare = Root(fs, path).is_bare()
         return fs.lock(f"{path}/{LOCK_FILE}"), is_bare
     except BlockingIOError as error:

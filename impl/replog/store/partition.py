@@ -43,6 +43,7 @@ from replog.store.segments.batch import (
     stamped_parts,
 )
 from replog.store.segments.epochs import EpochFile, between
+from replog.store.segments.retention import retention_start
 from replog.store.segments.segment import Segment
 
 
@@ -73,6 +74,7 @@ class PartitionLog:
         self._flushed_at_ms = 0
         self.recovery: Recovery = opened.recovery
         self.log_end = opened.segments[-1].next_offset
+        # A start syncs all that it keeps, so nothing of it can be lost later.
         self.flushed = self.log_end
 
     @classmethod
@@ -161,20 +163,27 @@ class PartitionLog:
     def _write(self, writes: Iterable[tuple[BatchHeader, tuple[Buffer, ...]]]) -> None:
         """Append checked batches, rolling as needed, then apply `flush_messages`."""
         try:
+            # A segment that a start took over unread must not grow: its damage would then lie in the middle
+            # of records that were synced after it.
             self._segments[-1].verify()
             for header, parts in writes:
+                # Durable before the first record of the epoch is written: a record whose epoch no file
+                # has would look damaged to the next start.
                 if header.leader_epoch != self._epochs.latest:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
                 segment = self._segments[-1]
                 if not segment.fits(header, self._config.segment_bytes):
+                    # Between batches only: a batch lies in one segment, so a segment can be scanned alone.
                     segment = self._roll()
                 segment.append(header, *parts)
+                # Batch by batch: if a later one fails, the end is where the file's whole batches end.
                 self.log_end = header.next_offset
         except CorruptBatchError as error:
             raise DamagedLogError(str(error)) from error
         except OSError as error:
             raise self._health.fail(f"appending to {self._directory}", error) from error
         limit = self._config.flush_messages
+        # After the whole request, not after each batch: the caller promises nothing before this returns.
         if limit is not None and self.log_end - self.flushed >= limit:
             self.flush()
 
@@ -182,10 +191,14 @@ class PartitionLog:
         """Seal the last segment and begin another at the log end."""
         last = self._segments[-1]
         last.seal()
+        # All of it was synced before, so only the checksums are new. Otherwise the mark has to wait for a
+        # flush, which syncs the records first.
         if last.mark is not None and last.mark.size == last.size:
             last.synced_mark()
         segment = Segment.create(self._fs, self._directory, self.log_end, self._config.index_interval_bytes)
         self._segments.append(segment)
+        # A synced file in a directory that was not synced has no name after a power loss. The next flush does
+        # both, and only then counts the records.
         self._names_synced = False
         if self._config.flush_on_roll:
             self.flush()
@@ -243,6 +256,8 @@ class PartitionLog:
         """Make everything up to the log end durable; `flushed` moves only after every sync succeeded."""
         with self._health.during(f"syncing {self._directory}"):
             grown = [s for s in self._segments if s.next_offset > self.flushed or s.mark is None]
+            # Records, then names, then the manifest. It may vouch for bytes only when both are durable: a
+            # line that came too early would turn a torn tail into damage.
             for segment in grown:
                 segment.flush()
             if not self._names_synced:
@@ -251,6 +266,7 @@ class PartitionLog:
             for segment in grown:
                 segment.synced_mark()
             self._save_manifest(self._epochs.entries)
+        # Outside of the block: an error leaves it where it was.
         self.flushed = self.log_end
 
     def _save_manifest(self, epochs: Iterable[EpochEntry]) -> None:
@@ -277,6 +293,7 @@ class PartitionLog:
             if offset < self.log_end:
                 self._cut(offset)
                 offset = self.log_end
+            # Even if no record went: an epoch that began at the log's end has an entry and no record (B23).
             self._epochs.truncate_from_end(offset)
         return self.log_end
 
@@ -284,30 +301,39 @@ class PartitionLog:
         """Lower what is known, then delete segments from the top, then cut the one holding `offset`."""
         holder = self._segment_of(offset)
         position, end = holder.boundary(offset)
+        # Computed before anything changes: reading the headers may find damage, and then nothing may be cut.
         contents = holder.contents_before(position)
+        # Only a cut of synced records has to be noted.
         if end < self.flushed:
             holder.mark = Mark(holder.base_offset, position, end, contents.chain)
             marks = (*(s.mark for s in self._segments if s.mark and s.base_offset <= holder.base_offset),)
             self._note_cut(replace(self._manifest, log_start=min(self.log_start, end), marks=marks))
+        # From the top down, so that a crash in between leaves a log without a hole.
         while self._segments[-1] is not holder:
             self._segments[-1].delete()
             self._segments.pop()
         holder.truncate(contents)
+        # Removed durably before an append can use the offsets again.
         self._fs.fsync_dir(self._directory)
         self.log_end = end
         self.flushed = min(self.flushed, end)
 
     def _note_cut(self, left: Manifest) -> None:
         """Let neither the manifest nor a checkpoint speak of synced records that are about to be cut."""
+        # The number of cuts shows that an older copy, which lists more, is old.
         manifest = replace(left, cuts=left.cuts + 1, epochs=self._epochs.entries)
+        # The manifest before the records, the reverse of a flush: a crash in between leaves bytes that nobody
+        # lists, a tail. In the other order the listed bytes would be missing, which is damage.
         self._manifest_file.save(manifest)
         self._manifest = replace(manifest, removals=())
+        # After the manifest: a registry that already knows of the cut would refuse the manifest of before it.
         self._lower_checkpoints(self._manifest.flushed, self._manifest.cuts)
 
     def reset(self, offset: int) -> None:
         """Durably drop everything and begin an empty log at `offset` (the leader starts later)."""
         with self._health.during(f"resetting {self._directory}"):
             mark = empty_mark(offset)
+            # Listed, so that a start after a crash may delete the files that are left.
             removals = _removals(self._segments)
             self._note_cut(replace(self._manifest, log_start=offset, marks=(mark,), removals=removals))
             while self._segments:
@@ -328,6 +354,7 @@ class PartitionLog:
             raise OffsetOutOfRangeError(f"log start {offset} is beyond the log end {self.log_end}")
         if offset <= self.log_start:
             return 0
+        # Otherwise a power loss could leave a log that ends before its durable start.
         if offset > self.flushed:
             self.flush()
         dead = [segment for segment in self._segments[:-1] if segment.next_offset <= offset]
@@ -337,6 +364,7 @@ class PartitionLog:
             kept[0].mark = kept[0].mark or empty_mark(kept[0].base_offset)
             epochs = between(self._epochs.entries, offset, MAX_OFFSET)
             left = manifest_of(self._manifest, kept, epochs)
+            # First the manifest, then the files: the next start finishes removals that are listed.
             self._manifest_file.save(replace(left, removals=_removals(dead)))
             self._epochs.write(epochs)
             for segment in dead:
@@ -346,21 +374,13 @@ class PartitionLog:
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> int:
         """Delete old segments by size and age, never past the high watermark; return how many."""
-        start = self.log_start
-        excess = self.size_bytes - (self._config.retention_bytes or 0)
-        for segment in self._segments[:-1]:
-            is_over = self._config.retention_bytes is not None and excess >= segment.size
-            age_limit = self._config.retention_ms
-            is_old = age_limit is not None and now_ms - segment.max_timestamp > age_limit
-            if segment.next_offset > high_watermark or not (is_over or is_old):
-                break
-            start, excess = segment.next_offset, excess - segment.size
-        return self.advance_log_start(start)
+        return self.advance_log_start(retention_start(self._segments, self._config, now_ms, high_watermark))
 
     def seal(self) -> None:
         """Flush, and write the last segment's indexes: what a clean shutdown leaves."""
         self.flush()
         with self._health.during(f"sealing {self._directory}"):
+            # After the flush: the checksums are to vouch for indexes of synced records.
             self._segments[-1].seal()
             self._fs.fsync_dir(self._directory)
             self._segments[-1].synced_mark()

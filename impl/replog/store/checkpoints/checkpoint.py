@@ -142,12 +142,15 @@ def _read_rows(fs: Fs, directory: str, name: str, fields: int) -> list[list[str]
     if not fs.exists(path):
         return None
     lines = _decode(name, read_file(fs, path)).split("\n")
+    # An empty file has no entries, as in Kafka (W5).
     if lines == [""]:
         return []
     _check_version(name, lines[0])
+    # The last line could be a number that was cut short, and would still parse.
     if lines[-1] != "":
         raise CorruptFileError(f"{name}: line {len(lines)}: cut off (no newline at the end)")
     rows = [line.split(" ") for line in lines[2:-1]]
+    # The only redundancy of the format: it shows lines that are missing, if no digit that is wrong.
     count = _number(name, 2, lines[1]) if len(lines) > 2 else -1
     if count != len(rows):
         raise CorruptFileError(f"{name}: line 2: {lines[1]!r} entries announced, {len(rows)} found")
@@ -160,12 +163,14 @@ def _read_rows(fs: Fs, directory: str, name: str, fields: int) -> list[list[str]
 def _check_version(name: str, text: str) -> None:
     if text == str(VERSION):
         return
+    # A number that is another version is the work of newer software, and must survive; noise is damage.
     if text.isascii() and text.isdecimal():
         raise ForeignVersionError(f"{name}: version {text} is not supported (only {VERSION})")
     raise CorruptFileError(f"{name}: {text[:40]!r} is no version")
 
 
 def _number(name: str, line: int, text: str) -> int:
+    # int() alone takes signs, spaces, underscores and digits of other scripts, none of which Kafka writes.
     if text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= MAX_NUMBER:
         return int(text)
     raise CorruptFileError(f"{name}: line {line}: {text[:40]!r} is no offset, epoch or count")

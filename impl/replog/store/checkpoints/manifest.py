@@ -125,7 +125,11 @@ class ManifestFile:
         if wanted == saved:
             return
         mark = wanted.marks[-1]
+        # Unknown from here until all is synced: if anything below raises, the next save writes the whole file
+        # instead of a line behind bytes that may be torn.
         self._saved = None
+        # Appending costs one small sync per flush, a replacement two syncs and a rename. The limit keeps the
+        # file, and the time to read it, small.
         if saved is not None and self._lines < FLUSH_LINES and _is_flush(saved, wanted):
             file = self._fs.open(f"{self._directory}/{MANIFEST_FILE}")
             try:
@@ -144,6 +148,8 @@ class ManifestFile:
 def _is_flush(saved: Manifest, wanted: Manifest) -> bool:
     """Tell whether the last segment grew and nothing else changed."""
     mark, before = wanted.marks[-1], saved.marks[-1]
+    # A line can say that bytes were added, never that any are gone: a cut replaces the file, so a torn line
+    # cannot bring the cut records back.
     is_longer = mark.base_offset == before.base_offset and mark.size > before.size
     return is_longer and mark.sums is None and saved.grown(mark) == wanted
 
@@ -187,6 +193,7 @@ def parse(data: bytes) -> Reading:
     """Parse the content of a manifest; errors as `read_manifest`."""
     body, mark, rest = data.partition(b"\nhead ")
     body += b"\n"
+    # Before the version: a flipped bit in it would look like the work of newer software.
     if not mark or rest[:9] != b"%08x\n" % crc32c(body):
         raise CorruptFileError(f"{MANIFEST_FILE}: its first part does not have its checksum")
     lines = body.decode().splitlines()
@@ -230,10 +237,13 @@ def _parse_flushes(manifest: Manifest, data: bytes, head_sum: int) -> Reading:
         word, *fields = text.split(b" ")
         is_right = checksum == b"%08x" % crc32c(text, head_sum) and word == b"flush" and len(fields) == 4
         mark = _parse_mark([field.decode() for field in fields]) if is_right else None
+        # A line that has its end was written whole, so a wrong checksum is damage and no torn write; the
+        # bytes that it vouched for are unknown.
         if mark is None or mark.base_offset != manifest.marks[-1].base_offset:
             fault = f"{MANIFEST_FILE}: the flush on line {number + 1} behind its first part is damaged"
             return Reading(manifest, fault)
         manifest = manifest.grown(mark)
+    # A rest without its newline was torn by a crash: that flush never returned, so nobody relies on it.
     return Reading(manifest, "", bool(rest), len(lines), head_sum)
 
 

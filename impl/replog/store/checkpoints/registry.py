@@ -50,11 +50,14 @@ class Registry:
         actual = crc32c(data)
         if actual not in self.sums.get(name, ()):
             return False
+        # From now on an older content under this name is a file that was put back, not one a crash left.
         self.sums[name] = (actual,)
         return True
 
     def expect(self, name: str, data: bytes) -> None:
         """Note what a file is about to hold; what it holds now stays right until it is replaced."""
+        # Both contents are right until the file is replaced, since a crash may come before or after its
+        # rename.
         self.sums[name] = (crc32c(data), *self.sums.get(name, ())[:1])
 
     def settle(self) -> None:
@@ -70,6 +73,7 @@ class Registry:
             lines.append(" ".join(["file", name, *(f"{checksum:08x}" for checksum in sums)]))
         body = "".join(f"{line}\n" for line in lines).encode()
         if body != self.saved:
+            # If the replacement fails, the next save has to write again.
             self.saved = b""
             replace_file(fs, directory, REGISTRY_FILE, body + b"head %08x\n" % crc32c(body))
             self.saved = body

@@ -77,6 +77,7 @@ class Root:
         path = f"{self.path}/{name}"
         if not self._fs.exists(path):
             return default
+        # The format first: another version is to be refused as such, not reported as a wrong checksum.
         value = read(self._fs, self.path)
         if not self.registry.vouches_for(name, read_file(self._fs, path)):
             raise CorruptFileError(f"{name}: is not what was written last")
@@ -95,6 +96,8 @@ class Root:
         self.registry.settle()
         for name, content in contents.items():
             self.registry.expect(name, content)
+        # The checksums first. A crash after this line finds either content vouched for; in the other order it
+        # would find a new file that nothing vouches for, and discard it.
         self.registry.save(self._fs, self.path)
         for name, content in contents.items():
             replace_file(self._fs, self.path, name, content)

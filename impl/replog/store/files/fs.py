@@ -117,6 +117,8 @@ def make_directory(fs: Fs, path: str) -> None:
     if fs.is_dir(path):
         return
     parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+    # From the top down, and each name synced in its parent: a durable file in a directory whose own name is
+    # lost cannot be found.
     make_directory(fs, parent)
     fs.mkdir(path)
     fs.fsync_dir(parent)
@@ -127,14 +129,19 @@ def replace_file(fs: Fs, directory: str, name: str, data: bytes) -> None:
 
     At every moment, and after a crash at any moment, the name holds the old content or the new one, whole.
     """
+    # Beside the target, since a rename is atomic only within one file system.
     temporary = f"{directory}/{name}.tmp"
     file = fs.create(temporary)
+    # Synced before the rename: a journal may commit the new name before the data, and a power loss then
+    # leaves the name on an empty file.
     try:
         file.append(data)
         file.fsync()
     finally:
         file.close()
     fs.rename(temporary, f"{directory}/{name}")
+    # The rename itself lives in the directory. Without this sync the old content may come back after a crash,
+    # although a caller has already acted on the new one.
     fs.fsync_dir(directory)
 
 
@@ -148,7 +155,9 @@ class OsFile:
 
     def append(self, *parts: Buffer) -> None:
         """Write at the end of the file, in one call of the system if it takes all (see `File.append`)."""
+        # Usually one call: the stamped header and the producer's bytes go out together, without being joined.
         written = os.writev(self._descriptor, parts)
+        # A short write is legal, for instance on a nearly full disk; the next call then raises the reason.
         if written < sum(map(len, parts)):
             rest = memoryview(b"".join(parts))
             while written < len(rest):
@@ -174,6 +183,7 @@ class OsFile:
     def truncate(self, size: int) -> None:
         """Set the length and move the append position to it."""
         os.ftruncate(self._descriptor, size)
+        # The position is not moved by ftruncate; the next append would leave a hole of zeros.
         os.lseek(self._descriptor, size, os.SEEK_SET)
 
     def fsync(self) -> None:
@@ -186,6 +196,8 @@ class OsFile:
 
     def close(self) -> None:
         """Close the descriptor once."""
+        # Forgotten before it is closed: the number may be reused at once, and a second close would hit a
+        # stranger.
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -244,6 +256,8 @@ class OsFs:
 
     def lock(self, path: str) -> Lock:
         """Take `flock` on a lock file: released by the kernel when the process dies, however it dies."""
+        # The file is never removed. Deleting it would let a second process lock a new file of the same name
+        # while the first still holds the old one.
         descriptor = os.open(path, READ_WRITE | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,6 +27,7 @@ class Health:
 
     def fail(self, doing: str, error: OSError) -> StorageOfflineError:
         """Go offline for good (the first reason stays) and return the error to raise."""
+        # Later failures are usually consequences of the first.
         if self.reason is None:
             self.reason = f"{doing}: {error.strerror or error}"
         return StorageOfflineError(f"{doing}: {error.strerror or error}")

@@ -37,6 +37,7 @@ def keep_copy(fs: Fs, directory: str, name: str, file: File, position: int) -> s
     size = file.size()
     starts = range(position, size, PIECE_BYTES)
     pieces = (file.pread(PIECE_BYTES, start) for start in starts)
+    # A power loss can extend a file with zeros; there is nothing in them to keep.
     if all(piece.count(0) == len(piece) for piece in pieces):
         return None
     kept = _free_name(fs, directory, f"{name}.at-{position}")
@@ -44,6 +45,8 @@ def keep_copy(fs: Fs, directory: str, name: str, file: File, position: int) -> s
     try:
         for start in starts:
             copy.append(file.pread(PIECE_BYTES, start))
+        # The caller cuts the original next. The copy and its name have to be durable by then, or a power loss
+        # in between takes both.
         copy.fsync()
     finally:
         copy.close()
@@ -63,6 +66,7 @@ def clear_temporary(fs: Fs, directory: str, names: Iterable[str]) -> list[str]:
         path = f"{directory}/{name}.tmp"
         if not fs.exists(path):
             continue
+        # Only what this store may have left is removed. Anything else under the name belongs to somebody.
         if TEXT.fullmatch(read_file(fs, path)):
             fs.unlink(path)
         else:

@@ -72,6 +72,7 @@ def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) 
     """
     make_directory(fs, directory)
     survey = survey_partition(fs, directory, config.index_interval_bytes, point)
+    # Before the first change: a start either understands all that it finds or leaves all of it for a repair.
     damage = survey.of_kind(Kind.DAMAGE)
     if damage:
         survey.close()
@@ -88,11 +89,14 @@ def _mend(survey: Survey) -> Opened:
         notes += remove(survey, base)
     dropped = [name for name in survey.aside if parse_base(name) is not None]
     cut_bytes = sum(file_size(fs, f"{directory}/{name}") for name in dropped)
+    # Renamed before new files are made, because these get the same names.
     notes += [f"{name}: kept as {set_aside(fs, directory, name)}" for name in survey.aside]
+    # Tails are cut before anything is synced or indexed: an index of bytes that go would point at nothing.
     cut_bytes += sum(cut_tail(survey, segment, notes) for segment in survey.cut)
     notes += [f"no text: kept as {kept}" for kept in clear_temporary(fs, directory, TEXT_FILES)]
     segments = survey.segments
     if survey.missing is not None or not segments:
+        # A log has a segment to append to, even an empty log: its base offset is where the log continues.
         segments.append(Segment.create(fs, directory, survey.end, survey.index_interval))
     before = survey.manifest or Manifest(survey.name, survey.point.cuts, survey.log_start)
     manifest, file = save_survey(survey, segments, before)
@@ -105,6 +109,7 @@ def remove(survey: Survey, base: int) -> list[str]:
     notes = []
     for suffix in INDEX_SUFFIXES:
         path = f"{survey.directory}/{segment_name(base, suffix)}"
+        # The manifest vouches for the removal of the log file only.
         if survey.fs.exists(path) and not could_be_index(read_file(survey.fs, path), suffix):
             kept = set_aside(survey.fs, survey.directory, segment_name(base, suffix))
             notes.append(f"{segment_name(base, suffix)}: no index: kept as {kept}")
@@ -115,6 +120,7 @@ def remove(survey: Survey, base: int) -> list[str]:
 def cut_tail(survey: Survey, segment: Segment, notes: list[str]) -> int:
     """Cut a file behind the segment's contents, after a copy was made; return how many bytes went."""
     size, position = segment.file.size(), segment.size
+    # The copy is durable when this returns, and only then is the original cut.
     kept = keep_copy(survey.fs, survey.directory, segment.name, segment.file, position)
     notes.append(f"{segment.name}: {size - position} bytes cut, {f'kept as {kept}' if kept else 'all zero'}")
     segment.truncate(segment.contents)
@@ -125,7 +131,10 @@ def save_survey(survey: Survey, segments: list[Segment], before: Manifest) -> tu
     """Sync what was read, write what is derived from it, then the manifest: `before`, of these segments."""
     fs, directory = survey.fs, survey.directory
     for segment in segments:
+        # Only what was read now: a segment taken over unread was synced by the process that listed it.
         if segment in survey.scanned or segment.mark is None:
+            # Read from the page cache and written again, because a sync alone skips pages that the kernel
+            # believes clean.
             segment.rewrite()
             segment.flush()
             if segment in survey.unindexed:
@@ -133,8 +142,10 @@ def save_survey(survey: Survey, segments: list[Segment], before: Manifest) -> tu
             segment.synced_mark()
     if survey.epochs != (survey.checkpoint_epochs or ()):
         write_epochs(fs, directory, survey.epochs)
+    # Renames, new segments and removals become durable before the manifest that takes them for granted.
     fs.fsync_dir(directory)
     manifest = manifest_of(before, segments, survey.epochs)
+    # Last of all. Until it is written, another start finds what this one found, and does the same again.
     file = ManifestFile(fs, directory, survey.reading)
     file.save(manifest)
     return manifest, file

@@ -88,6 +88,8 @@ class Repairer:
             whole, vouched = ((start, max(start, end)) for end in (survey.end, survey.vouched_end))
             adoptable = None if vouched == whole else whole
             return Plan(key, problems, whole if self._adopts else vouched, survey.promised, adoptable)
+        # What the files would be without the manifest. It decides only what could be adopted, never what is
+        # kept.
         found = self._survey(key, ignores_manifest=True)
         found.close()
         adoptable = found.log_start, found.end
@@ -110,19 +112,25 @@ class Repairer:
         survey = self._survey(key)
         cuts = survey.point.cuts if survey.manifest is None else survey.manifest.cuts
         if not self._adopts:
+            # Batches whose headers no chain covers: their CRCs are right, but nothing shows that they belong
+            # here.
             survey.drop_doubtful()
         if not survey.is_vouched_for:
             survey.close()
             survey = self._survey(key, ignores_manifest=True)
             if not self._adopts:
                 survey.keep_nothing()
+            # Not overwritten: it may be the only record of what was once synced.
             self._put_aside(path, [MANIFEST_FILE])
         try:
             segments = self._cut(survey)
+            # More cuts than any file knows, so that no older manifest or recovery point fits the repaired
+            # log.
             before = Manifest(survey.name, max(cuts, survey.point.cuts) + 1, survey.log_start)
             manifest, _ = save_survey(survey, segments, before)
         finally:
             survey.close()
+        # The registry last: it is to know of no cut that the manifest lacks.
         self._save_root(key, manifest)
 
     def _cut(self, survey: Survey) -> list[Segment]:
@@ -132,6 +140,7 @@ class Repairer:
             good = []
         names = {segment.name for segment in good}
         there = self._fs.listdir(survey.directory)
+        # All other segments go, also whole ones behind the damage: a log has no holes.
         aside = {name for name in there if name.endswith(LOG_SUFFIX)} - names
         aside |= {name for name in there if _is_index(name) and name[:20] + LOG_SUFFIX not in names}
         self._put_aside(survey.directory, sorted({*aside, *survey.aside}))
@@ -168,6 +177,7 @@ class Repairer:
             if name == RECOVERY_POINT_FILE:
                 offsets[name] |= root.recovery_points()
             else:
+                # A high watermark beyond the end would claim that cut records are committed here.
                 offsets[name] = {k: min(n, end) if k == key else n for k, n in offsets[name].items()}
         root.write_offsets(offsets)
 

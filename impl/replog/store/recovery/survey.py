@@ -129,6 +129,8 @@ class Survey:
     def look(self) -> None:
         """Compare everything; raises `ForeignVersionError` and `OSError` only."""
         names = self.fs.listdir(self.directory)
+        # The manifest first: it decides which files belong here and how far each must be right. The epochs
+        # next, because each batch that is read is compared with them.
         self._read_manifest()
         self._read_epochs()
         self._list_files(names)
@@ -136,8 +138,11 @@ class Survey:
         known = None if self.manifest is None else self.manifest.epochs
         self._walk = EpochWalk(known, self.checkpoint_epochs or ())
         is_whole = self._check_listed(() if self.manifest is None else self.manifest.marks)
+        # Behind damage nothing follows: whatever comes next cannot be part of the log.
         if is_whole or not self.of_kind(Kind.DAMAGE):
             self._check_unlisted(is_whole)
+        # After the files, since it compares what they have with what the directory remembers; then the
+        # epochs, which are cut to the same end.
         self._check_end()
         self._check_epochs()
         self._note_files(lone_indexes(names))
@@ -156,6 +161,8 @@ class Survey:
             return
         manifest = self.reading.manifest
         self.log_start = manifest.log_start
+        # More cuts than the registry knows are right: a crash came between the two writes of a cut. Fewer
+        # mean that an old file was put back.
         self.is_vouched_for = manifest.name == self.name and manifest.cuts >= self.point.cuts
         if manifest.name != self.name:
             self.note(Kind.DAMAGE, MANIFEST_FILE, f"is that of {manifest.name}")
@@ -190,6 +197,8 @@ class Survey:
             self.log_start = max(self.point.log_start, min(self._sizes, default=0))
         for removal in () if self.manifest is None else self.manifest.removals:
             base, size = removal.base_offset, self._sizes.get(removal.base_offset)
+            # By size and chain, not by name alone: a segment with this base offset may have been written
+            # since.
             if size == removal.size and is_dropped(self.fs, self.directory, removal):
                 self.removed.append(base)
             elif size:
@@ -216,6 +225,7 @@ class Survey:
     def _is_whole(self, mark: Mark, is_last: bool) -> bool:
         """Take over or read one segment; tell whether the next one may follow."""
         size = self._sizes.pop(mark.base_offset, None)
+        # An empty segment need not exist: its mark is written before the file is.
         if size is None and mark.size == 0 and is_last:
             self.missing = mark.base_offset
             return True
@@ -224,6 +234,8 @@ class Survey:
             self.note(Kind.DAMAGE, segment_name(mark.base_offset), f"is missing; {synced}")
             return False
         segment = self._open(mark.base_offset)
+        # A file of the listed size can wait until it is used. After an unclean stop the last one cannot: a
+        # tail may follow, and only reading finds its end.
         may_wait = not self.point.reads_all and (self.point.was_clean or not is_last)
         if may_wait and size == mark.size and segment.take_over(mark):
             return True
@@ -234,6 +246,8 @@ class Survey:
         segment.mark = mark
         if is_last and not self.point.was_clean:
             return size == mark.size or self._take_tail(segment, size)
+        # Only the last segment can have a torn tail, and only after an unclean stop; these bytes came from
+        # elsewhere.
         if size > mark.size:
             self.note(Kind.TAIL, segment.name, f"{size - mark.size} bytes behind its last batch")
             self.cut.append(segment)
@@ -245,12 +259,14 @@ class Survey:
         self._walk.stray = None
         text = ""
         try:
+            # Not beyond the mark: a torn tail must not spoil the verdict on synced bytes.
             segment.scan(contents, min(mark.size, size), self._walk.check_synced)
             if size < mark.size:
                 text = f"ends at byte {size}, and {mark.size} were synced"
         except CorruptBatchError as error:
             text = f"damaged at byte {contents.size}: {error}"
         self.scanned_bytes += contents.size
+        # CRCs and chain together cover every byte; either alone leaves some of them open.
         if not text and (contents.next_offset, contents.chain) == (mark.next_offset, mark.chain):
             self._are_epochs_wrong = self._are_epochs_wrong or self._walk.stray is not None
             return True
@@ -262,6 +278,8 @@ class Survey:
         text = text or f"its first {mark.size} bytes are not what was written, though their CRCs are right"
         self.note(Kind.DAMAGE, segment.name, text)
         known = () if self.manifest is None else self.manifest.epochs
+        # The headers themselves are in doubt, all of them, since the chain is a single number for the
+        # segment.
         if not has_chain(segment.file, mark.size, mark.chain, known):
             self.doubt = segment.base_offset
         return False
@@ -288,8 +306,11 @@ class Survey:
     def _check_unlisted(self, is_open: bool) -> None:
         """Follow the segments that were begun after the last flush; what does not follow goes aside."""
         may_begin = self.manifest is None
+        # After a clean stop the manifest lists every segment; one it does not list came from elsewhere.
         is_stray = self.point.was_clean and not may_begin
         for base, size in sorted(self._sizes.items()):
+            # A crash may come between the creation of a segment and the flush that lists it. Such a segment
+            # begins exactly where the log ends.
             if is_open and (base == self.end or (may_begin and not self.segments)) and not is_stray:
                 segment = self._open(base)
                 self.scanned.append(segment)
@@ -319,6 +340,8 @@ class Survey:
         point, manifest = self.point.recovery_point, self.manifest
         if not self._is_recovery_point_of_now() or self.of_kind(Kind.DAMAGE):
             return
+        # The recovery point was written after the manifest it was taken from, so it can only be behind it,
+        # unless the manifest is an old copy.
         if manifest is not None and manifest.flushed < point and self.reading and not self.reading.fault:
             text = f"is an old copy: records up to {point} were synced, here {manifest.flushed}"
             self.note(Kind.DAMAGE, MANIFEST_FILE, text)
@@ -331,6 +354,7 @@ class Survey:
         known = () if self.manifest is None else self.manifest.epochs
         self.epochs = between(known, self.log_start, self.end)
         is_covered = self.end == self.log_start or epoch_at(self.epochs, self.log_start) is not None
+        # The chain has vouched for the batches, so where manifest and batches differ, the batches are right.
         if self.manifest is None or self._are_epochs_wrong or not is_covered:
             self.epochs = between(self._epochs_of_batches(), self.log_start, self.end)
         if self.checkpoint_epochs is None:

@@ -80,6 +80,7 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
     available = (len(data) if end is None else end) - start
     if available < HEADER_BYTES:
         raise CorruptBatchError(f"{available} bytes are no batch header ({HEADER_BYTES} bytes)")
+    # NamedTuple's own constructor copies field by field; a recovery makes one header for each batch.
     header = tuple.__new__(BatchHeader, HEADER.unpack_from(data, start))
     fault = shape_fault(header)
     if fault is not None:
@@ -92,6 +93,8 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
 def shape_fault(header: BatchHeader) -> str | None:
     """Say what makes a header impossible, or None."""
     base, length, _, magic, _, _, delta = header[:7]
+    # One comparison for the good case, which is nearly all of them; the reasons are worked out only on
+    # failure.
     least = min(base, delta, header.record_count)
     if magic == MAGIC and length >= LEAST_LENGTH and least >= 0 and base < MAX_OFFSET - delta:
         return None
@@ -106,6 +109,7 @@ def shape_fault(header: BatchHeader) -> str | None:
 
 def check_crc(data: Buffer, header: BatchHeader, start: int = 0) -> None:
     """Raise `CorruptBatchError` unless the batch at `start` carries the CRC-32C of its own bytes."""
+    # A slice of bytes would copy the batch only to compute its checksum.
     view = data if type(data) is memoryview else memoryview(data)
     actual = crc32c(view[start + CRC_START : start + LENGTH_START + header.length])
     if actual != header.crc:
@@ -128,10 +132,14 @@ def check_produced(batch: Buffer) -> BatchHeader:
     header = peek_header_of_client(batch)
     if header.length + LENGTH_START != len(batch):
         raise InvalidRecordError("a produce request holds exactly one batch per partition")
+    # A broker stamps the offset outside of the CRC. Anything but 0 is a batch that was taken from a log.
     if header.base_offset != 0:
         raise InvalidRecordError(f"the base offset of a produced batch is 0, not {header.base_offset}")
+    # A compacted batch may have fewer records than offsets, a produced one may not: its offsets are counted
+    # from here on without opening it.
     if header.record_count == 0 or header.record_count != header.last_offset_delta + 1:
         raise InvalidRecordError(f"{header.record_count} records for {header.last_offset_delta + 1} offsets")
+    # Last, because it is the only check whose cost grows with the batch.
     check_crc(batch, header)
     return header
 
@@ -152,6 +160,8 @@ def check_replicated(batches: Buffer, start: int, limit: int) -> list[tuple[Batc
             raise InvalidRecordError(f"epoch {header.leader_epoch} follows epoch {epoch}")
         check_size(header.size_bytes, limit)
         check_crc(batches, header, position)
+        # Checked as a whole before the first is written: half a reply in the log would be a LEO that no
+        # leader sent.
         checked.append((header, view[position : position + header.size_bytes]))
         expected, epoch = header.next_offset, header.leader_epoch
     return checked

@@ -41,6 +41,7 @@ def has_chain(file: File, size: int, expected: int, epochs: Entries = ()) -> boo
         base, length, epoch, magic, crc = LINK.unpack(data)
         right_epoch = epoch_at(epochs, base)
         chain = link(chain, base, length, epoch if right_epoch is None else right_epoch, magic, crc)
+        # A negative length is damage; without the maximum it would walk back and never end.
         position += max(length, 0) + LENGTH_START
     return position == size and chain == expected
 
@@ -69,6 +70,8 @@ class Contents:
         last = base + delta
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
+        # The entry is for this batch, and comes before its bytes are counted, as Kafka does: files of both
+        # agree.
         if self._since_index > self._index_interval:
             self.index.add(last - self.base_offset, position)
             self.time_index.add(self.max_timestamp, last - self.base_offset)
@@ -77,6 +80,7 @@ class Contents:
         self._since_index += size
         self.size = position + size
         self.next_offset = last + 1
+        # `link`, inlined: this runs once for each batch that is written.
         self.chain = crc32c(LINK.pack(base, length, epoch, magic, crc), self.chain)
 
     def take_over(self, mark: Mark, index: OffsetIndex, time_index: TimeIndex) -> None:
@@ -84,4 +88,5 @@ class Contents:
         self.size, self.next_offset, self.chain = mark.size, mark.next_offset, mark.chain
         self.index, self.time_index = index, time_index
         self.max_timestamp = time_index.timestamps[-1] if time_index.timestamps else NO_TIMESTAMP
+        # The same as if the batches had been written here: the batch of the last entry counts.
         self._since_index = mark.size - (index.positions[-1] if index.positions else 0)

@@ -73,6 +73,8 @@ class EpochFile:
         """Write these entries, durably, unless they are the ones written already."""
         wanted = tuple(EpochEntry(*entry) for entry in entries)
         if wanted != self.entries:
+            # The manifest before the checkpoint: a crash in between leaves a checkpoint that is behind, which
+            # a start rebuilds from the manifest.
             self._announce(wanted)
             self.write(wanted)
 
@@ -103,6 +105,7 @@ class EpochWalk:
         """Check a batch that the chain covers: a wrong epoch is noted, and the chain decides."""
         check_crc(data, header, start)
         if header.leader_epoch == self._latest and header.last_offset < self._until:
+            # The common case: the same epoch, short of the next known one. No lookup for each batch of a scan.
             return
         if not self._fits(header) and self.stray is None:
             self.stray = header.base_offset
@@ -114,9 +117,12 @@ class EpochWalk:
         if header.leader_epoch == self._latest and header.last_offset < self._until:
             return
         if header.leader_epoch < max(self._latest, 0):
+            # Epochs never fall along a log. The epoch is outside the CRC, so this is the only trace of a flipped
+            # bit in it.
             raise CorruptBatchError(f"epoch {header.leader_epoch} follows {self._latest}")
         if not self._fits(header):
             in_checkpoint = epoch_at(self._checkpoint, header.base_offset)
+            # Two files against one: if the checkpoint and the batch agree, it is the manifest that is old.
             self.is_known_elsewhere = in_checkpoint == header.leader_epoch
             span = f"{header.base_offset}..{header.last_offset}"
             raise CorruptBatchError(f"epoch {header.leader_epoch} at {span}, where others are known")

@@ -37,6 +37,7 @@ class OffsetIndex:
 
     def lookup(self, relative_offset: int) -> int:
         """Return the position of a batch at or before the one holding the offset (0 without an entry)."""
+        # At or before: a walk over headers goes forward only, and starts too early rather than too late.
         found = bisect_right(self.offsets, relative_offset)
         return self.positions[found - 1] if found else 0
 
@@ -64,6 +65,7 @@ class OffsetIndex:
             index.add(offset, position)
         if not _increasing(index.offsets) or not _increasing(index.positions):
             return None
+        # An entry beyond the log would send a reader to a place where no batch begins.
         return index if not index.positions or index.positions[-1] < log_bytes else None
 
 
@@ -78,6 +80,8 @@ class TimeIndex:
 
     def add(self, timestamp: int, relative_offset: int) -> None:
         """Append an entry unless the timestamp is no larger than the last one, or none (-1)."""
+        # Timestamps are the producers' and may fall; the largest so far never does, which is what makes it
+        # searchable.
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):
             self.timestamps.append(timestamp)
             self.offsets.append(relative_offset)

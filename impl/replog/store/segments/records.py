@@ -139,6 +139,7 @@ def _decompress(body: bytes, codec: int) -> bytes:
         raise InvalidRecordError(f"records compressed with {name} cannot be read here")
     unpacker = zlib.decompressobj(wbits=GZIP)
     try:
+        # Bounded: a few kilobytes of gzip can expand to gigabytes.
         unpacked = unpacker.decompress(body, MAX_UNPACKED_BYTES)
     except zlib.error as error:
         raise CorruptBatchError(f"gzip: {error}") from error
@@ -191,6 +192,7 @@ def _decode_record(reader: _Reader, header: BatchHeader, log_append_time: int | 
     offset = header.base_offset + reader.varint()
     key, value = reader.sized(), reader.sized()
     headers = tuple((_decode_text(reader.sized()), reader.sized()) for _ in range(_count(reader)))
+    # The length is redundant, and the only check of a record's inner structure.
     if reader.position != end:
         raise CorruptBatchError("a record's length and its content differ")
     return Record(value, key, timestamp if log_append_time is None else log_append_time, offset, headers)
@@ -198,6 +200,8 @@ def _decode_record(reader: _Reader, header: BatchHeader, log_append_time: int | 
 
 def _count(reader: _Reader) -> int:
     count = reader.varint()
+    # Each header takes at least a byte, so a larger count is damage, found before a tuple of that size is
+    # made.
     if not 0 <= count <= len(reader.data):
         raise CorruptBatchError(f"{count} headers in one record")
     return count

@@ -52,6 +52,8 @@ def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
 
 def parse_base(name: str, suffix: str = LOG_SUFFIX) -> int | None:
     """Return the base offset in a segment file's name, None if it does not have the form of one."""
+    # Exactly the form that `segment_name` gives: another spelling of the same number would be a second file
+    # for one segment.
     stem = name.removesuffix(suffix)
     is_number = len(stem) == 20 and stem.isascii() and stem.isdecimal()
     return int(stem) if is_number and int(stem) < 1 << 63 else None
@@ -88,6 +90,7 @@ def scan_batches(file: File, size: int, position: int, check: Check) -> Iterator
             yield position, header
             position += end - start
             start = end
+        # Not one whole batch in the piece: it is larger than a piece, or torn.
         if start == 0:
             header, batch = _read_large(file, size, position)
             check(batch, header, 0)
@@ -224,6 +227,8 @@ class Segment:
     def scan(self, into: Contents, size: int, check: Check) -> None:
         """Note the batches from the end of `into` to byte `size`; `CorruptBatchError` where one ends it."""
         for position, header in scan_batches(self._file, size, into.size, check):
+            # The CRC does not cover the base offset. A whole batch of another place, or of another log, is
+            # found here.
             if header.base_offset != into.next_offset:
                 raise CorruptBatchError(f"a batch of offset {header.base_offset} follows {into.next_offset}")
             into.note(position, header)
@@ -241,12 +246,16 @@ class Segment:
         us.
         """
         position = self.locate(offset)
+        # One read for the usual case: the headers are walked in memory, without knowing in advance where the
+        # limit falls between batches.
         data = self._file.pread(min(max_bytes, self.size - position), position)
         end, next_offset = _whole_batches(data, end_offset)
         if end == 0:
             _, size, last_offset = self._extent(position)
             data = self._file.pread(size, position)
             if last_offset >= end_offset:
+                # Nothing to return, because the batch reaches `end_offset`, unless its header lies: damage
+                # must not look like the end of the log.
                 check_crc(data, peek_header(data))
                 return b""
             end, next_offset = size, last_offset + 1
@@ -261,6 +270,7 @@ class Segment:
             position = max(position, self._tail[1])
         while True:
             base, size, last_offset = self._extent(position)
+            # The index is a hint: a wrong one must end here and not in records of another offset.
             if not self.base_offset <= base <= offset:
                 raise CorruptBatchError(
                     f"offset {offset} is not where segment {self.base_offset} should have it"
@@ -281,6 +291,7 @@ class Segment:
             raise CorruptBatchError(f"segment {self.base_offset} is shorter than it was")
         base, length, delta = EXTENT.unpack(data)
         is_possible = length >= HEADER_BYTES - LENGTH_START and delta >= 0
+        # Against what is known of the segment, so that a damaged length cannot lead a walk out of it.
         is_inside = position + LENGTH_START + length <= self.size and base + delta < self.next_offset
         if not is_possible or not is_inside:
             raise CorruptBatchError(f"no batch at position {position} of segment {self.base_offset}")
@@ -309,8 +320,12 @@ class Segment:
 
     def truncate(self, contents: Contents) -> None:
         """Cut the file to these contents, durably; its index files go."""
+        # Durable at once, not with the next flush: after a power loss the cut records would be back, and
+        # count again.
         self._file.truncate(contents.size)
         self._file.fsync()
+        # They point at batches that are cut. A missing index is made anew; a wrong one would first have
+        # to be detected.
         for suffix in INDEX_SUFFIXES:
             self._unlink(suffix)
         self._sums = None
@@ -323,12 +338,15 @@ class Segment:
             return
         contents = self.contents
         if contents.size:
+            # The largest timestamp has to be in the index: a start that takes the segment over reads it from
+            # there.
             contents.time_index.add(contents.max_timestamp, contents.next_offset - 1 - self.base_offset)
         data = contents.index.encode(), contents.time_index.encode()
         for suffix, content in zip(INDEX_SUFFIXES, data, strict=True):
             file = self._fs.create(self._path(suffix))
             try:
                 file.append(content)
+                # Before the manifest has their checksums: it vouches only for what is on the disk.
                 file.fsync()
             finally:
                 file.close()
@@ -357,6 +375,8 @@ class Segment:
     def delete(self) -> None:
         """Close and remove the segment's files, the indexes first."""
         self._file.close()
+        # The log last. A crash in between leaves a log without indexes, which is whole, and no index without
+        # a log.
         for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):
             self._unlink(suffix)
 
