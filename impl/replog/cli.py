@@ -87,6 +87,7 @@ def _flushed(code: int) -> int:
 
 def _close_pipe() -> int:
     """Let what is still buffered go nowhere, so that the interpreter's last flush is silent too."""
+    # Closing the stream would raise; with the descriptor replaced the last flush succeeds and goes nowhere.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return CLOSED_PIPE
 

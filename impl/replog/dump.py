@@ -57,6 +57,7 @@ class ReadOnlyFs(OsFs):
 
     def open(self, path: str) -> OsFile:
         """Open for reading only."""
+        # A dump is often run by somebody who may read the broker's files and not write them.
         return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
@@ -170,6 +171,7 @@ class Dump:
 
     def _offsets_problems(self, key: TopicPartition, survey: Survey) -> Iterator[str]:
         """Yield what the directory's checkpoints say about offsets that the log does not have."""
+        # A damaged log ends early in any case; the numbers of the checkpoints would only repeat it.
         if survey.of_kind(Kind.DAMAGE):
             return
         for name, what in ((HIGH_WATERMARK_FILE, "high watermark"), (LOG_START_FILE, "log start")):

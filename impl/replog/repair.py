@@ -50,6 +50,7 @@ def command(context: click.Context, directory: Path, applies: bool, adopts: bool
     leader, and is kept in files beside it.
     """
     path = str(directory.resolve())
+    # Without --apply nothing is written, not even a lock file into a directory that never had one.
     if applies or (directory / LOCK_FILE).exists():
         lock, is_bare = lock_directory(OsFs(), path)
     else:

@@ -108,6 +108,8 @@ class Story:
         follower = next(b for b in self.world.image.replicas if b != leader)
         self._chapter(f"kill -9 broker {leader}; broker {follower} bounces at the same moment.")
         self.world.crash(leader)
+        # Both at one moment: the follower comes back with a checkpointed HW that is behind, and the leader,
+        # which could correct it, is out of reach.
         self.world.crash(follower)
         self._cables.cut_off.clear()
         self._run(50)
@@ -129,6 +131,7 @@ class Story:
         leader, hw = self._serving()
         for node in self.world.nodes.values():
             self.world.stop(node.broker_id)
+        # From the files, not from memory: the verdict is about what would be there tomorrow.
         logs = [self._files_of(node) for node in self.world.nodes.values()]
         return judge(self.producer.promised, self.consumer.read, Ending(leader, hw, logs))
 
@@ -147,6 +150,8 @@ class Story:
     def _files_of(self, node: Node) -> Log:
         """Read what a stopped broker left, and leave it as it was."""
         found = node.storage.recover()
+        # A look is a start like any other. The marker it used up is put back, so a later `dump` finds a clean
+        # stop.
         node.storage.close(found.previous_broker_epoch)
         return {
             offset: (batch.epoch, batch.body)
@@ -229,6 +234,7 @@ def _bar(hw: int, end: int, longest: int) -> str:
     """Draw a log to the scale of the longest: below HW, then not, then missing."""
     scale = BAR_WIDTH / max(longest, BAR_WIDTH)
     low, high = int(hw * scale), int(end * scale)
+    # At least one mark for uncommitted records, however long the log is.
     if end > hw and high == low:
         high = low + 1
     return ("=" * low + "-" * (high - low))[:BAR_WIDTH].ljust(BAR_WIDTH)

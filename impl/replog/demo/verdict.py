@@ -78,6 +78,7 @@ def judge(promised: Iterable[Record], read: Iterable[Record], end: Ending) -> Ve
     bodies = {o: {log[o][1] for log in end.logs if o in log} for o in offsets}
     epochs = {o: {log[o][0] for log in end.logs if o in log} for o in offsets}
     is_led = end.leader != NO_LEADER
+    # Without a leader nothing is lost yet: it depends on who will be elected.
     lost = [record for record in promises if is_led and not end.has(end.leader, record)]
     there = [record for record in promises if is_led and end.has(end.leader, record)]
     return Verdict(

@@ -105,6 +105,7 @@ class Simulation:
         self.profile = weather
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
         rules = preset(self.protocol) if rules is None else rules
+        # Older rules move HW below the minimum ISR, so there a committed record may have a single copy.
         self.oracles = Oracles(1 if rules.hw_under_min_isr else 2)
         self.network = FaultyNetwork(self.random, weather)
         options = WorldOptions(
@@ -126,6 +127,7 @@ class Simulation:
 
     def _begin(self) -> None:
         for broker_id, node in self.world.nodes.items():
+            # Clocks never agree. A rule that compares times of two machines would show here.
             node.clock_offset_ms = self.random.randrange(-2_000, 2_000)
             self.world.restart(broker_id)
         for producer in self.producers:
@@ -136,6 +138,7 @@ class Simulation:
         self.injector.start()
 
     def _producer(self, address: int, acks: int) -> Producer:
+        # One acks=all producer without idempotence: its duplicates are allowed, its losses are not.
         is_idempotent = acks == -1 and address != -12
         return Producer(
             address,
@@ -154,6 +157,7 @@ class Simulation:
         leader = self.world.image.leader
         if draw < 0.8 and leader >= 0:
             return leader
+        # A stale leader has to be visited too: it accepts produces, and only its HW must not move (A1).
         believers = [
             node.broker_id
             for node in self.world.running()
@@ -202,6 +206,7 @@ class Simulation:
         """Let a second pass, start who is dead, and return the promise that is not kept yet."""
         for _ in self.pace.until(self.world.now_ms + SETTLE_MS):
             pass
+        # Each second again: a disk fault that was armed may strike after the end of faults.
         self.injector.revive()
         self.oracles.checks.update(("has-leader", "converges"))
         if self.world.image.leader == NO_LEADER:

@@ -83,10 +83,13 @@ class Producer:
         """Send a new batch if there is room, repeat what has waited too long, and come back."""
         out: list[Effect] = [SetTimer(timer, 1 + self.choose(self.interval_ms))]
         oldest = self.outstanding[0].number if self.outstanding else self.next_number
+        # A broker that knows nothing of a producer accepts any first number. With several first batches in
+        # flight the second could arrive alone, and the first would then be refused for good.
         window = WINDOW if self.has_begun else 1
         if self.next_number < min(self.limit, oldest + window):
             self.outstanding.append(Outstanding(self.next_number, self._make_batch()))
             self.next_number += 1
+        # In their order: the broker accepts sequence numbers without a gap only.
         late = [w for w in self.outstanding if w.sent_ms < 0 or now_ms - w.sent_ms > self.timeout_ms]
         out.extend(self._send(waiting, now_ms) for waiting in late)
         if self.acks == 0:
@@ -123,7 +126,10 @@ class Producer:
             self.outstanding.remove(waiting)
             self.refused += 1
             return
+        # A later reply to the same attempt is no longer expected; the next round sends it under a new number.
         waiting.correlation = -1
+        # Behind the head an out-of-order answer is normal, since the batch before it may be missing. Only for
+        # the head does it show that the broker has forgotten this producer.
         is_head = waiting is self.outstanding[0]
         if reply.error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and is_head:
             waiting.tries += 1
@@ -162,6 +168,7 @@ class Consumer:
         if message.error is not Error.NONE:
             return []
         for batch in message.batches:
+            # The first batch may begin before the position, because batches are served whole.
             for offset in range(max(self.position, batch.base_offset), batch.next_offset):
                 self.observer.consumed(offset, (batch.epoch, batch.body))
                 self.position = offset + 1
@@ -169,6 +176,7 @@ class Consumer:
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
         """Ask for more, now and then from the very beginning again."""
+        # Reads must be repeatable (P9), which only a second read can show.
         if self.choose(16) == 0:
             self.position = 0
         self.correlation += 1

@@ -104,7 +104,9 @@ class MemoryStorage:
         """Build a log view from what is on disk; the clean marker is used up."""
         log = LogView(self.batches, None, self.hw_checkpoint, self.log_start)
         log.epochs = EpochCache(self.epochs)
+        # As the real store does at a start (A28): an entry without a record was written before a crash.
         log.epochs.truncate_from_end(log.leo)
+        # Used once. A process that dies from here on was not stopped cleanly.
         marker, self.clean_epoch = self.clean_epoch, -1
         self.epochs = tuple(log.epochs.entries)
         return Recovered(log, marker)
@@ -146,6 +148,7 @@ class MemoryStorage:
         durable = sum(batch.next_offset <= self.flushed_offset for batch in self.batches)
         kept = durable + choose(len(self.batches) - durable + 1)
         del self.batches[kept:]
+        # What survived is on the platter: the next power loss cannot take it.
         self.flush()
 
     def flush(self) -> None:

@@ -84,6 +84,8 @@ class World:
         self._taken: set[int] = set()
         settings = ControllerConfig(options.min_isr, options.session_timeout_ms)
         self.controller = Controller(ControllerState(settings, options.protocol))
+        # Before any broker runs, as if an earlier cluster had created it: nobody leads until the first one
+        # registers.
         self.controller.create_partition(PARTITION, tuple(range(options.brokers)))
         self.perform_for(CONTROLLER, self.controller.start())
 
@@ -115,9 +117,11 @@ class World:
         """Let the next event by time happen; False if there is none."""
         while self._heap:
             due, serial, item = heappop(self._heap)
+            # Taken or dropped earlier. Removing an entry from the middle of a heap would cost a search.
             if serial in self._taken:
                 self._taken.discard(serial)
                 continue
+            # Time never goes back: an item that was due before another was taken by hand is merely late.
             self.now_ms = max(self.now_ms, due)
             self._execute(item)
             return True
@@ -140,7 +144,10 @@ class World:
     def send(self, source: int, to: int, message: Message) -> None:
         """Hand a message to the network."""
         node = self.nodes.get(to)
+        # Fixed when the message is sent: the connection is to the process that runs now.
         incarnation = 0 if node is None else node.incarnation
+        # The leader rolls back on this error, and a copy of the proposal that is granted later would change
+        # the ISR behind its back. Connections rule that out in Kafka (see the module's text).
         if isinstance(message, AlterPartitionReply) and message.error is Error.INELIGIBLE_REPLICA:
             self._lose_copies(to, message.correlation)
         copies = 0
@@ -169,11 +176,15 @@ class World:
             return
         if node.broker is None or node.incarnation != item.incarnation:
             return
+        # A paused process keeps its connections: what reaches it waits in its buffers and is not lost.
         if node.held is not None:
             node.held.append(item)
             return
         self.counters.steps += 1
+        # Each machine has its own clock, wrong by an offset. Timers run by the world's: a duration is right
+        # even where the date is not.
         effects = node.broker.handle(event_of(item), self.now_ms + node.clock_offset_ms)
+        # Before the effects: the state in memory has to keep the promises even if the process dies now.
         self.observer.changed(self, node)
         self._perform(node, effects)
 
@@ -195,6 +206,7 @@ class World:
     def _perform(self, node: Node, effects: list[Effect]) -> None:
         """Perform a node's effects in order; the node may die between any two of them."""
         for effect in effects:
+            # Between two effects, never inside of one. A write that is torn is the disk's business.
             if node.effects_left == 0:
                 self.counters.crashes_mid_effects += 1
                 self.crash(node.broker_id)
@@ -214,6 +226,8 @@ class World:
                     self.counters.truncations += isinstance(effect, Truncate)
                 except StorageError:
                     self.counters.disk_failures += 1
+                    # Kafka halts when its last log directory fails. The effects that follow, replies among
+                    # them, are not performed.
                     self.crash(node.broker_id)
                     return
 
@@ -247,6 +261,8 @@ class World:
             replace(self.options.config, min_isr=self.options.min_isr),
             self.options.protocol,
             recovered.log,
+            # Numbers start far from those of the earlier process, so a late reply to it matches no request of
+            # this one.
             correlation=node.incarnation * CORRELATIONS_PER_INCARNATION,
         )
         member = Membership(
@@ -254,6 +270,7 @@ class World:
         )
         node.broker = Broker(member, Replica(state))
         self.counters.restarts += 1
+        # What a start has recovered is checked like any other state.
         self.observer.changed(self, node)
         self._perform(node, node.broker.start())
 
@@ -308,11 +325,16 @@ class World:
         if broker_id in brokers and brokers[broker_id].state is not BrokerState.FENCED:
             for other, known in brokers.items():
                 seen_ms = -self.now_ms if other == broker_id else self.now_ms
+                # Only the chosen session is old enough. The check itself is the controller's own, so that
+                # fencing has one way.
                 brokers[other] = replace(known, last_seen_ms=seen_ms)
             effects = self.controller.handle(Fired(Timer.SESSION_CHECK), self.now_ms)
+            # The periodic check is armed already; a second timer would double its rate for the rest of the
+            # run.
             self.perform_for(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
             self.observer.decided(self)
 
     def _end_process(self, node: Node) -> None:
         node.broker, node.held, node.effects_left = None, None, -1
+        # Messages that are under way to the dead process are lost with its connections.
         node.incarnation += 1

@@ -90,6 +90,7 @@ class SimFs:
     def power_loss(self, choose: Chooser) -> None:
         """Cut the power: keep of each file and directory what `choose` picks among what could be left."""
         self.process_crash()
+        # Sorted, so that the draws are in the same order in every run of a seed.
         for _, node in sorted(self._nodes.items()):
             if isinstance(node, Inode):
                 node.cache = node.durable = node.surviving(choose)
@@ -168,6 +169,8 @@ class SimFs:
         directory, name = self._parent(path)
         if name in directory.names:
             file = self.open(path)
+            # An empty file is not truncated: that would be one more change at which a crash may strike, and
+            # no real disk sees it.
             if file.size():
                 file.truncate(0)
             return file
@@ -227,6 +230,8 @@ class SimFs:
         directory = self._directory(path)
         if self.note_change():
             raise CrashedError
+        # A file that was renamed over is kept until the directory is synced: a power loss may bring its name
+        # back.
         named = {*directory.durable.values(), *(n for step in directory.pending for _, n in step if n)}
         directory.durable = directory.names.copy()
         directory.pending.clear()
@@ -244,6 +249,7 @@ class SimFs:
 
     def unlock(self, path: str, incarnation: int) -> None:
         """Release a lock taken in the same incarnation of the process."""
+        # A lock of a dead process is free already, and may have a new owner.
         if incarnation == self.incarnation:
             self._locks.discard(path)
 
@@ -301,12 +307,14 @@ class SimFile:
         dies = fs.note_change()
         fails = faults.fail_write_in is not None and faults.strikes("fail_write_in")
         if dies or fails:
+            # Half of it: a torn write is the hardest case for a reader, since its header may be whole.
             data = data[: wanted // 2]
         if faults.capacity_bytes is not None:
             room = faults.capacity_bytes - fs.used_bytes + len(inode.cache) - offset
             data = data[: max(room, 0)]
         inode.pending.append((offset, data))
         inode.cache = inode.cache + data if offset == len(inode.cache) else written(inode.cache, offset, data)
+        # After the part was written: death in the middle of a write leaves that part.
         if dies:
             raise CrashedError
         if fails:
@@ -334,6 +342,8 @@ class SimFile:
             raise CrashedError
         faults = self._fs.faults
         if faults.fail_fsync_in is not None and faults.strikes("fail_fsync_in"):
+            # As Linux does: the pages are marked clean though they were not written, so the next fsync
+            # succeeds and proves nothing.
             inode.drop_dirty()
             raise OSError(EIO, "injected fsync error")
         inode.sync()

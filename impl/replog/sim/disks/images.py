@@ -33,6 +33,8 @@ class Inode:
 
     def sync(self) -> None:
         """Bring the durable image up to date, except for pages that are gone."""
+        # Pages that a failed fsync dropped are in the cache and stay off the platter, whatever is synced
+        # later.
         self.durable = applied(self.durable, self.pending) if self.pages_lost else self.cache
         self.pending.clear()
 
@@ -43,12 +45,14 @@ class Inode:
 
     def surviving(self, choose: Chooser) -> bytes:
         """Return a content that a power loss now could leave."""
+        # A prefix: changes to one file reach the platter in order. Between files nothing is ordered.
         kept = choose(len(self.pending) + 1)
         image = applied(self.durable, self.pending[:kept])
         if kept < len(self.pending):
             offset, data = self.pending[kept]
             if data is not None:
                 image = applied(image, [(offset, data[: choose(len(data) + 1)])])
+            # The new length may be durable without the data, and a read then returns zeros.
             if choose(4) == 0:
                 image = image.ljust(len(self.cache), b"\0")
         return image

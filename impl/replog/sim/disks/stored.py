@@ -164,6 +164,8 @@ class StoreStorage(FileStorage):
         """Cut the power; then look, on a copy, how much a start would find."""
         self._forget()
         self.fs.power_loss(choose)
+        # On a copy, because a start repairs: this disk is to keep what the power loss left until its own
+        # start.
         self._end = self._flushed = self.copy().recover().log.leo
 
     def flushed(self) -> int:
@@ -200,7 +202,9 @@ class StoreStorage(FileStorage):
         """Copy the disk; the copy opens its files anew, without this one's armed faults."""
         twin = StoreStorage()
         twin.fs.restore(self.fs.snapshot())
+        # The copy has its own process: handles and the lock of this one are not valid there.
         twin.fs.process_crash()
+        # A look at a copy must not use up the fault that is armed for the original.
         twin.fs.faults = Faults()
         twin._end, twin._flushed = self.end(), self.flushed()
         return twin

@@ -116,11 +116,14 @@ class Injector:
         if self.is_over:
             return
         self._schedule_next()
+        # A second fault before the controller has noticed the first one's loss is the last replica standing
+        # (B11).
         if self.victim >= 0:
             return
         kinds = list(self.profile.weights)
         kind = self.random.choices(kinds, [self.profile.weights[kind] for kind in kinds])[0]
         node = self.world.nodes[self._pick_node()]
+        # What is only armed may never happen; the world counts it if it does.
         if self._inject(kind, node) and kind not in ARMED:
             self.faults[kind.value] += 1
 
@@ -222,6 +225,7 @@ class Injector:
         links = {(me, peer) for peer in peers} | {(peer, me) for peer in peers}
         if self.random.random() < 0.3:
             links = {link for link in links if (link[0] == me) == (self.random.random() < 0.5)}
+        # Links that are cut already belong to another fault, which restores them at its own time.
         links -= self.network.cut
         self.network.cut |= links
         self.world.schedule(self._some_time(), Call(lambda: self.network.cut.difference_update(links)))
@@ -237,6 +241,8 @@ class Injector:
         me = node.broker_id
         may_lose = rule in (PowerRule.ANY, PowerRule.KEEPS_ONE_COPY)
         if rule is PowerRule.ONE_AT_A_TIME:
+            # A dead node may be the last ISR member, and so may one whose proposal to shrink is under way
+            # (B11).
             is_alone = node.broker is None or self._has_proposal_under_way(me)
             may_lose = not is_alone and self._others_are_healthy(me)
         if not may_lose:
@@ -244,6 +250,8 @@ class Injector:
         before = node.storage.end()
         self._lose_power(node)
         self._restart_later(me)
+        # With ANY the profile flushes each record before it is acknowledged: nothing that counts can be
+        # missing.
         if node.storage.end() < before and rule is not PowerRule.ANY:
             lossy[me] = max(before, lossy.get(me, before))
             if rule is PowerRule.ONE_AT_A_TIME:
@@ -253,6 +261,7 @@ class Injector:
     def _lose_power(self, node: Node) -> None:
         """Cut a node's power, and check that its disk keeps its word."""
         before = node.storage.end()
+        # Read before the loss: afterwards only the disk could say what it had promised.
         kept = self.oracles.durable(node)
         self.world.lose_power(node.broker_id, self.random.randrange)
         self.oracles.check_kept(node, kept)

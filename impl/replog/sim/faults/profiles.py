@@ -87,6 +87,7 @@ class Profile:
             fetch_backoff_ms=300,
             alter_retry_ms=700,
             hw_checkpoint_ms=1_500,
+            # A few batches a fetch, so that followers lag and truncations meet more than one of them.
             fetch_max_bytes=400,
             flush_messages=self.flush_messages,
             follower_read=self.follower_read,

@@ -100,6 +100,7 @@ class Oracles(Observer):
             self.checks["hw-monotone"] += 1
             if log.hw < seen.hw:
                 raise ViolationError("hw-monotone", f"leader {node.broker_id}: HW {seen.hw} -> {log.hw}")
+        # Only on a change. Comparing whole prefixes after each event would make a run quadratic.
         if log.hw != seen.hw:
             self._check_hw(world, state, seen)
         seen.is_leader, seen.leader_epoch, seen.hw, seen.log = is_leader, state.leader_epoch, log.hw, log
@@ -110,6 +111,7 @@ class Oracles(Observer):
         if image is old:
             return
         self.image = image
+        # Back in the ISR it has everything again; what it lost no longer excuses a missing copy.
         for member in [m for m in self.lossy if m in image.isr and self.is_current(world, m)]:
             del self.lossy[member]
         if image.leader != NO_LEADER:
@@ -132,6 +134,7 @@ class Oracles(Observer):
     def _check_new_leader(self, world: World, state: ReplicaState) -> None:
         """Check that a leader is the one of its epoch, and that the current one has what is committed."""
         self._check_one_leader(state.leader_epoch, state.broker_id)
+        # A leader of an old epoch may lack records of newer ones. It is fenced, and nothing of it counts.
         if world.image.leader_epoch != state.leader_epoch:
             return
         self.checks["leader-complete"] += bool(self.committed)
@@ -148,6 +151,7 @@ class Oracles(Observer):
         Who led before this step counts as a leader: it may have applied two metadata versions at once.
         """
         log, known = state.log, len(self.committed)
+        # From the lower of both: a follower's HW may fall, and rise again over other records.
         start = min(seen.hw, log.hw, known)
         new = cells(log, start, log.hw)
         self.checks["committed-agree"] += log.hw > start
@@ -159,6 +163,7 @@ class Oracles(Observer):
             raise ViolationError(
                 "committed-agree", f"follower {state.broker_id}: HW {log.hw}, only {known} are committed"
             )
+        # The ghost grows here only: committed is whatever a leader ever had below its HW, whoever leads now.
         self.committed.extend(new[known - start :])
         self.figures.committed = len(self.committed)
         self._check_copies(world)
@@ -190,6 +195,7 @@ class Oracles(Observer):
         if not self.committed:
             return
         for member in (*world.image.isr, *world.image.elr):
+            # A dead member is checked when it is back: what counts is what it has when it may be elected.
             if not self.is_current(world, member):
                 continue
             self.checks["isr-complete"] += 1
@@ -260,6 +266,7 @@ class Oracles(Observer):
             assert node.broker is not None
             log = node.broker.replica.state.log
             disk = node.storage.copy()
+            # The handles of the copy are those of a running process; a start begins without any.
             disk.crash()
             found = disk.recover().log
             self.checks["disk-is-log"] += log.leo > 0
@@ -329,6 +336,7 @@ def converged(world: World) -> str:
 def _match(left: int, ours: list[Cell], right: int, theirs: list[Cell]) -> bool:
     """Compare two logs up to their last common epoch; tell whether there was one."""
     for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
+        # From the end: one comparison at the last common epoch covers all offsets before it.
         if ours[offset][0] == theirs[offset][0]:
             if ours[: offset + 1] != theirs[: offset + 1]:
                 raise ViolationError(

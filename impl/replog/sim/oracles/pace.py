@@ -32,6 +32,7 @@ class Pace:
             if self.events == self.max_events:
                 passed_ms = self.world.now_ms - START_MS
                 raise ViolationError("step-limit", f"{self.events} events in {passed_ms / 1000:.1f} seconds")
+            # Nothing is left to happen; the rest of the time is empty.
             if not self.world.step():
                 self.world.now_ms = end_ms
                 return

@@ -139,6 +139,7 @@ class RecordedWorld(World):
         commit = lasting[-1] + 1 if lasting else 0
         life = node.incarnation
         super()._perform(node, effects[:commit])
+        # Dead before the commit point: nothing has happened, and nothing is written down.
         if node.incarnation == life:
             self._handled(node, before, effects)
             super()._perform(node, effects[commit:])
@@ -212,6 +213,7 @@ class RecordedWorld(World):
             return
         lost = self.counters.lost
         super().send(source, to, message)
+        # Only now do older requests go: if the network loses this one, the older may still arrive.
         if self.counters.lost == lost:
             for entry in older:
                 self.drop(entry)

@@ -89,6 +89,7 @@ class RecordedRun:
         )
         options = WorldOptions(self.brokers, self.min_isr, rules, config, 3_000, coalesces_metadata=True)
         self.world = RecordedWorld(options, Network(), self.random, self.events.append)
+        # The controller keeps every check; only leaders go without those of fencing and broker epochs.
         self.world.controller.state.protocol = CURRENT
         self._start()
 
@@ -163,6 +164,7 @@ class RecordedRun:
             elif fault == "crash-mid-effects":
                 node.effects_left = self.random.randrange(6)
             else:
+                # All that is not flushed: in a recording a loss is to be as large as it can be.
                 world.lose_power(me, lambda _: 0)
             self._restart_later(me)
 

@@ -19,6 +19,8 @@ class Checksums:
     def of(self, broker: int, batches: list[Batch]) -> int:
         """Return the CRC over the epochs and bodies of all records."""
         known = self._known.setdefault(broker, [])
+        # A log may shrink and grow again between two events, so the length alone proves nothing; the batches
+        # are compared from the end.
         del known[len(batches) :]
         while known and known[-1][0] != batches[len(known) - 1]:
             known.pop()

@@ -103,6 +103,7 @@ class Story:
                 return False
             return not (isinstance(item.message, MetadataUpdate) and item.to in self.held)
 
+        # Until nothing is left: an answer may cause the next message.
         while self._take(wanted):
             pass
 
@@ -230,11 +231,13 @@ class Story:
         node = self.world.nodes[broker]
         following = None if node.broker is None else node.broker.state.following
         if following is not None and following.in_flight >= 0:
+            # Its last request has no answer, so it sends a new one only after the timeout.
             self._ring(broker, Timer.FETCH_TIMEOUT)
         else:
             self._ring(broker, Timer.SEND_FETCH)
         if self._deliver(broker, None, DATA_REQUESTS) and following is not None:
             leader = node.broker.state.leader_id if node.broker is not None else -1
+            # An empty fetch waits at the leader for half a second; a story shows its answer now.
             if leader >= 0:
                 self._ring(leader, Timer.FETCH_WAIT)
 

@@ -105,7 +105,7 @@ class EpochWalk:
         """Check a batch that the chain covers: a wrong epoch is noted, and the chain decides."""
         check_crc(data, header, start)
         if header.leader_epoch == self._latest and header.last_offset < self._until:
-            # The common case: the same epoch, short of the next known one. No lookup for each batch of a scan.
+            # The common case: the same epoch, short of the next known one. No lookup for each batch.
             return
         if not self._fits(header) and self.stray is None:
             self.stray = header.base_offset
@@ -117,8 +117,8 @@ class EpochWalk:
         if header.leader_epoch == self._latest and header.last_offset < self._until:
             return
         if header.leader_epoch < max(self._latest, 0):
-            # Epochs never fall along a log. The epoch is outside the CRC, so this is the only trace of a flipped
-            # bit in it.
+            # Epochs never fall along a log. The epoch is outside the CRC, so this is the only trace of a
+            # flipped bit in it.
             raise CorruptBatchError(f"epoch {header.leader_epoch} follows {self._latest}")
         if not self._fits(header):
             in_checkpoint = epoch_at(self._checkpoint, header.base_offset)
