@@ -157,11 +157,11 @@ class Dump:
         if EPOCH_FILE not in reported:
             yield from self._read(EPOCH_FILE, lambda: self._epochs_text(path))
         for base in sorted(base for name in names if (base := parse_base(name)) is not None):
-            found = SegmentText(base)
-            damage = yield from self._segment(f"{path}/{segment_name(base)}", found)
+            text = SegmentText(base)
+            damage = yield from self._segment(f"{path}/{segment_name(base)}", text)
             if damage and segment_name(base) not in reported:
                 yield self._problem(segment_name(base), damage)
-            yield from self._indexes(path, found, reported)
+            yield from self._indexes(path, text, reported)
         yield from (self._kept_text(path, name) for name in names if is_quarantined(name))
         yield from (self._problem(finding.file, finding.text) for finding in survey.findings)
 
@@ -179,25 +179,25 @@ class Dump:
             if offset > survey.end:
                 yield self._problem(name, f"{what} {offset}, but {survey.name} ends at {survey.end}")
 
-    def _segment(self, path: str, found: SegmentText) -> Generator[str, None, str]:
+    def _segment(self, path: str, text: SegmentText) -> Generator[str, None, str]:
         """Scan one segment, showing as much as was asked for, then its summary; return its damage."""
         size = file_size(self.fs, path)
         file = self.fs.open(path)
         damage = ""
         try:
             for position, header in scan_batches(file, size, 0, check_crc):
-                if header.base_offset != found.end:
-                    raise CorruptBatchError(f"a batch of offset {header.base_offset} after {found.end}")
-                found.add(position, header)
+                if header.base_offset != text.end:
+                    raise CorruptBatchError(f"a batch of offset {header.base_offset} after {text.end}")
+                text.add(position, header)
                 if self.shows_batches:
                     yield f"    {batch_text(position, header)}"
                 if self.shows_records:
                     yield from self._records(file.pread(header.size_bytes, position))
         except CorruptBatchError as error:
-            damage = f"damaged at byte {found.size} of {size}: {error}"
+            damage = f"damaged at byte {text.size} of {size}: {error}"
         finally:
             file.close()
-        yield f"  {segment_name(found.base):{NAME_WIDTH}} {found.summary()}"
+        yield f"  {segment_name(text.base):{NAME_WIDTH}} {text.summary()}"
         return damage
 
     def _records(self, batch: bytes) -> Iterator[str]:
@@ -206,10 +206,10 @@ class Dump:
         except (CorruptBatchError, InvalidRecordError) as error:
             yield f"      ({error})"
 
-    def _indexes(self, path: str, found: SegmentText, reported: set[str]) -> Iterator[str]:
+    def _indexes(self, path: str, text: SegmentText, reported: set[str]) -> Iterator[str]:
         """Compare the index files, if any, with the batches scanned."""
-        for suffix, check in ((INDEX_SUFFIX, found.check_index), (TIME_INDEX_SUFFIX, found.check_time_index)):
-            name = segment_name(found.base, suffix)
+        for suffix, check in ((INDEX_SUFFIX, text.check_index), (TIME_INDEX_SUFFIX, text.check_time_index)):
+            name = segment_name(text.base, suffix)
             if name in reported or not self.fs.exists(f"{path}/{name}"):
                 continue
             entries = check(read_file(self.fs, f"{path}/{name}"))

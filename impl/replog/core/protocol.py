@@ -41,7 +41,7 @@ class TruncateWhen(Enum):
     EVERY_EPOCH = "every-epoch"
 
 
-class EpochEntry(Enum):
+class EpochEntryWhen(Enum):
     """When a leader notes its own epoch in its cache."""
 
     ON_FIRST_WRITE = "on-first-write"
@@ -74,7 +74,7 @@ class Protocol:
 
     truncation: Truncation = Truncation.FETCH
     truncate_when: TruncateWhen = TruncateWhen.EVERY_EPOCH
-    epoch_entry: EpochEntry = EpochEntry.ON_BECOME_LEADER
+    epoch_entry: EpochEntryWhen = EpochEntryWhen.ON_BECOME_LEADER
     maximal_isr: MaximalIsr = MaximalIsr.EAGER_EXPAND
     caught_up: CaughtUpRule = CaughtUpRule.TWO_BRANCHES
     fences_fetch: bool = True
@@ -122,7 +122,7 @@ CURRENT = Protocol()
 _ERA_0_10 = replace(
     CURRENT,
     truncation=Truncation.HW,
-    epoch_entry=EpochEntry.ON_FIRST_WRITE,
+    epoch_entry=EpochEntryWhen.ON_FIRST_WRITE,
     fences_fetch=False,
     fences_truncation=False,
     hw_under_min_isr=True,

@@ -17,7 +17,7 @@ FindBroker = Callable[[], int]
 
 
 @dataclass(slots=True)
-class Producer:
+class LedgerProducer:
     """Sends numbered records while `is_active`; `promised` is the ledger of (offset, body)."""
 
     name: str
@@ -57,7 +57,7 @@ class Producer:
 
 
 @dataclass(slots=True)
-class Consumer:
+class LedgerConsumer:
     """Reads on from its position; `read` is every record it was given, one that it read twice once."""
 
     find_broker: FindBroker

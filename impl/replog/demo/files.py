@@ -19,7 +19,7 @@ from replog.store.files.fs import OsFs
 CONFIG = LogConfig(segment_bytes=16_384, index_interval_bytes=1_024)
 
 
-class FileStorage:
+class BrokerFiles:
     """The log directory of one broker; open between `recover` and `close` or `crash`."""
 
     def __init__(self, path: str) -> None:
@@ -72,7 +72,7 @@ class FileStorage:
         """Tell that no fault is planned."""
         return False
 
-    def copy(self) -> "FileStorage":
+    def copy(self) -> "BrokerFiles":
         """Refuse: two brokers cannot share files."""
         raise NotImplementedError("real files cannot be copied as a value")
 
@@ -86,9 +86,9 @@ class FileStorage:
             self._directory = None
 
 
-def each_broker(path: str) -> Iterator[FileStorage]:
+def each_broker(path: str) -> Iterator[BrokerFiles]:
     """Yield the storages of brokers 0, 1, 2, ... below `path`."""
     number = 0
     while True:
-        yield FileStorage(f"{path}/broker-{number}")
+        yield BrokerFiles(f"{path}/broker-{number}")
         number += 1

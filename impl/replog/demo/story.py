@@ -21,7 +21,7 @@ from replog.core.broker.state import Config
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, NO_LEADER, Role
-from replog.demo.clients import Consumer, Producer
+from replog.demo.clients import LedgerConsumer, LedgerProducer
 from replog.demo.files import each_broker
 from replog.demo.screen import Screen
 from replog.demo.verdict import Ending, Log, Verdict, judge
@@ -49,7 +49,7 @@ class Cables(Network):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BrokerStatus:
     """What was last seen of a broker, to tell what changed."""
 
     role: Role = Role.NONE
@@ -66,10 +66,10 @@ class Story:
         storages = each_broker(path)
         options = WorldOptions(BROKERS, 2, rules, CONFIG, SESSION_MS, make_storage=lambda: next(storages))
         self.world = World(options, self._cables)
-        self.producer = Producer("order", -1, self._leader)
-        self.stubborn = Producer("click", 1, lambda: 0, interval_ms=60, is_active=False)
-        self.consumer = Consumer(self._leader)
-        self._seen = {broker: Seen() for broker in range(BROKERS)}
+        self.producer = LedgerProducer("order", -1, self._leader)
+        self.stubborn = LedgerProducer("click", 1, lambda: 0, interval_ms=60, is_active=False)
+        self.consumer = LedgerConsumer(self._leader)
+        self._seen = {broker: BrokerStatus() for broker in range(BROKERS)}
         self._image = self.world.image
 
     def _leader(self) -> int:
@@ -149,13 +149,13 @@ class Story:
 
     def _files_of(self, node: Node) -> Log:
         """Read what a stopped broker left, and leave it as it was."""
-        found = node.storage.recover()
+        recovered = node.storage.recover()
         # A look is a start like any other. The marker it used up is put back, so a later `dump` finds a clean
         # stop.
-        node.storage.close(found.previous_broker_epoch)
+        node.storage.close(recovered.previous_broker_epoch)
         return {
             offset: (batch.epoch, batch.body)
-            for batch in found.log.batches
+            for batch in recovered.log.batches
             for offset in range(batch.base_offset, batch.next_offset)
         }
 
@@ -192,13 +192,13 @@ class Story:
                 self._tell_broker(broker, self._seen[broker], seen)
                 self._seen[broker] = seen
 
-    def _look(self, node: Node) -> Seen:
+    def _look(self, node: Node) -> BrokerStatus:
         if node.broker is None:
-            return Seen(Role.NONE, -1, node.storage.end())
+            return BrokerStatus(Role.NONE, -1, node.storage.end())
         state = node.broker.state
-        return Seen(state.role, state.leader_epoch, state.log.leo)
+        return BrokerStatus(state.role, state.leader_epoch, state.log.leo)
 
-    def _tell_broker(self, broker: int, before: Seen, now: Seen) -> None:
+    def _tell_broker(self, broker: int, before: BrokerStatus, now: BrokerStatus) -> None:
         if now.end < before.end:
             self._say(f"broker {broker}: truncates its log, {before.end} -> {now.end}")
         if now.role is not before.role and now.role is not Role.NONE:

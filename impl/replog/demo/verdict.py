@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from replog.core.types import NO_LEADER
 
-Record = tuple[int, bytes]
+LedgerEntry = tuple[int, bytes]
 """An offset and what is, or was said to be, there."""
-Log = Mapping[int, Record]
+Log = Mapping[int, LedgerEntry]
 """A disk: offset to the leader epoch and content of the record there."""
 MAX_RANGES = 4
 
@@ -33,12 +33,12 @@ class Ending:
     hw: int
     logs: Sequence[Log]
 
-    def has(self, broker: int, record: Record) -> bool:
+    def has(self, broker: int, record: LedgerEntry) -> bool:
         """Tell whether a broker's disk has a record at its offset."""
         offset, body = record
         return offset in self.logs[broker] and self.logs[broker][offset][1] == body
 
-    def holders(self, record: Record) -> int:
+    def holders(self, record: LedgerEntry) -> int:
         """Return how many disks have a record at its offset."""
         return sum(self.has(broker, record) for broker in range(len(self.logs)))
 
@@ -68,7 +68,7 @@ class Verdict:
         return self.leader != NO_LEADER and not (self.lost or self.unread or self.diverged)
 
 
-def judge(promised: Iterable[Record], read: Iterable[Record], end: Ending) -> Verdict:
+def judge(promised: Iterable[LedgerEntry], read: Iterable[LedgerEntry], end: Ending) -> Verdict:
     """Compare acknowledged records, and records that a consumer was given, with how it ended."""
     promises = sorted(promised)
     brokers = range(len(end.logs))

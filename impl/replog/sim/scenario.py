@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from replog.sim.scenarios.commands import COMMANDS, Story
+from replog.sim.scenarios.commands import COMMANDS, ScenarioCluster
 from replog.sim.scenarios.examples import EXAMPLES
 
 PROMPT = "> "
@@ -35,13 +35,13 @@ class ScenarioError(Exception):
 
 def play(text: str) -> str:
     """Run a scenario and return it with the outputs that its commands give now."""
-    story = Story()
+    cluster = ScenarioCluster()
     lines: list[str] = []
     is_output = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(PROMPT):
             lines.append(line)
-            lines.extend(run_command(story, line.removeprefix(PROMPT), number))
+            lines.extend(run_command(cluster, line.removeprefix(PROMPT), number))
             is_output = True
         elif not line or line.startswith("#"):
             lines.append(line)
@@ -51,7 +51,7 @@ def play(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_command(story: Story, command: str, number: int) -> list[str]:
+def run_command(cluster: ScenarioCluster, command: str, number: int) -> list[str]:
     """Run one command; ScenarioError with the line number if it makes no sense."""
     name, *words = command.split()
     plain = [word for word in words if "=" not in word]
@@ -60,7 +60,7 @@ def run_command(story: Story, command: str, number: int) -> list[str]:
     if name in EXAMPLES:
         action = EXAMPLES[name]
     elif name in COMMANDS:
-        action = COMMANDS[name].__get__(story)
+        action = COMMANDS[name].__get__(cluster)
     else:
         raise ScenarioError(f"line {number}: no command {name!r}")
     try:
@@ -89,9 +89,9 @@ def main(arguments: list[str]) -> int:
         for path in paths:
             rewrite(path)
         return 0
-    found = "".join(difference(path) for path in paths)
-    sys.stdout.write(found)
-    return 1 if found else 0
+    differences = "".join(difference(path) for path in paths)
+    sys.stdout.write(differences)
+    return 1 if differences else 0
 
 
 if __name__ == "__main__":

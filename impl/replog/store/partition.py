@@ -239,8 +239,8 @@ class PartitionLog:
     def offset_for_time(self, timestamp_ms: int) -> BatchHeader | None:
         """Return the first batch that holds a record at or after a time; None if all are older."""
         with self._health.during(f"reading {self._directory}"):
-            found = (segment.batch_at_time(timestamp_ms) for segment in self._segments)
-            return next((header for header in found if header is not None), None)
+            headers = (segment.batch_at_time(timestamp_ms) for segment in self._segments)
+            return next((header for header in headers if header is not None), None)
 
     def store_epochs(self, entries: Iterable[tuple[int, int]]) -> None:
         """Replace the leader epochs, durably (the protocol keeps its own cache and says when it changed)."""

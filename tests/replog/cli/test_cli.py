@@ -14,7 +14,7 @@ from replog.cli import run
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
-from replog.store.segments.records import Producer, Record, encode_batch
+from replog.store.segments.records import ProducerFields, Record, encode_batch
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from replog.cli import main; main()"]
 
@@ -31,7 +31,7 @@ def directory(tmp_path: Path) -> Path:
     log = opened.log("orders", 0)
     for i in range(30):
         records = [Record(b"value %d" % i, b"key\0", timestamp=i), Record(None)]
-        log.append_as_leader(encode_batch(records, Producer(5, 0, 2 * i)), i // 20)
+        log.append_as_leader(encode_batch(records, ProducerFields(5, 0, 2 * i)), i // 20)
     opened.log("orders", 1)
     opened.shut_down({("orders", 0): 55}, 3)
     return path

@@ -18,7 +18,7 @@ from replog.store.segments.batch import (
     peek_header,
     stamp,
 )
-from replog.store.segments.records import Producer, Record, decode_batch, encode_batch, encode_varint
+from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch, encode_varint
 
 with warnings.catch_warnings():  # the client itself warns on import; it is only the witness here
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -52,7 +52,7 @@ def test_a_public_client_reads_what_is_encoded_and_stamped_here(
     rows: list[Record], offset: int, epoch: int
 ) -> None:
     """kafka-python finds the same records, base offset and epoch, and a valid CRC."""
-    parsed, found = kafka_python(encode_batch(rows, Producer(9, 2, 30)), offset, epoch)
+    parsed, found = kafka_python(encode_batch(rows, ProducerFields(9, 2, 30)), offset, epoch)
     assert found == [
         (offset + i, r.timestamp, r.key, r.value, [tuple(h) for h in r.headers]) for i, r in enumerate(rows)
     ]

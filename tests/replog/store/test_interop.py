@@ -7,7 +7,7 @@ from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
 from replog.store.segments.batch import stamp
-from replog.store.segments.records import Producer, Record, decode_batch, encode_batch
+from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch
 
 with warnings.catch_warnings():  # the client itself warns on import; it is only the witness here
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -21,7 +21,7 @@ def test_a_public_client_reads_the_segments_written_here(tmp_path: Path) -> None
     log = directory.log("t", 0)
     for i in range(20):
         records = [Record(b"%d" % i, b"k"), Record(b"second")]
-        log.append_as_leader(encode_batch(records, Producer(7, 1, 2 * i)), i // 6)
+        log.append_as_leader(encode_batch(records, ProducerFields(7, 1, 2 * i)), i // 6)
     directory.shut_down({})
     found = []
     for path in sorted((tmp_path / "t-0").glob("*.log")):

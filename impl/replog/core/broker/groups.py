@@ -75,8 +75,8 @@ class Groups:
     def position(self, name: str, partition: str) -> int | None:
         """Return where the next owner starts, None if nothing was committed."""
         group = self.groups.get(name)
-        found = None if group is None else group.committed.get(partition)
-        return None if found is None else found.offset
+        commit = None if group is None else group.committed.get(partition)
+        return None if commit is None else commit.offset
 
     @classmethod
     def replay(cls, commits: Iterable[Commit]) -> Groups:

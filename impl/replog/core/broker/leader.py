@@ -31,7 +31,7 @@ from replog.core.messages import (
     ProduceReply,
     ProduceRequest,
 )
-from replog.core.protocol import EpochEntry, Truncation
+from replog.core.protocol import EpochEntryWhen, Truncation
 from replog.core.types import NO_EPOCH, Batch, EpochEnd, Error, PartitionImage, Role
 
 
@@ -84,7 +84,7 @@ def _begin_epoch(
     state.leading, state.leader_epoch = leading, image.leader_epoch
     # The entry is stored before any record of the epoch can be. A leader that never writes must still be able
     # to say where its epoch begins; without the entry its followers fall back to their HW (B4).
-    if state.protocol.epoch_entry is EpochEntry.ON_BECOME_LEADER and log.epochs.assign(
+    if state.protocol.epoch_entry is EpochEntryWhen.ON_BECOME_LEADER and log.epochs.assign(
         image.leader_epoch, log.leo
     ):
         out.append(StoreEpochs(tuple(log.epochs.entries)))

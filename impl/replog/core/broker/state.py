@@ -185,7 +185,7 @@ class ReplicaState:
 
     def dump(self) -> dict[str, object]:
         """Return the canonical, comparable form: no clocks, no correlations, everything sorted."""
-        found: dict[str, object] = {
+        dump: dict[str, object] = {
             "role": self.role.value,
             "leader": self.leader_id,
             "leader_epoch": self.leader_epoch,
@@ -197,12 +197,12 @@ class ReplicaState:
             "epochs": tuple(self.log.epochs.entries),
         }
         if self.leading is not None:
-            found["leso"] = self.leading.leso
-            found["isr"] = tuple(sorted(self.leading.isr))
+            dump["leso"] = self.leading.leso
+            dump["isr"] = tuple(sorted(self.leading.isr))
             pending = self.leading.pending
-            found["pending_isr"] = None if pending is None else tuple(sorted(pending.proposed))
-            found["remote_leo"] = {f: r.leo for f, r in sorted(self.leading.remotes.items())}
-            found["waiting"] = tuple(sorted(waiting.required for waiting in self.leading.produces))
+            dump["pending_isr"] = None if pending is None else tuple(sorted(pending.proposed))
+            dump["remote_leo"] = {f: r.leo for f, r in sorted(self.leading.remotes.items())}
+            dump["waiting"] = tuple(sorted(waiting.required for waiting in self.leading.produces))
         if self.following is not None:
-            found["fetcher"] = self.following.phase.value
-        return found
+            dump["fetcher"] = self.following.phase.value
+        return dump

@@ -34,7 +34,7 @@ from replog.store.files.config import LogConfig
 from replog.store.files.errors import StoreError
 from replog.store.files.fs import Fs
 from replog.store.partition import PartitionLog
-from replog.store.segments.records import Producer, Record, decode_batch, encode_batch
+from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch
 
 DIRECTORY = "data"
 TOPIC = "t"
@@ -227,7 +227,7 @@ class StoreStorage(FileStorage):
 def encode(batch: Batch) -> bytes:
     """Return a batch as Kafka's bytes: the body is the value of each record."""
     records = [Record(batch.body)] * batch.count
-    producer = Producer(batch.producer_id, batch.producer_epoch, batch.first_seq)
+    producer = ProducerFields(batch.producer_id, batch.producer_epoch, batch.first_seq)
     return encode_batch(records, producer, batch.base_offset, batch.epoch)
 
 

@@ -24,7 +24,7 @@ Cell = tuple[int, bytes]
 
 
 @dataclass(slots=True)
-class Seen:
+class LastState:
     """What was last seen of one node, to look only at what is new; `log` outlives the process."""
 
     log: LogView
@@ -55,14 +55,14 @@ class Figures:
 
 def cells(log: LogView, start: int, end: int) -> list[Cell]:
     """Return the records in [start, end) of a log that has them, looking from the end of the log."""
-    found: list[list[Cell]] = []
+    groups: list[list[Cell]] = []
     for batch in reversed(log.batches):
         if batch.next_offset <= start:
             break
         low, high = max(start, batch.base_offset), min(end, batch.next_offset)
         if low < high:
-            found.append([(batch.epoch, batch.body)] * (high - low))
-    return [cell for group in reversed(found) for cell in group]
+            groups.append([(batch.epoch, batch.body)] * (high - low))
+    return [cell for group in reversed(groups) for cell in group]
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Oracles(Observer):
     figures: Figures = field(default_factory=Figures)
     checks: Counter[str] = field(default_factory=Counter)
     lossy: dict[int, int] = field(default_factory=dict)
-    seen: dict[int, Seen] = field(default_factory=dict)
+    seen: dict[int, LastState] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
     image: PartitionImage | None = None
 
@@ -92,7 +92,7 @@ class Oracles(Observer):
             raise ViolationError("hw-within-log", f"broker {node.broker_id}: HW {log.hw}, LEO {log.leo}")
         seen = self.seen.get(node.broker_id)
         if seen is None or seen.incarnation != node.incarnation:
-            seen = self.seen[node.broker_id] = Seen(log, node.incarnation)
+            seen = self.seen[node.broker_id] = LastState(log, node.incarnation)
         is_leader = state.role is Role.LEADER
         if is_leader and (not seen.is_leader or seen.leader_epoch != state.leader_epoch):
             self._check_new_leader(world, state)
@@ -145,7 +145,7 @@ class Oracles(Observer):
                 f" {len(self.committed)} records are committed{self._difference(state.log)}",
             )
 
-    def _check_hw(self, world: World, state: ReplicaState, seen: Seen) -> None:
+    def _check_hw(self, world: World, state: ReplicaState, seen: LastState) -> None:
         """Compare what a replica newly believes committed, and let a leader extend the committed prefix.
 
         Who led before this step counts as a leader: it may have applied two metadata versions at once.
@@ -268,17 +268,19 @@ class Oracles(Observer):
             disk = node.storage.copy()
             # The handles of the copy are those of a running process; a start begins without any.
             disk.crash()
-            found = disk.recover().log
+            recovered = disk.recover().log
             self.checks["disk-is-log"] += log.leo > 0
-            if cells(found, 0, found.leo) != cells(log, 0, log.leo):
+            if cells(recovered, 0, recovered.leo) != cells(log, 0, log.leo):
                 raise ViolationError(
-                    "disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {found.leo}"
+                    "disk-is-log", f"broker {node.broker_id}: LEO {log.leo}, disk {recovered.leo}"
                 )
             epochs = [
                 entry for entry in log.epochs.entries if entry[1] < log.leo
             ]  # A28: a start drops the rest
-            if found.epochs.entries != epochs:
-                raise ViolationError("disk-is-log", f"broker {node.broker_id}: {epochs}, disk {found.epochs}")
+            if recovered.epochs.entries != epochs:
+                raise ViolationError(
+                    "disk-is-log", f"broker {node.broker_id}: {epochs}, disk {recovered.epochs}"
+                )
 
     def durable(self, node: Node) -> list[Cell]:
         """Return the records that a power loss now must not take: those flushed, also by a dead process."""
@@ -288,12 +290,12 @@ class Oracles(Observer):
 
     def check_kept(self, node: Node, kept: list[Cell]) -> None:
         """Check that a disk, re-opened after a power loss, begins with what was flushed."""
-        found = node.storage.copy().recover().log
+        recovered = node.storage.copy().recover().log
         self.checks["flushed-survives"] += bool(kept)
-        if cells(found, 0, len(kept)) != kept:
+        if cells(recovered, 0, len(kept)) != kept:
             raise ViolationError(
                 "flushed-survives",
-                f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {found.leo}",
+                f"broker {node.broker_id}: {len(kept)} records flushed, LEO now {recovered.leo}",
             )
 
     def check_producers(self, log: LogView) -> None:

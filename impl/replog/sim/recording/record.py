@@ -47,8 +47,8 @@ from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node
 from replog.sim.cluster.world import PARTITION, World, WorldOptions
 from replog.sim.recording.record_state import Checksums, broker_state, controller_state
 
-Event = dict[str, object]
-Emit = Callable[[Event], None]
+RecordedEvent = dict[str, object]
+Emit = Callable[[RecordedEvent], None]
 LASTING = (Append, Truncate, StoreHighWatermark)
 """What an event is committed with; an epoch entry without a record would go at the next start."""
 VERDICTS = MappingProxyType({Error.NONE: "granted", Error.INELIGIBLE_REPLICA: "refused"})
@@ -103,7 +103,7 @@ class RecordedWorld(World):
             facts["after"] = self._state(at)
         self.emit_to({"at": at, "seq": self._numbers[at], "event": event, **facts})
 
-    def _state(self, at: int) -> Event:
+    def _state(self, at: int) -> RecordedEvent:
         if at == CONTROLLER:
             return controller_state(self.image, self.controller.state)
         broker = self.nodes[at].broker
@@ -278,7 +278,7 @@ class RecordedWorld(World):
     def elect(self, broker_id: int, hold: Callable[[], None]) -> None:
         """Make a broker the preferred leader, and hold the election."""
         image = self.image
-        others = tuple(one for one in image.replicas if one != broker_id)
+        others = tuple(replica for replica in image.replicas if replica != broker_id)
         self.controller.state.partitions[PARTITION] = _preferring(image, (broker_id, *others))
         before = self._decisions()
         hold()
@@ -310,26 +310,26 @@ class RecordedWorld(World):
             state.brokers[broker] = replace(state.brokers[broker], last_seen_ms=oldest_ms)
 
     def _decisions(self) -> _Decided:
-        known = self.controller.state.brokers
-        states = {broker: one.state for broker, one in known.items()}
-        return _Decided(self.image, states, {broker: one.broker_epoch for broker, one in known.items()})
+        brokers = self.controller.state.brokers
+        states = {broker: known.state for broker, known in brokers.items()}
+        return _Decided(self.image, states, {broker: known.broker_epoch for broker, known in brokers.items()})
 
     def _decided(self, before: _Decided) -> None:
         """Find what the controller did with sessions; of several steps only the last shows its state."""
         now = self._decisions()
-        found: list[tuple[str, int]] = []
+        events: list[tuple[str, int]] = []
         for broker, state in sorted(now.states.items()):
             was = before.states.get(broker, BrokerState.FENCED)
             is_new = now.epochs[broker] != before.epochs.get(broker)
             if was is not BrokerState.FENCED and state is BrokerState.FENCED:
-                found.append(("fence", broker))
+                events.append(("fence", broker))
             if was is BrokerState.FENCED and state is not BrokerState.FENCED:
-                found.append(("unfence", broker))
+                events.append(("unfence", broker))
             if is_new:
-                found.append(("register", broker))
+                events.append(("register", broker))
                 self.up.add(broker)
-        for number, (event, broker) in enumerate(found, 1):
-            shown: Event = {} if number == len(found) else {"after": {}}
+        for number, (event, broker) in enumerate(events, 1):
+            shown: RecordedEvent = {} if number == len(events) else {"after": {}}
             self.emit(CONTROLLER, event, broker=broker, **shown)
 
     def _judged(self, source: int, effects: list[Effect]) -> None:
@@ -369,7 +369,7 @@ def _was_settled(reply: AlterPartitionReply, before: _Before, state: object) -> 
     return expected == reply.correlation and leading is not None and leading.pending is None
 
 
-def _of(asker: int, correlation: int) -> Event:
+def _of(asker: int, correlation: int) -> RecordedEvent:
     return {"message": f"{asker}/{correlation}"}
 
 

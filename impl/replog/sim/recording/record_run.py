@@ -34,7 +34,7 @@ from replog.sim.cluster.world import PARTITION, START_MS, WorldOptions
 from replog.sim.faults.faults import OPERATOR, FaultyNetwork
 from replog.sim.faults.profiles import Profile
 from replog.sim.oracles.pace import MAX_EVENTS, Pace
-from replog.sim.recording.record import Event, RecordedWorld
+from replog.sim.recording.record import RecordedEvent, RecordedWorld
 from replog.sim.scenarios.commands import CONTROL
 
 FORMAT = "replog-recording/1"
@@ -82,7 +82,7 @@ class RecordedRun:
         self.brokers = 2 + self.random.randrange(2)
         self.min_isr = 1 + self.random.randrange(2)
         self.acks = -1 if self.random.random() < 0.75 else 1
-        self.events: list[Event] = []
+        self.events: list[RecordedEvent] = []
         self.network = FaultyNetwork(self.random, weather, is_calm=True)
         config = replace(
             weather.config(), lag_ms=1_500, fetch_max_bytes=1, fetch_wait_ms=400, alter_retry_ms=5_000
@@ -120,13 +120,13 @@ class RecordedRun:
         for _ in Pace(self.world, self.max_events).until(START_MS + self.weather.duration_ms):
             pass
 
-    def header(self) -> Event:
+    def header(self) -> RecordedEvent:
         """Return the first line."""
         acks = "all" if self.acks == -1 else "one"
         return {"format": FORMAT, "seed": self.seed, "profile": self.weather.name, "brokers": self.brokers,
                 "first_leader": 0, "min_isr": self.min_isr, "acks": acks}  # fmt: skip
 
-    def trailer(self) -> Event:
+    def trailer(self) -> RecordedEvent:
         """Return the last line."""
         return {"end": True, "events": len(self.events)}
 
@@ -189,7 +189,7 @@ class RecordedRun:
         self.world.schedule(200 + self.random.randrange(1_000), Call(back))
 
     def _cut(self, me: int) -> None:
-        other = self.random.choice([one for one in (*self.world.nodes, CONTROLLER) if one != me])
+        other = self.random.choice([peer for peer in (*self.world.nodes, CONTROLLER) if peer != me])
         both = self.random.random() < 0.7
         links = {(me, other), (other, me)} if both else {(me, other)}
         links -= self.network.cut
@@ -218,10 +218,10 @@ def record(
     """Return a recording, line by line; an exception of a core is the caller's to see."""
     run = RecordedRun(seed, rules, weather, max_events)
     run.run()
-    return [as_line(one) for one in (run.header(), *run.events, run.trailer())]
+    return [as_line(event) for event in (run.header(), *run.events, run.trailer())]
 
 
-def as_line(event: Event) -> str:
+def as_line(event: RecordedEvent) -> str:
     """Return an event as it is written."""
     return json.dumps(event, separators=(",", ":"))
 

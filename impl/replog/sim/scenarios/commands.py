@@ -56,7 +56,7 @@ DATA_REQUESTS = (FetchRequest, EpochEndRequest, ListOffsetsRequest)
 DATA_REPLIES = (FetchReply, EpochEndReply, ListOffsetsReply)
 
 
-class Story:
+class ScenarioCluster:
     """The cluster a scenario is about, and what has been said of it so far."""
 
     def __init__(self) -> None:
@@ -351,7 +351,7 @@ class Story:
 COMMANDS = MappingProxyType(
     {
         name.replace("_", "-"): function
-        for name, function in vars(Story).items()
+        for name, function in vars(ScenarioCluster).items()
         if callable(function) and not name.startswith("_")
     }
 )

@@ -65,9 +65,9 @@ class Root:
 
     def load_registry(self) -> bool:
         """Read the registry; tell whether there is one. Raises as `read_registry`."""
-        found = read_registry(self._fs, self.path)
-        self.registry = found or Registry()
-        return found is not None
+        registry = read_registry(self._fs, self.path)
+        self.registry = registry or Registry()
+        return registry is not None
 
     def read(self, name: str, read: Callable[[Fs, str], T], default: T) -> T:
         """Read a file with the reader of its format, or return the default if there is none.

@@ -90,10 +90,10 @@ class Repairer:
             return Plan(key, problems, whole if self._adopts else vouched, survey.promised, adoptable)
         # What the files would be without the manifest. It decides only what could be adopted, never what is
         # kept.
-        found = self._survey(key, ignores_manifest=True)
-        found.close()
-        adoptable = found.log_start, found.end
-        promised = max(found.end, self._root.registry.partitions.get(key, NOTHING).recovery_point)
+        survey = self._survey(key, ignores_manifest=True)
+        survey.close()
+        adoptable = survey.log_start, survey.end
+        promised = max(survey.end, self._root.registry.partitions.get(key, NOTHING).recovery_point)
         return Plan(key, problems, adoptable if self._adopts else (0, 0), promised, adoptable)
 
     def _survey(self, key: TopicPartition, ignores_manifest: bool = False) -> Survey:

@@ -38,8 +38,8 @@ class OffsetIndex:
     def lookup(self, relative_offset: int) -> int:
         """Return the position of a batch at or before the one holding the offset (0 without an entry)."""
         # At or before: a walk over headers goes forward only, and starts too early rather than too late.
-        found = bisect_right(self.offsets, relative_offset)
-        return self.positions[found - 1] if found else 0
+        number = bisect_right(self.offsets, relative_offset)
+        return self.positions[number - 1] if number else 0
 
     def truncate(self, position: int) -> None:
         """Forget the batches at `position` and beyond."""
@@ -88,8 +88,8 @@ class TimeIndex:
 
     def lookup(self, timestamp: int) -> int:
         """Return a relative offset before which all is older than `timestamp`, 0 if none is known."""
-        found = bisect_left(self.timestamps, timestamp)
-        return self.offsets[found - 1] + 1 if found else 0
+        number = bisect_left(self.timestamps, timestamp)
+        return self.offsets[number - 1] + 1 if number else 0
 
     def truncate(self, relative_offset: int) -> None:
         """Forget the batches whose last offset is `relative_offset` or beyond."""

@@ -46,7 +46,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Producer:
+class ProducerFields:
     """The idempotent producer's place: id, epoch and the sequence of the batch's first record; -1 is none."""
 
     producer_id: int = -1
@@ -54,11 +54,14 @@ class Producer:
     base_sequence: int = -1
 
 
-NO_PRODUCER = Producer()
+NO_PRODUCER = ProducerFields()
 
 
 def encode_batch(
-    records: Sequence[Record], producer: Producer = NO_PRODUCER, base_offset: int = 0, leader_epoch: int = -1
+    records: Sequence[Record],
+    producer: ProducerFields = NO_PRODUCER,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
 ) -> bytes:
     """Encode records as one uncompressed batch whose offsets are `base_offset + 0, 1, ...`.
 
@@ -77,7 +80,7 @@ def encode_batch(
     return bytes(batch)
 
 
-def _producer_fields(producer: Producer) -> tuple[int, int, int]:
+def _producer_fields(producer: ProducerFields) -> tuple[int, int, int]:
     return producer.producer_id, producer.epoch, producer.base_sequence
 
 

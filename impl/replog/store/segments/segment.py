@@ -215,12 +215,12 @@ class Segment:
 
     def _compare(self) -> str:
         """Scan the batches; say how they differ from what the contents promise, or nothing."""
-        found = Contents(self.base_offset, self._index_interval)
+        actual = Contents(self.base_offset, self._index_interval)
         try:
-            self.scan(found, self.contents.size, check_crc)
+            self.scan(actual, self.contents.size, check_crc)
         except CorruptBatchError as error:
-            return f"damaged at byte {found.size}: {error}"
-        if (found.next_offset, found.chain) != (self.contents.next_offset, self.contents.chain):
+            return f"damaged at byte {actual.size}: {error}"
+        if (actual.next_offset, actual.chain) != (self.contents.next_offset, self.contents.chain):
             return "its batches are not those that were written, though their CRCs are right"
         return ""
 
@@ -228,7 +228,7 @@ class Segment:
         """Note the batches from the end of `into` to byte `size`; `CorruptBatchError` where one ends it."""
         for position, header in scan_batches(self._file, size, into.size, check):
             # The CRC does not cover the base offset. A whole batch of another place, or of another log, is
-            # found here.
+            # detected here.
             if header.base_offset != into.next_offset:
                 raise CorruptBatchError(f"a batch of offset {header.base_offset} follows {into.next_offset}")
             into.note(position, header)
