@@ -19,9 +19,9 @@ from replog.store.files.errors import StoreError
 COMMANDS = MappingProxyType(
     {
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
-        "dump": ("replog.dump", "Show what is in a log directory."),
-        "repair": ("replog.repair", "Cut what is damaged in a log directory, and keep a copy."),
-        "sim": ("replog.simulate", "Run simulated clusters from seeds, all faults on."),
+        "dump": ("replog.dump", "Show the contents of a log directory."),
+        "repair": ("replog.repair", "Cut the damaged part of a log, and keep a copy."),
+        "sim": ("replog.simulate", "Run simulated clusters with faults, each from a seed."),
     }
 )
 FAILED = 1
@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="specchk", prog_name="replog")
 def cli() -> None:
-    """Run a replicated log that follows Kafka's protocol, look into its files, and torture it."""
+    """Run a replicated log that follows Kafka's protocol, inspect its files, and test it under faults."""
 
 
 def run(arguments: Sequence[str]) -> int:

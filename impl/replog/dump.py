@@ -3,12 +3,12 @@
     orders-0
       log-manifest               log start 0, synced to 150, cut 0 times
       leader-epoch-checkpoint    0 from 0, 4 from 120
-      00000000000000000000.log   12 batches, offsets 0..149, epochs 0..4, 8123 bytes, CRCs right
-      00000000000000000000.index 3 entries, right
+      00000000000000000000.log   12 batches, offsets 0..149, epochs 0..4, 8123 bytes, CRCs correct
+      00000000000000000000.index 3 entries, correct
 
-What is damaged, or does not fit the rest, is a line that begins with `!` and says where; there is a count of
-them at the end, and the exit code is 1. The lock is neither taken nor asked for: a dump of a directory in use
-may show a batch half written.
+A line that begins with `!` names anything damaged or inconsistent, and its place; the end has a count of
+them, and the exit code is 1. The lock is not needed: a dump of a directory in use may show a batch half
+written.
 
 Not here: mending, which opening the directory (`replog.store.recovery`) or `replog repair` does, and the text
 of a file's content (`dump_text.py`).
@@ -57,7 +57,7 @@ class ReadOnlyFs(OsFs):
 
     def open(self, path: str) -> OsFile:
         """Open for reading only."""
-        # A dump is often run by somebody who may read the broker's files and not write them.
+        # A dump is often run by a user who may read the broker's files and not write them.
         return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
@@ -82,13 +82,13 @@ class Dump:
             if not any(
                 name == MANIFEST_FILE or parse_base(name) is not None for name in self.fs.listdir(path)
             ):
-                yield self._problem(name, "no log: neither a manifest nor a segment is in it")
+                yield self._problem(name, "not a log: it has neither a manifest nor a segment")
             yield from self._partition(root, key)
             return
         root = Root(self.fs, path)
         yield path
         if set(OWN_FILES).isdisjoint(self.fs.listdir(path)) and not root.partitions():
-            yield self._problem("", "no log directory: no file of a broker and no partition is in it")
+            yield self._problem("", "not a log directory: it has no file of a broker and no partition")
             return
         yield from self._read_root(root)
         for key in root.partitions():
@@ -180,7 +180,7 @@ class Dump:
                 yield self._problem(name, f"{what} {offset}, but {survey.name} ends at {survey.end}")
 
     def _segment(self, path: str, text: SegmentText) -> Generator[str, None, str]:
-        """Scan one segment, showing as much as was asked for, then its summary; return its damage."""
+        """Scan one segment, showing as much as requested, then its summary; return its damage."""
         size = file_size(self.fs, path)
         file = self.fs.open(path)
         damage = ""
@@ -216,7 +216,7 @@ class Dump:
             if entries is None:
                 yield self._problem(name, "does not fit the log")
             else:
-                yield f"  {name:{NAME_WIDTH}} {entries} entries, right"
+                yield f"  {name:{NAME_WIDTH}} {entries} {'entry' if entries == 1 else 'entries'}, correct"
 
 
 def _registry_text(root: Root) -> str:
@@ -230,21 +230,21 @@ def _registry_text(root: Root) -> str:
 
 def _manifest_text(manifest: Manifest | None) -> str:
     if manifest is None:
-        return "none: a start would take the files as they are"
+        return "none: a start would accept the files as they are"
     times = "once" if manifest.cuts == 1 else f"{manifest.cuts} times"
     return f"log start {manifest.log_start}, synced to {manifest.flushed}, cut {times}"
 
 
-@click.command(short_help="Show what is in a log directory.")
+@click.command(short_help="Show the contents of a log directory.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--batches", is_flag=True, help="Show every batch.")
-@click.option("--records", is_flag=True, help="Show every batch and its records.")
+@click.option("--records", is_flag=True, help="Show every batch with its records.")
 @click.pass_context
 def command(context: click.Context, directory: Path, batches: bool, records: bool) -> None:
-    """Show segments, leader epochs and checkpoints of DIRECTORY, checking everything; change nothing.
+    """Check DIRECTORY, and show its segments, leader epochs and checkpoints; change nothing.
 
-    DIRECTORY is a broker's log directory or a partition in it. Exit code 1 if anything is damaged, or does
-    not fit the rest.
+    DIRECTORY is a broker's log directory or a partition in it. The exit code is 1 if anything is damaged or
+    inconsistent.
     """
     dump = Dump(batches or records, records)
     for line in dump.lines(str(directory.resolve())):

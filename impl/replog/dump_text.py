@@ -39,7 +39,7 @@ class SegmentText:
         first, last = self.epochs
         epochs = f"epoch {first}" if first == last else f"epochs {first}..{last}"
         count = f"{self.batches} batch{'es' * (self.batches != 1)}"
-        return f"{count}, offsets {self.base}..{self.end - 1}, {epochs}, {self.size} bytes, CRCs right"
+        return f"{count}, offsets {self.base}..{self.end - 1}, {epochs}, {self.size} bytes, CRCs correct"
 
     def check_index(self, data: bytes) -> int | None:
         """Return the number of entries of an offset index, None if one is not that of a batch here."""

@@ -29,25 +29,28 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
     yield from (f"  ! {problem}" for problem in plan.problems)
     start, end = plan.kept
     kept = f"offsets {start}..{end - 1}" if end > start else "nothing"
-    cut = f"{end}..{plan.promised - 1}" if plan.promised > end else "no offset"
+    cut = f"{end}..{plan.promised - 1}" if plan.promised > end else "nothing"
     yield f"    kept: {kept}; cut: {cut}"
     if plan.adoptable is not None and not is_done:
         first, last = plan.adoptable
-        yield "    nothing vouches for these records: their CRCs do not say to which log they belong"
+        yield "    nothing vouches for these records: their CRCs do not show to which log they belong"
         if plan.kept != plan.adoptable and last > first:
-            yield f"    --adopt would keep {first}..{last - 1}; if there is a leader, it has better ones"
+            span = f"{first}..{last - 1}"
+            yield f"    --adopt would keep {span}; prefer the copies of a leader, if there is one"
 
 
-@click.command(short_help="Cut what is damaged, and keep a copy.")
+@click.command(short_help="Cut the damaged part of a log, and keep a copy.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--apply", "applies", is_flag=True, help="Do it; without, only show what would be done.")
-@click.option("--adopt", "adopts", is_flag=True, help="Keep records although nothing vouches for them.")
+@click.option(
+    "--apply", "applies", is_flag=True, help="Carry out the repair; without it, nothing is changed."
+)
+@click.option("--adopt", "adopts", is_flag=True, help="Also keep records that nothing vouches for.")
 @click.pass_context
 def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
-    """Show what is damaged in the log directory of a stopped broker, and what a repair would keep and cut.
+    """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut.
 
-    A repair keeps each log up to its first damage. What is behind leaves the log, to be fetched from the
-    leader, and is kept in files beside it.
+    A repair keeps each log up to its first damage. The rest leaves the log, to be fetched from the leader,
+    and is kept in files beside it.
     """
     path = str(directory.resolve())
     # Without --apply nothing is written, not even a lock file into a directory that never had one.
@@ -67,7 +70,7 @@ def command(context: click.Context, directory: Path, applies: bool, adopts: bool
 
 
 def _repair(repairer: Repairer, applies: bool) -> bool:
-    """Print, and do, what there is to do; tell whether something is left."""
+    """Print, and do, what there is to do; return whether something is left."""
     keys = repairer.partitions()
     plans = [repairer.plan(key) for key in keys]
     for key, plan in zip(keys, plans, strict=True):

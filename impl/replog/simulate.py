@@ -37,7 +37,7 @@ def parse_seeds(_context: click.Context, _parameter: click.Parameter, text: str 
         return None
     first, dots, last = text.partition("..")
     if not (dots and first.isdecimal() and last.isdecimal()):
-        raise click.BadParameter(f"{text!r} is not two numbers like 0..999")
+        raise click.BadParameter(f"{text!r} is not a range such as 0..999")
     if not int(first) <= int(last) <= MAX_SEED:
         raise click.BadParameter(f"{text!r} is empty or too large")
     return range(int(first), int(last) + 1)
@@ -76,12 +76,12 @@ class Summary:
     def lines(self, seconds: float) -> Iterable[str]:
         """Yield the summary as text."""
         rate = self.steps / max(seconds, 1e-9)
-        yield f"  {self.steps} steps, {rate:,.0f} a second"
+        yield f"  {self.steps} steps, {rate:,.0f} per second"
         yield f"  {self.crashes} crashes, {self.truncations} truncations"
         outside = f"{self.elr_elections} of ELR members, {self.unclean_elections} outside ISR and ELR"
         yield f"  {self.elections} elections, {outside}"
         yield f"  {self.acknowledged} records acknowledged with acks=all"
-        yield f"  {self.consumed} records consumed (re-reads too)"
+        yield f"  {self.consumed} records consumed (including re-reads)"
         yield "  faults:"
         yield from _table(sorted(self.faults.items()))
         yield "  checks:"
@@ -96,28 +96,36 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
         yield f"    {name:{width}} {count:>10}"
 
 
-@click.command(short_help="Run simulated clusters from seeds, all faults on.")
+@click.command(short_help="Run simulated clusters with faults, each from a seed.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), help="Run one seed.")
 @click.option("--seeds", callback=parse_seeds, metavar="A..B", help="Run all seeds from A to B.")
-@click.option("--profile", type=click.Choice(profile_names()), default="all", show_default=True)
-@click.option("--protocol", type=click.Choice(preset_names()), help="Rules; default: the profile's.")
+@click.option(
+    "--profile",
+    type=click.Choice(profile_names()),
+    default="all",
+    show_default=True,
+    help="Faults to inject.",
+)
+@click.option(
+    "--protocol", type=click.Choice(preset_names()), help="Replication rules; default: those of the profile."
+)
 @click.option(
     "--max-events",
     type=click.IntRange(1),
     default=MAX_EVENTS,
     show_default=True,
-    help="A run that takes more is broken: step-limit.",
+    help="A run with more events breaks the promise `step-limit`.",
 )
 @click.option("--record", type=click.Path(file_okay=False), metavar="DIR",
-              help="Write what happens, a file a seed, under a profile of its own.")  # fmt: skip
+              help="Write recordings, one file for each seed, under a profile of their own.")  # fmt: skip
 @click.pass_context
 def command(
     context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None,
     max_events: int, record: str | None,
 ) -> None:  # fmt: skip
-    """Run a cluster of three brokers with producers, consumers and faults, every decision taken from a seed.
+    """Run a cluster of three brokers with producers, consumers and faults, every decision drawn from a seed.
 
-    Exit code 1 if a promise was broken; the last line repeats that run.
+    The exit code is 1 if a promise was broken; the last line is then the command that repeats the run.
     """
     if (seed is None) == (seeds is None):
         raise click.UsageError("give either --seed N or --seeds A..B")

@@ -42,7 +42,7 @@ class ProduceReply:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Ask for records from `fetch_offset`.
+    """Request records from `fetch_offset`.
 
     From a follower it also *is* the acknowledgement of all before it (I15).
     """
@@ -58,7 +58,7 @@ class FetchRequest:
 
     @property
     def is_from_follower(self) -> bool:
-        """Tell a follower's fetch from a consumer's."""
+        """Return whether a follower sent this fetch, not a consumer."""
         return self.replica_id > CONSUMER
 
 
@@ -79,7 +79,7 @@ class FetchReply:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndRequest:
-    """OffsetForLeaderEpoch: ask where `epoch` ends in the leader's log."""
+    """OffsetForLeaderEpoch: request the end of `epoch` in the leader's log."""
 
     correlation: int
     replica_id: int
@@ -89,7 +89,7 @@ class EpochEndRequest:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndReply:
-    """The answer by the leader's epoch cache; `UNDEFINED` when it cannot tell."""
+    """The answer by the leader's epoch cache; `UNDEFINED` when it has none."""
 
     correlation: int
     error: Error
@@ -98,7 +98,7 @@ class EpochEndReply:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsRequest:
-    """Ask for one end of the log (`LATEST` or `EARLIEST`)."""
+    """Request one end of the log (`LATEST` or `EARLIEST`)."""
 
     correlation: int
     replica_id: int
@@ -108,7 +108,7 @@ class ListOffsetsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsetsReply:
-    """The offset asked for, -1 with an error."""
+    """The requested offset, -1 with an error."""
 
     correlation: int
     error: Error
@@ -163,7 +163,7 @@ class RegisterReply:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRequest:
-    """Keep the session; tell which metadata version is applied; ask to be let go."""
+    """Keep the session; report the metadata version applied; request a controlled shutdown."""
 
     broker_id: int
     broker_epoch: int
@@ -183,7 +183,7 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """Ask for every metadata version after `after_version`."""
+    """Request every metadata version after `after_version`."""
 
     broker_id: int
     after_version: int
@@ -191,16 +191,16 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdate:
-    """Consecutive metadata versions, oldest first; a snapshot when `images` starts past what was asked."""
+    """Consecutive metadata versions, oldest first; a snapshot when `images` starts past the request."""
 
     images: tuple[MetadataImage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ElectRequest:
-    """An operator asks for the preferred leader, or.
+    """An operator requests the preferred leader, or any live replica.
 
-    (`is_unclean`) for any live replica where no clean one is left.
+    The latter (`is_unclean`) only where no clean candidate is left.
     """
 
     correlation: int

@@ -3,7 +3,7 @@
 Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each
 switch names the flaw it brings back.  A preset is a point in history, or today's rules with one rule taken
 back; the presets exist so that a demonstration can say `--protocol hw-truncation` and the code keeps one
-place that knows what this means.
+place that defines it.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -22,7 +22,7 @@ class Truncation(Enum):
     HW = "hw"
     """Cut at the own high watermark, at once (up to 0.10.2): loses (B1) and diverges (B2)."""
     KIP101 = "kip101"
-    """Ask the leader for the end of the own last epoch (0.11): diverges after fast failovers (B3)."""
+    """Request the end of the own last epoch from the leader (0.11): diverges after fast failovers (B3)."""
     KIP279 = "kip279"
     """The answer names the epoch it is for, and the follower intersects (2.0).
 
@@ -35,7 +35,7 @@ class Truncation(Enum):
 
 
 class TruncateWhen(Enum):
-    """Which metadata changes make a follower look for divergence."""
+    """Which metadata changes make a follower check for divergence."""
 
     LEADER_ID_CHANGE = "leader-id-change"
     EVERY_EPOCH = "every-epoch"
@@ -92,7 +92,7 @@ class Protocol:
     hw_under_min_isr: bool = False
     """HW moves although the ISR is below the minimum (before KAFKA-15583, B15)."""
     hw_on_alter_ok: bool = True
-    """HW is looked at again when an ISR change succeeds (KAFKA-13091, B23)."""
+    """HW is computed again when an ISR change succeeds (KAFKA-13091, B23)."""
     waits_for_caught_up: bool = True
     """HW also waits for eligible replicas that are caught up but not in the ISR yet (KAFKA-4485, I3)."""
     expand_needs_hw: bool = True
@@ -155,7 +155,7 @@ _PRESETS = MappingProxyType(
 
 
 def preset_names() -> tuple[str, ...]:
-    """Return the names `preset` knows, in order of the documentation."""
+    """Return the names of all presets, in order of the documentation."""
     return tuple(_PRESETS)
 
 

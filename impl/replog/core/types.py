@@ -66,7 +66,7 @@ class Error(IntEnum):
 
 
 class Role(Enum):
-    """What a replica believes it is.
+    """The role that a replica has by its own metadata.
 
     `NONE` until the first metadata after a start, and when there is no leader.
     """
@@ -88,7 +88,7 @@ class BrokerState(Enum):
 class Batch:
     """`count` records at consecutive offsets, written in one leader epoch.
 
-    A producer sends it with `base_offset` 0 and `epoch` -1; the leader stamps both and nobody changes them
+    A producer sends it with `base_offset` 0 and `epoch` -1; the leader stamps both, and they never change
     afterwards. `producer_id` -1 means no idempotence; otherwise its records carry the sequence numbers
     first_seq, first_seq+1, ...
     """
@@ -114,7 +114,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochEnd:
-    """An answer to "where does this epoch end?".
+    """The end of a leader epoch, as an answer.
 
     The epoch answered for, and the offset after its last record.
     """
@@ -124,7 +124,7 @@ class EpochEnd:
 
     @property
     def is_undefined(self) -> bool:
-        """Tell whether the question had no answer."""
+        """Return whether there is no answer."""
         return self.end_offset < 0
 
 
@@ -135,8 +135,8 @@ UNDEFINED = EpochEnd(-1, -1)
 class PartitionImage:
     """The controller's record of one partition.
 
-    `partition_epoch` grows by one with every change of any field.  `last_known_leader` is set while nobody
-    leads, under KIP-966: whoever led last.
+    `partition_epoch` grows by one with every change of any field.  `last_known_leader` is set while none
+    leads, under KIP-966: the last one that did.
     """
 
     replicas: tuple[int, ...]

@@ -80,7 +80,7 @@ class LedgerConsumer:
         return []
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Ask whoever leads for more."""
+        """Request more records from the leader."""
         del now_ms
         out: list[Effect] = [SetTimer(timer, self.interval_ms, token)]
         broker = self.find_broker()

@@ -16,27 +16,33 @@ OUTCOMES = ("current", "hw-truncation")
 
 
 @click.command(short_help="Watch a three-broker cluster lose its leader.")
-@click.option("--protocol", type=click.Choice(preset_names()), default="current", show_default=True)
+@click.option(
+    "--protocol",
+    type=click.Choice(preset_names()),
+    default="current",
+    show_default=True,
+    help="Replication rules.",
+)
 @click.option(
     "--speed",
     type=click.FloatRange(0),
     default=3.0,
     show_default=True,
-    help="Simulated seconds a second; 0: at once.",
+    help="Simulated seconds per second; 0: as fast as possible.",
 )
-@click.option("--plain", is_flag=True, help="No live table, even on a terminal.")
+@click.option("--plain", is_flag=True, help="Print lines instead of a live table, even on a terminal.")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the brokers' files here (empty or missing); see `replog dump`.",
+    help="Keep the brokers' files in this directory, empty or new; see `replog dump`.",
 )
 @click.pass_context
 def command(context: click.Context, protocol: str, speed: float, plain: bool, directory: Path | None) -> None:
-    """Run three brokers on real files, kill the leader, and watch LEO, HW, ISR and leader epochs.
+    """Run three brokers on real files, kill the leader, and show LEO, HW, ISR and leader epochs.
 
-    With --protocol hw-truncation the rules are those of Kafka up to 0.10, and acknowledged records are lost.
-    Exit code 1 if the leader lacks a record that was acknowledged with acks=all or read by a consumer, if
-    brokers hold different records at one offset, or if nobody leads.
+    With --protocol hw-truncation the brokers follow the rules of Kafka up to 0.10, and acknowledged records
+    are lost. The exit code is 1 if the leader lacks a record that was acknowledged with acks=all or read by a
+    consumer, if brokers hold different records at one offset, or if there is no leader.
     """
     is_live = sys.stdout.isatty() and not plain
     columns = shutil.get_terminal_size().columns - 1 if is_live else WIDTH
@@ -49,12 +55,12 @@ def command(context: click.Context, protocol: str, speed: float, plain: bool, di
     directory.mkdir(parents=True, exist_ok=True)
     code = perform(str(directory), protocol, screen)
     for broker in sorted(directory.iterdir()):
-        screen.say(f"look into it: replog dump {broker}")
+        screen.say(f"inspect: replog dump {broker}")
     context.exit(code)
 
 
 def perform(path: str, protocol: str, screen: Screen) -> int:
-    """Tell the story, its end, and what to try next; return the exit code."""
+    """Play the story, print its verdict and the next command; return the exit code."""
     screen.say(f"replog demo, protocol {protocol}")
     screen.say()
     verdict = Story(path, preset(protocol), screen).tell()

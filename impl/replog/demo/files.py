@@ -3,7 +3,7 @@
 The counterpart of `replog.sim.disks.stored`, which is the same store on a disk that can lose things. Here a
 "crash" leaves handles and lock as the death of a process would: released, nothing synced, no marker.
 
-A disk that really fails ends the demo: `StoreError` passes through the world, which knows planned failures
+A disk that really fails ends the demo: `StoreError` passes through the world, which handles planned failures
 only.
 """
 
@@ -69,7 +69,7 @@ class BrokerFiles:
         raise NotImplementedError("disk faults need the simulated disk")
 
     def is_armed(self) -> bool:
-        """Tell that no fault is planned."""
+        """Return False: no fault is planned."""
         return False
 
     def copy(self) -> "BrokerFiles":

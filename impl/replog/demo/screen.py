@@ -1,7 +1,7 @@
-"""What the demo shows: lines that scroll by when something happens, and below them one table kept up to date.
+"""The demo's output: lines that scroll by when something happens, and below them one table kept up to date.
 
     on a terminal   the table is redrawn in place, paced against the real clock
-    in a pipe       plain lines; the table appears where the story says so
+    in a pipe       plain lines; the table appears at the end of each chapter
 
 Every line fits 80 columns. Not here: what happens (`story.py`).
 """

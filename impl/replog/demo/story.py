@@ -1,15 +1,15 @@
-"""The demo's story, told with one cluster and today's or yesterday's rules.
+"""The demo's story, played by one cluster under today's or yesterday's rules.
 
     1  three brokers, a producer with acks=all, a consumer; all replicas in sync
-    2  the leader's cables are cut: it still takes acks=1 records that nobody copies
+    2  the leader's cables are cut: it still accepts acks=1 records, which no follower copies
     3  kill -9 the leader; a follower bounces at the same moment (one rack, one power strip)
-    4  the controller elects somebody else; producers go on
+    4  the controller elects another leader; producers continue
     5  the old leader comes back, finds where its log diverges, cuts, copies, rejoins the ISR
-    6  every acknowledged record is looked up in the files of whoever leads, and of the others
+    6  every acknowledged record is looked up in the files of the leader, and of the others
 
 Under the rules up to 0.10 (`hw-truncation`) the bounced follower cuts its log at its checkpointed high
 watermark, is elected, and step 6 finds acknowledged records missing (KIP-101; B1 of the project's Kafka
-reference). Today it is not in the ISR after the bounce, and nobody cuts at a high watermark.
+reference). Today it is not in the ISR after the bounce, and no replica cuts at a high watermark.
 
 Time is simulated, files are real. Not here: the drawing (`screen.py`).
 """
@@ -50,7 +50,7 @@ class Cables(Network):
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """What was last seen of a broker, to tell what changed."""
+    """The last known state of a broker, so that changes are noticed."""
 
     role: Role = Role.NONE
     epoch: int = -1
@@ -95,7 +95,7 @@ class Story:
 
     def _the_cut(self) -> None:
         leader = self._leader()
-        self._chapter(f"The cables of the leader, broker {leader}, are cut. It takes acks=1 records.")
+        self._chapter(f"Broker {leader}, the leader, is cut off. It still accepts records with acks=1.")
         self._cables.cut_off.add(leader)
         self.stubborn.find_broker = lambda: leader
         self.stubborn.is_active = True
@@ -106,7 +106,7 @@ class Story:
     def _the_crash(self) -> None:
         leader = self._leader()
         follower = next(b for b in self.world.image.replicas if b != leader)
-        self._chapter(f"kill -9 broker {leader}; broker {follower} bounces at the same moment.")
+        self._chapter(f"kill -9 broker {leader}; broker {follower} restarts at the same moment.")
         self.world.crash(leader)
         # Both at one moment: the follower comes back with a checkpointed HW that is behind, and the leader,
         # which could correct it, is out of reach.
@@ -119,7 +119,7 @@ class Story:
 
     def _the_return(self) -> None:
         gone = next(node.broker_id for node in self.world.nodes.values() if node.broker is None)
-        self._chapter(f"Broker {gone} comes back with the log it died with.")
+        self._chapter(f"Broker {gone} returns with the log that it had when it was killed.")
         self.world.restart(gone)
         self._run(6_000)
         self.producer.is_active = False
@@ -136,7 +136,7 @@ class Story:
         return judge(self.producer.promised, self.consumer.read, Ending(leader, hw, logs))
 
     def _serving(self) -> tuple[int, int]:
-        """Return who leads, by the controller's word and its own, and its HW; `NO_LEADER` if nobody does."""
+        """Return who leads, by the controller's word and its own, and its HW; `NO_LEADER` if none does."""
         image = self.world.image
         broker = None if image.leader == NO_LEADER else self.world.nodes[image.leader].broker
         if broker is None or broker.state.role is not Role.LEADER:
@@ -166,7 +166,7 @@ class Story:
         self._screen.keep(self._table())
 
     def _run(self, duration_ms: int) -> None:
-        """Let simulated time pass, telling what changes."""
+        """Let simulated time pass, reporting each change."""
         rung: list[None] = []
         self.world.schedule(duration_ms, Call(lambda: rung.append(None)))
         while not rung and self.world.step():
@@ -181,7 +181,7 @@ class Story:
         before, now = self._image, self.world.image
         self._image = now
         if (now.leader, now.leader_epoch) != (before.leader, before.leader_epoch):
-            who = f"broker {now.leader} leads" if now.leader >= 0 else "nobody leads"
+            who = f"broker {now.leader} leads" if now.leader >= 0 else "no leader"
             doubt = ", recovering" if now.is_recovering else ""
             self._say(f"controller: {who}, epoch {now.leader_epoch}, ISR {_set(now.isr)}{doubt}")
         elif now.isr != before.isr:

@@ -1,12 +1,12 @@
-"""What became of the promises: the clients' ledgers against what is served, and what is on the disks.
+"""The verdict on the promises: the clients' ledgers compared with the leader's log and with the disks.
 
-    lost        acknowledged, and whoever leads does not have it at its offset
-    hidden      acknowledged, in the leader's log, not below its HW: there, but nobody can read it yet
-    unread      a consumer had read it, and whoever leads does not have it
+    lost        acknowledged, and the leader does not have it at its offset
+    hidden      acknowledged, in the leader's log, not below its HW: there, but not readable yet
+    unread      a consumer had read it, and the leader does not have it
     diverged    two disks hold different records at one offset
     behind      a disk whose log ends before an acknowledged record: under-replicated, not lost
 
-When nobody leads, nothing can be read, and what would be lost depends on who will lead; what no disk has is
+Without a leader nothing can be read, and the loss depends on who will lead; what no disk has is
 lost whoever that is.  A record is its content; the same content written in two leader epochs is no
 divergence to a reader, and is named apart.
 
@@ -34,7 +34,7 @@ class Ending:
     logs: Sequence[Log]
 
     def has(self, broker: int, record: LedgerEntry) -> bool:
-        """Tell whether a broker's disk has a record at its offset."""
+        """Return whether a broker's disk has a record at its offset."""
         offset, body = record
         return offset in self.logs[broker] and self.logs[broker][offset][1] == body
 
@@ -64,7 +64,7 @@ class Verdict:
 
     @property
     def is_well(self) -> bool:
-        """Tell whether somebody leads, has all that was promised, and no two brokers disagree."""
+        """Return whether a leader exists, has all that was promised, and no two brokers disagree."""
         return self.leader != NO_LEADER and not (self.lost or self.unread or self.diverged)
 
 
@@ -107,7 +107,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
         lines.append(f"DIVERGED: at {_at(verdict.diverged)} the brokers hold different records.")
     if verdict.epochs_differ:
         lines.append(
-            f"At {_at(verdict.epochs_differ)} they hold the same record, of different leader epochs."
+            f"At {_at(verdict.epochs_differ)} they hold the same record, written in different leader epochs."
         )
     lines += [f"Broker {b} is behind: its log ends before {count} of them." for b, count in verdict.behind]
     return lines
@@ -121,7 +121,7 @@ def _promises(verdict: Verdict) -> list[str]:
         return [f"NO LEADER: {every} cannot be read.", *([gone] if verdict.nowhere else [])]
     if verdict.lost:
         lines = [f"LOST: {len(verdict.lost)} of {every} ({_at(verdict.lost)})."]
-        kept = f"{_of_them(verdict.kept)} still on the disk of a broker that does not lead."
+        kept = f"{_of_them(verdict.kept)} still on the disk of another broker."
         return [*lines, kept] if verdict.kept else lines
     if verdict.diverged or verdict.epochs_differ or verdict.behind:
         return [f"Broker {verdict.leader} leads, and has all {every}."]

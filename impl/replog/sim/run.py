@@ -54,7 +54,7 @@ class Report:
 
     @property
     def is_failure(self) -> bool:
-        """Tell whether the run broke an oracle."""
+        """Return whether the run broke an oracle."""
         return self.oracle != ""
 
     @property
@@ -75,7 +75,7 @@ class Report:
             f"  crashes {self.crashes}, ISR changes {figures.isr_changes}, truncations {self.truncations}",
             f"  elections {figures.elections}, {outside}",
             f"  records committed {figures.committed}, acknowledged with acks=all {figures.acknowledged}",
-            f"  records consumed {figures.consumed} (re-reads too)",
+            f"  records consumed {figures.consumed} (including re-reads)",
             f"  faults: {faults}",
         ]
         if self.is_failure:
@@ -90,7 +90,7 @@ def praise(checks: Counter[str]) -> str:
 
 
 class Simulation:
-    """One run in progress; `world` may be looked at between steps."""
+    """One run in progress; `world` may be read between steps."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Simulation:
         )
 
     def find_leader(self) -> int:
-        """Return the controller's leader, or now and then whoever believes it leads, or anybody."""
+        """Return the controller's leader, or now and then a broker in the role of one, or any."""
         draw = self.random.random()
         leader = self.world.image.leader
         if draw < 0.8 and leader >= 0:

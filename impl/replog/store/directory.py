@@ -10,7 +10,7 @@
       orders-0/  orders-1/ ...            one directory a partition (`partition.py`)
 
 The marker is removed, durably, before anything else happens: from then on the directory counts as dirty.
-A checkpoint of another version stops the opening; one that is unreadable, or is not what was written last, is
+A checkpoint of another version stops the opening; one that is unreadable, or not the one written last, is
 noted and moved aside, because each has a safe default. A partition whose synced records are damaged stays
 closed (`damaged`), with all its files as they are; the others are opened. While one is closed, the directory
 does not count as stopped cleanly.
@@ -93,7 +93,7 @@ class LogDirectory:
 
     def _load(self) -> None:
         for kept in clear_temporary(self._fs, self._path, OWN_FILES):
-            self.notes.append(f"no text: kept as {kept}")
+            self.notes.append(f"not text: kept as {kept}")
         # Before all other files, since it says which of them can be believed.
         self._load_registry()
         # Read before it is removed, removed before a partition is opened: a start that dies half way must be
@@ -118,7 +118,7 @@ class LogDirectory:
         # hide that its records are lost.
         for key in self._root.missing_partitions():
             point = self._root.registry.partitions[key].recovery_point
-            self._close(key, f"its folder is missing, and records up to {point} were synced ({REPAIR_HINT})")
+            self._close(key, f"its folder is missing, but records up to {point} were synced ({REPAIR_HINT})")
         # What the starts have synced, so that the next one knows how far each log has to reach.
         self._root.write({})
 
@@ -132,7 +132,7 @@ class LogDirectory:
             self._put_aside(REGISTRY_FILE, str(error))
             return
         if not (is_there or self._may_adopt):
-            self.notes.append(f"{REGISTRY_FILE} is missing: made anew from the partitions")
+            self.notes.append(f"{REGISTRY_FILE} is missing: rebuilt from the partitions")
 
     def _load_file(self, name: str, read: Callable[[], T], default: T) -> T:
         """Read a file; or note why it is not believed, move it aside, and take the default."""
@@ -275,7 +275,7 @@ class LogDirectory:
 
 
 def lock_directory(fs: Fs, path: str) -> tuple[Lock, bool]:
-    """Lock a directory, created if missing; tell also whether it was bare (`Root.is_bare`).
+    """Lock a directory, created if missing; return also whether it was bare (`Root.is_bare`).
 
     Raises `DirectoryInUseError` or `StorageOfflineError`.
     """

@@ -48,7 +48,7 @@ from replog.store.segments.segment import Segment
 
 
 def ignore_lowering(_offset: int, _cuts: int) -> None:
-    """Stand in for the directory when a log is used alone: no checkpoint promises anything."""
+    """Replace the directory when a log is used alone: no checkpoint promises anything."""
 
 
 class PartitionLog:

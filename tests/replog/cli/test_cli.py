@@ -56,7 +56,7 @@ def test_help_imports_no_command() -> None:
         (["sim"], "--seed N or --seeds A..B"),
         (["sim", "--seed", "1", "--seeds", "1..2"], "--seed N or --seeds A..B"),
         (["sim", "--seeds", "9..3"], "empty"),
-        (["sim", "--seeds", "a..b"], "two numbers"),
+        (["sim", "--seeds", "a..b"], "a range such as"),
         (["sim", "--seed", "-1"], "-1"),
         (["sim", "--seed", "1", "--max-events", "0"], "0"),
         (["sim", "--seed", "1", "--profile", "nice"], "nice"),
@@ -83,8 +83,8 @@ def test_a_dump_shows_segments_epochs_and_checkpoints(directory: Path) -> None:
         "leader-epoch-checkpoint          0 from 0, 1 from 40",
         "00000000000000000000.log         ",
         "epochs 0..1",
-        "CRCs right",
-        "entries, right",
+        "CRCs correct",
+        "entries, correct",
         "empty",
     ):
         assert text in shown.stdout
@@ -125,11 +125,11 @@ def marked(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("log-start-offset-checkpoint", b"0\n0\n", b"0\n1\norders 0 900\n", "not what was written last"),
-        ("replication-offset-checkpoint", b" 55\n", b" 99\n", "not what was written last"),
+        ("log-start-offset-checkpoint", b"0\n0\n", b"0\n1\norders 0 900\n", "not the one written last"),
+        ("replication-offset-checkpoint", b" 55\n", b" 99\n", "not the one written last"),
         ("orders-0/leader-epoch-checkpoint", b"1 40\n", b"1 50\n", "do not fit the log"),
-        ("orders-0/log-manifest", b"start 0", b"start 8", "does not have its checksum"),
-        ("directory-manifest", b"orders-0", b"orders-7", "does not have its checksum"),
+        ("orders-0/log-manifest", b"start 0", b"start 8", "the checksum of its first part is wrong"),
+        ("directory-manifest", b"orders-0", b"orders-7", "its checksum is wrong"),
     ],
 )
 def test_a_dump_reports_what_was_not_written(
@@ -171,7 +171,7 @@ def test_a_dump_of_one_partition_shows_what_it_counts(directory: Path) -> None:
     checkpoint.write_bytes(checkpoint.read_bytes().replace(b" 55\n", b" 99\n"))
     shown = replog("dump", directory / "orders-0")
     assert shown.returncode == 1
-    assert "not what was written last" in shown.stdout
+    assert "not the one written last" in shown.stdout
     assert shown.stdout.endswith(f"\n{len(marked(shown.stdout))} problem\n")
 
 
@@ -181,7 +181,7 @@ def test_a_dump_of_a_folder_that_is_no_log_says_so(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "topic-0"):
         path.mkdir(exist_ok=True)
         shown = replog("dump", path)
-        assert (shown.returncode, "no log" in shown.stdout) == (1, True), shown.stdout
+        assert (shown.returncode, "not a log" in shown.stdout) == (1, True), shown.stdout
 
 
 def test_a_repair_shows_what_would_be_lost_and_does_it_when_told(directory: Path) -> None:

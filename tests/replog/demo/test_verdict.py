@@ -230,7 +230,7 @@ def test_what_only_a_follower_has_is_lost():
     assert (verdict.lost, verdict.kept, verdict.nowhere, verdict.unread) == ((3,), 1, (), (3,))
     assert verdict_lines(verdict)[:3] == [
         "LOST: 1 of 1 record acknowledged with acks=all (offset 3).",
-        "1 of them is still on the disk of a broker that does not lead.",
+        "1 of them is still on the disk of another broker.",
         "A consumer had read 1 record that the leader does not have.",
     ]
     assert not verdict.is_well
@@ -262,7 +262,10 @@ def test_one_content_in_two_epochs_is_not_called_a_different_record():
     """A retried record can be written by two leaders; a reader sees the same."""
     verdict = judge([PROMISE], [], Ending(0, 4, [disk(PROMISE), disk(PROMISE, epoch=2), {}]))
     assert (verdict.diverged, verdict.epochs_differ, verdict.is_well) == ((), (3,), True)
-    assert verdict_lines(verdict)[1] == "At offset 3 they hold the same record, of different leader epochs."
+    assert (
+        verdict_lines(verdict)[1]
+        == "At offset 3 they hold the same record, written in different leader epochs."
+    )
 
 
 def test_offsets_are_shown_as_the_ranges_they_are():

@@ -85,7 +85,7 @@ def test_missing_files_and_empty_files_have_no_entries() -> None:
         (b"0\n1\na 0 -7\n", "line 3"),
         (b"0\n1\na 0 99999999999999999999\n", "line 3"),
         (b"0\n2\na 0 7\na 0 8\n", "line 4: a-0 is listed twice"),
-        (b"zero\n0\n", "no version"),
+        (b"zero\n0\n", "not a version"),
         (b"\xff\xfe", "not text"),
     ],
 )

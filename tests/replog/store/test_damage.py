@@ -179,7 +179,7 @@ def test_a_flipped_bit_of_an_index_is_noticed_and_the_index_rebuilt(clean: bool)
             log = directory.logs[KEY]
             assert [h.base_offset for h in log.headers()] == list(range(0, 60, 2))
             assert read_file(fs, path) == right[path]
-            assert any("does not have its checksum" in note for note in directory.notes)
+            assert any("its checksum is wrong" in note for note in directory.notes)
 
 
 @both_stops
@@ -212,7 +212,7 @@ def test_folders_that_changed_places_are_refused() -> None:
         directory = "data/t-1"
         fs.mkdir(directory)
         replace_file(fs, directory, path.rpartition("/")[2], content)
-    assert "is that of t-0" in reopened(fs).damaged["t", 1]
+    assert "belongs to t-0" in reopened(fs).damaged["t", 1]
 
 
 @both_stops

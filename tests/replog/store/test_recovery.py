@@ -162,7 +162,9 @@ def test_a_recovery_point_that_nobody_wrote_is_noted_and_ignored() -> None:
     replace_file(fs, "data", "recovery-point-offset-checkpoint", b"0\n1\nt 0 9999\n")
     directory = reopened(fs)
     assert directory.logs[KEY].log_end == directory.logs[KEY].flushed == 60
-    assert any("recovery-point-offset-checkpoint: is not what was written" in n for n in directory.notes)
+    assert any(
+        "recovery-point-offset-checkpoint: its content is not the one written" in n for n in directory.notes
+    )
 
 
 @given(st.integers(0, 2**32))

@@ -1,9 +1,9 @@
 """One broker process: a membership and a replica, behind one `handle`.
 
 What a runner drives.  A process with several partitions has one `Replica` for each and one `Membership`;
-the simulator needs one partition, because every property of the protocol can be told with one.
+the simulator needs one partition, because one is enough for every property of the protocol.
 
-Invariant: a broker that has no broker epoch serves nobody: it applies no metadata, so its replica has no
+Invariant: a broker that has no broker epoch serves no client: it applies no metadata, so its replica has no
 role.
 """
 
@@ -55,11 +55,11 @@ class Broker:
         return self.replica.receive(event.source, message, now_ms)
 
     def shut_down(self) -> list[Effect]:
-        """Ask for a controlled shutdown."""
+        """Request a controlled shutdown."""
         return self.membership.request_shutdown()
 
     def _update(self, update: MetadataUpdate, now_ms: int) -> list[Effect]:
-        """Apply new metadata versions in order, and tell the controller how far this broker is."""
+        """Apply new metadata versions in order, and report to the controller how far this broker is."""
         images, out = self.membership.next_images(update)
         for image in images:
             out.extend(self.replica.apply(image, self.membership.broker_epoch, now_ms))

@@ -1,8 +1,8 @@
 """A replica that follows: fetch, append, and cut away what the leader does not have.
 
-    become follower --> [truncating: ask where my epoch ends, cut, ask again] --> fetching <--> diverging: cut
+    become follower --> [truncating: request an epoch's end, cut, repeat]    --> fetching <--> diverging: cut
                                                                                      |
-                                                          out of range: ask the leader's end, its start
+                                                          out of range: request the leader's end, its start
 
 Theory: rules A5, A8, A9, A19, A21 of the project's Kafka reference (AbstractFetcherThread,
 ReplicaFetcherThread); KIP-101, KIP-279, KIP-595.  Since 2.8 a follower cuts nothing when it becomes one:
@@ -34,7 +34,7 @@ from replog.core.types import NO_EPOCH, NO_LEADER, Batch, EpochEnd, Error, Parti
 
 def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> None:
     """Follow `image.leader`, or nobody (A19); the caller has checked that the image is news."""
-    # Compared before the state takes the new values: the two answers decide whether to look for divergence.
+    # Compared before the state takes the new values: the two answers decide whether to check for divergence.
     is_new_epoch = image.leader_epoch > state.leader_epoch
     has_new_leader = image.leader != state.leader_id
     state.role, state.leading, state.leader_epoch = Role.FOLLOWER, None, image.leader_epoch
@@ -52,7 +52,7 @@ def become(state: ReplicaState, image: PartitionImage, out: list[Effect]) -> Non
 
 
 def start_truncation(state: ReplicaState, following: Following, out: list[Effect]) -> None:
-    """Do, or prepare, what the rules in force ask of a new follower."""
+    """Do, or prepare, what the rules in force require of a new follower."""
     rules, log = state.protocol.truncation, state.log
     # HW is behind what this replica acknowledged: the leader may have committed records above it. Cutting
     # there without a word from the leader is the flaw that KIP-101 mended (B1).
@@ -67,7 +67,7 @@ def start_truncation(state: ReplicaState, following: Following, out: list[Effect
 
 
 def ask_epoch(state: ReplicaState, following: Following, out: list[Effect]) -> None:
-    """Go on truncating with the log's last epoch, or fall back to HW where there is none."""
+    """Continue the truncation with the log's last epoch, or fall back to HW where there is none."""
     # From the newest epoch down: each answer that names an epoch unknown here cuts the newest entries, so the
     # next request is about an older epoch and the loop ends (P23).
     following.asked_epoch = state.log.last_epoch
@@ -122,7 +122,7 @@ def on_timeout(state: ReplicaState, following: Following, correlation: int, out:
 
 
 def take_reply(state: ReplicaState, following: Following, correlation: int, phase: FetchPhase) -> bool:
-    """Tell whether a reply is the one waited for, in the phase and at the LEO it was asked for (A8)."""
+    """Return whether a reply answers the request in flight, in its phase and at its LEO (A8)."""
     if following.in_flight != correlation:
         return False
     following.in_flight = -1
@@ -132,7 +132,7 @@ def take_reply(state: ReplicaState, following: Following, correlation: int, phas
 def on_error(state: ReplicaState, following: Following, error: Error, out: list[Effect]) -> None:
     """React to a refusal.
 
-    Stop until new metadata, look for the ends of the leader's log, or try again later.
+    Stop until new metadata, request the ends of the leader's log, or try again later.
     """
     # A newer leader exists, and only metadata can name it. Retries would be refused in the same way.
     if error is Error.FENCED_LEADER_EPOCH:
@@ -207,7 +207,7 @@ def append(state: ReplicaState, batches: tuple[Batch, ...], out: list[Effect]) -
 
 
 def on_epoch_end(state: ReplicaState, following: Following, reply: EpochEndReply, out: list[Effect]) -> None:
-    """Cut by the leader's answer, and ask again where it was about an epoch this log does not know (A21)."""
+    """Cut by the leader's answer; repeat the request where this log lacks the epoch of the answer (A21)."""
     if not take_reply(state, following, reply.correlation, FetchPhase.TRUNCATING):
         return
     if reply.error is not Error.NONE:
@@ -271,7 +271,7 @@ def truncation_point(state: ReplicaState, end: EpochEnd) -> tuple[int, bool]:
 
 
 def truncate_by_answer(state: ReplicaState, end: EpochEnd, out: list[Effect]) -> bool:
-    """Cut by the leader's answer; tell whether the logs agree now for certain."""
+    """Cut by the leader's answer; return whether the logs agree now for certain."""
     offset, is_last_word = truncation_point(state, end)
     truncate(state, offset, out)
     return is_last_word

@@ -20,7 +20,7 @@ from replog.core.types import Error
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit record: the group will go on at `offset` in `partition`."""
+    """One commit record: the group will continue at `offset` in `partition`."""
 
     group: str
     partition: str

@@ -54,7 +54,7 @@ def maximal_isr(state: ReplicaState, leading: Leading) -> tuple[int, ...]:
 def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_leo: int, now_ms: int) -> bool:
     """Record a follower's fetch: its LEO, and when it was last caught up (I10).
 
-    Tell whether its LEO changed.
+    Return whether its LEO changed.
     """
     # Not every fetch counts as caught up: a follower that fetches all the time and never gets closer would
     # stay in the ISR and hold HW back (S44).
@@ -76,13 +76,13 @@ def note_fetch(state: ReplicaState, remote: Remote, fetch_offset: int, leader_le
 
 
 def is_caught_up(state: ReplicaState, remote: Remote, now_ms: int) -> bool:
-    """Tell whether a follower is at the leader's LEO, or was less than the lag limit ago."""
+    """Return whether a follower is at the leader's LEO, or was less than the lag limit ago."""
     # With equal LEOs time does not matter: in a partition without writes nobody is behind.
     return remote.leo == state.log.leo or now_ms - remote.last_caught_up_ms <= state.config.lag_ms
 
 
 def is_eligible(state: ReplicaState, follower: int, remote: Remote) -> bool:
-    """Tell whether the metadata allows `follower` in an ISR.
+    """Return whether the metadata allows `follower` in an ISR.
 
     Not fenced, not leaving, the incarnation that fetches.
     """
@@ -106,7 +106,7 @@ def lagging(state: ReplicaState, leading: Leading, now_ms: int) -> tuple[int, ..
 
 
 def may_join(state: ReplicaState, leading: Leading, follower: int, remote: Remote) -> bool:
-    """Tell whether a follower outside of the ISR has everything it needs to join (A11)."""
+    """Return whether a follower outside of the ISR has everything it needs to join (A11)."""
     rules = state.protocol
     if follower in leading.isr or follower not in state.replicas:
         return False
@@ -185,7 +185,7 @@ def send_proposal(state: ReplicaState, pending: PendingIsr, out: list[Effect]) -
 
 
 def on_reply(state: ReplicaState, leading: Leading, reply: AlterPartitionReply, out: list[Effect]) -> bool:
-    """Take the controller's verdict (A13); tell whether a new ISR was committed, so HW may move.
+    """Take the controller's verdict (A13); return whether a new ISR was committed, so HW may move.
 
     A reply to anything but the last attempt of the proposal in flight is ignored.  Errors that are not listed
     above are retried by the timer.

@@ -161,10 +161,10 @@ def stamp(state: ReplicaState, batch: Batch) -> Batch:
 def append(state: ReplicaState, batch: Batch, out: list[Effect]) -> None:
     """Append a stamped batch.
 
-    Epoch entry first, then the records, then a flush if the policy asks for one (A3).
+    Epoch entry first, then the records, then a flush if the policy requires one (A3).
     """
     # The entry is on disk before its first record. After a crash in between a start finds an entry at the
-    # log's end and drops it; the other order leaves a record whose epoch nobody knows.
+    # log's end and drops it; the other order leaves a record of unknown epoch.
     if state.log.append(batch):
         out.append(StoreEpochs(tuple(state.log.epochs.entries)))
     out.append(Append((batch,)))
@@ -241,7 +241,7 @@ def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:
 def advance_hw(state: ReplicaState, leading: Leading, now_ms: int, out: list[Effect]) -> None:
     """Raise HW if the rules allow, and answer the produces and fetches it passes (A7)."""
     # Below the minimum a record would be committed on fewer copies than promised. ELR relies on this: a
-    # former member has everything committed only because HW stood still since it left (B15).
+    # former member has everything committed only because HW has not moved since it left (B15).
     if not state.protocol.hw_under_min_isr and len(leading.isr) < state.effective_min_isr():
         return
     # The minimum can fall below HW, for instance after an election, when the followers' LEOs are unknown. HW
@@ -291,7 +291,7 @@ def on_fetch(
 def check_fetch(state: ReplicaState, request: FetchRequest) -> FetchReply | None:
     """Return the reply that ends a fetch early: unknown replica, divergence, out of range.
 
-    None to go on (A6.2-4).
+    None if there is none (A6.2-4).
     """
     log, correlation = state.log, request.correlation
     # The metadata of one of the two is behind. UNKNOWN_LEADER_EPOCH makes the follower retry, as it should if

@@ -27,7 +27,7 @@ HEARTBEAT_MS = 2_000
 
 @dataclass(slots=True)
 class Membership:
-    """What a broker process knows of its own standing; `metadata_version` is the last version applied."""
+    """A broker process's view of its own membership; `metadata_version` is the last version applied."""
 
     broker_id: int
     incarnation: int
@@ -55,12 +55,12 @@ class Membership:
         return out
 
     def request_shutdown(self) -> list[Effect]:
-        """Ask the controller to be let go (A29); the heartbeats carry the wish until it is granted."""
+        """Request a controlled shutdown (A29); the heartbeats carry the wish until it is granted."""
         self.wants_shutdown = True
         return [Send(CONTROLLER, self._heartbeat())] if self.broker_epoch >= 0 else []
 
     def registered(self, reply: RegisterReply) -> list[Effect]:
-        """Take the broker epoch of this incarnation and ask for metadata."""
+        """Take the broker epoch of this incarnation and request metadata."""
         # A reply to an earlier incarnation may still be under way: its broker epoch would make this process
         # look like the one that died.
         if reply.incarnation != self.incarnation or reply.error is not Error.NONE or self.broker_epoch >= 0:
@@ -73,7 +73,7 @@ class Membership:
         ]
 
     def heard(self, reply: HeartbeatReply) -> list[Effect]:
-        """Take the controller's view of this broker; register again if it does not know this incarnation."""
+        """Take the controller's view of this broker; register again where this incarnation is unknown."""
         if reply.broker_epoch != self.broker_epoch:
             return []
         if reply.error is not Error.NONE:

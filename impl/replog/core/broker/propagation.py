@@ -1,4 +1,4 @@
-"""When a leader tells the ZooKeeper controller about ISR changes: history, kept for example F9.
+"""When a leader notifies the ZooKeeper controller of ISR changes: history, kept for example F9.
 
 Theory: S43-S48, I13, A14 of the project's Kafka reference
 (ZkAlterPartitionManager.maybePropagateIsrChanges), gone since AlterPartition (2.7).  A task ticks every
@@ -20,7 +20,7 @@ MAX_DELAY_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Propagator:
-    """What is waiting to be told, and the two clocks, which both begin at the broker's start."""
+    """The changes to be sent, and the two clocks, which both begin at the broker's start."""
 
     last_change_ms: int
     last_sent_ms: int
@@ -31,7 +31,7 @@ class Propagator:
         return replace(self, last_change_ms=now_ms, waiting=self.waiting | {partition})
 
     def tick(self, now_ms: int) -> tuple[Propagator, frozenset[str]]:
-        """Return the next state, and the partitions to tell the controller about now."""
+        """Return the next state, and the partitions to report to the controller now."""
         # A change that comes alone waits for company; a restarting broker changes many partitions in a row.
         is_quiet = self.last_change_ms + BLACKOUT_MS < now_ms
         # Under constant change the first rule never holds, and metadata would never leave the broker.

@@ -7,8 +7,8 @@ Each entry point takes one event and returns the effects.  What happens inside i
 `follower`; here is only who gets what, in which role, after which fence.
 
 Invariants: an image older than the one in force changes nothing (A18, A19); a request is fenced before its
-content is looked at, except a produce, which carries no leader epoch (A1).  A message this replica cannot
-have asked for, or cannot answer, is ignored or refused with Kafka's error: none of them raises.
+content is read, except a produce, which carries no leader epoch (A1).  A message that this replica
+has not requested, or cannot answer, is ignored or refused with Kafka's error: none of them raises.
 """
 
 from __future__ import annotations
@@ -137,12 +137,12 @@ class Replica:
             purgatory.expire_produces(leading, now_ms, out)
         elif timer is Timer.ALTER_RETRY:
             pending = leading.pending
-            # The number tells a retry that is still due from one of a proposal that was answered meanwhile.
+            # The number distinguishes a retry that is still due from one of a proposal answered meanwhile.
             if pending is not None and pending.correlation == token:
                 isr.retry(self.state, leading, pending, out)
 
     def _produce(self, source: int, request: ProduceRequest, now_ms: int, out: list[Effect]) -> None:
-        """Check what a produce needs before it is looked at, in Kafka's order (A1)."""
+        """Check the preconditions of a produce, in Kafka's order (A1)."""
         leading = self.state.leading
         if request.acks not in (-1, 0, 1):
             error = Error.INVALID_REQUIRED_ACKS
@@ -158,10 +158,7 @@ class Replica:
             out.append(Send(source, ProduceReply(request.correlation, error, -1)))
 
     def _fetch(self, source: int, request: FetchRequest, now_ms: int, out: list[Effect]) -> None:
-        """Fence a fetch, then serve it as the leader, or a consumer's also as a follower.
-
-        (A6, A22, KIP-392).
-        """
+        """Fence a fetch and serve it as the leader, or a consumer's as a follower (A6, A22, KIP-392)."""
         state = self.state
         # Before anything is read or counted. A fetch of another epoch describes a log that may have been cut
         # since, so neither its offset nor the records for it mean anything here (B8).
@@ -187,7 +184,7 @@ class Replica:
         return FetchReply(request.correlation, Error.NONE, log.hw, log.log_start, batches)
 
     def _refusal(self, epoch: int, fences: bool) -> Error:
-        """Return why a request of `epoch` is not looked at, `NONE` if it is (A22)."""
+        """Return why a request of `epoch` is refused, `NONE` if it is not (A22)."""
         if self.state.partition_epoch < 0:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         return leader.fence(self.state, epoch) if fences else Error.NONE

@@ -40,7 +40,7 @@ class Config:
 
 @dataclass(slots=True)
 class Remote:
-    """What a leader knows of one follower; `leo` -1 means nothing yet in this leadership."""
+    """A leader's view of one follower; `leo` -1 means nothing yet in this leadership."""
 
     leo: int = -1
     last_fetch_ms: int = 0
@@ -64,7 +64,7 @@ class PendingIsr:
 
     @property
     def is_expansion(self) -> bool:
-        """Tell an expansion from a shrink."""
+        """Return whether this is an expansion, not a shrink."""
         return len(self.proposed) > len(self.committed)
 
 
@@ -106,7 +106,7 @@ class Leading:
 
 
 class FetchPhase(Enum):
-    """What a follower is asking its leader."""
+    """The kind of request that a follower sends its leader."""
 
     FETCHING = "fetching"
     TRUNCATING = "truncating"
@@ -118,7 +118,7 @@ class FetchPhase(Enum):
 class Following:
     """The fetcher of a follower: one request at most in flight.
 
-    `asked_epoch` is the next epoch to ask about.
+    `asked_epoch` is the epoch of the next request for an end.
     """
 
     phase: FetchPhase

@@ -1,7 +1,7 @@
 """The controller: registers brokers, fences the silent, elects leaders, and judges every ISR change.
 
 Theory: KRaft's ReplicationControlManager and ClusterControlManager; rules A12, A15-A17, A23, A29 of the
-project's Kafka reference.  It stands for the whole controller quorum: one state that does not fail (it may
+project's Kafka reference.  It represents the whole controller quorum: one state that does not fail (it may
 be slow or out of reach). Every change makes a new `MetadataImage`, sent to all registered brokers in the
 same step; they apply it when they can.
 
@@ -70,7 +70,7 @@ class Registration:
 
 @dataclass(slots=True)
 class ControllerState:
-    """Everything the controller knows; frozen values in dicts, so `copy` is shallow."""
+    """The whole state of the controller; frozen values in dicts, so `copy` is shallow."""
 
     config: ControllerConfig = ControllerConfig()
     protocol: Protocol = CURRENT
@@ -155,13 +155,13 @@ class Controller:
             return RegisterReply(request.incarnation, Error.NONE, old.broker_epoch)
         leaves_isr = self.state.protocol.restart_leaves_isr
         if old is not None and old.state is not BrokerState.FENCED and leaves_isr:
-            # The earlier process may still run, and it believes that it leads. Its session has to end first.
+            # The earlier process may still run, and act as leader. Its session has to end first.
             if not self._is_silent(old, now_ms):
                 return RegisterReply(request.incarnation, Error.DUPLICATE_BROKER_REGISTRATION, -1)
             self.fence(request.broker_id)
         state = BrokerState.FENCED if old is None or leaves_isr else old.state
         # The version of the metadata that announces it: unique, growing, and a broker that has applied this
-        # version knows about its own registration.
+        # version has its own registration.
         epoch = self.state.version + 1
         self.state.is_dirty = True
         self.state.brokers[request.broker_id] = Registration(request.incarnation, epoch, state, now_ms)
@@ -225,8 +225,8 @@ class Controller:
     def _drop(self, broker_id: int, gone: Collection[int] = ()) -> None:
         """Remove a broker from every ISR, and elect where it led.
 
-        `gone` brokers also lose their place in the ELR. Nobody leaves a partition that was never led: no
-        record can be missing, and nobody would be left to lead it.
+        `gone` brokers also lose their place in the ELR. No broker leaves a partition that was never led: no
+        record can be missing, and no candidate would be left.
         """
         for name, image in self.state.partitions.items():
             if image.leader_epoch == NO_EPOCH:
@@ -235,7 +235,7 @@ class Controller:
             self._replace(name, election.next_image(image, isr, self._rules(), gone))
 
     def _has_left(self, broker_id: int) -> bool:
-        """Tell whether a leaving broker leads nothing, and every active broker knows."""
+        """Return whether a leaving broker leads nothing, and every active broker has applied that."""
         if any(image.leader == broker_id for image in self.state.partitions.values()):
             return False
         # Brokers that have not applied the new metadata still send it produces and fetches. Fenced ones do
@@ -260,7 +260,7 @@ class Controller:
         self._remember()
 
     def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionReply:
-        """Judge a leader's ISR proposal, in Kafka's order of checks, and apply it if it stands (A12)."""
+        """Judge a leader's ISR proposal, in Kafka's order of checks, and apply it if it passes (A12)."""
         image = self.state.partitions.get(request.partition)
         error = self.check_proposal(image, request)
         if image is None or error is not Error.NONE:
@@ -313,7 +313,7 @@ class Controller:
     def _check_epochs(self, image: PartitionImage, request: AlterPartitionRequest) -> Error:
         """Compare a proposal's epochs with the partition's: the compare-and-set that stops zombies."""
         checks = self.state.protocol.checks_partition_epoch
-        # A leader that knows more than this controller can only mean that this controller is behind.
+        # A leader with newer metadata than the controller can only mean that this controller is behind.
         is_ahead = request.partition_epoch > image.partition_epoch and checks
         if request.leader_epoch > image.leader_epoch or is_ahead:
             return Error.NOT_CONTROLLER
@@ -328,10 +328,7 @@ class Controller:
         return Error.NONE
 
     def _may_join(self, member: int, broker_epoch: int) -> bool:
-        """Tell whether the proposed incarnation of a member is the registered one, and active.
-
-        (KIP-841, KIP-903).
-        """
+        """Return whether a member's proposed incarnation is registered and active (KIP-841, KIP-903)."""
         broker = self.state.brokers.get(member)
         rules = self.state.protocol
         if broker is None:
@@ -341,7 +338,7 @@ class Controller:
         return not rules.checks_broker_epoch or broker_epoch in (-1, broker.broker_epoch)
 
     def elect(self, request: ElectRequest) -> Error:
-        """Hold the election an operator asks for."""
+        """Hold the election that an operator requests."""
         image = self.state.partitions.get(request.partition)
         if image is None:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -382,7 +379,7 @@ class Controller:
         del self.state.history[:-HISTORY_VERSIONS]
 
     def _announce(self, out: list[Effect]) -> None:
-        """Send the newest version to every broker; who missed one asks for it."""
+        """Send the newest version to every broker; a broker that missed one requests it."""
         self._remember()
         update = MetadataUpdate((self.state.history[-1],))
         out.extend(Send(broker_id, update) for broker_id in sorted(self.state.brokers))

@@ -12,10 +12,10 @@ everything that is committed then, and has it still if only its process died; af
 what it had not flushed, and what it lacks is lost.  Hence `is_recovering`, as after an unclean election.
 
 Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
-B11); ISR and ELR are disjoint; with ELR, a partition that was ever led and has no leader knows who led last;
+B11); ISR and ELR are disjoint; with ELR, a partition without a leader remembers who led last, if any did;
 the partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
 
-Not here: when any of this is asked for (`controller`).
+Not here: when any of this is needed (`controller`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def next_elr(
 
 
 def _last_known_leader(old: PartitionImage, leader: int, rules: Rules) -> int:
-    """Return who is remembered as the last leader: nobody while one leads."""
+    """Return who is remembered as the last leader: none while one leads."""
     if leader != NO_LEADER or not rules.protocol.elr:
         return NO_LEADER
     return old.last_known_leader if old.leader == NO_LEADER else old.leader
@@ -112,7 +112,7 @@ def elect_unclean(image: PartitionImage, rules: Rules) -> PartitionImage:
 
 
 def _lead_alone(image: PartitionImage, replica: int) -> PartitionImage:
-    """Return the image led by a replica of which nobody knows what it has."""
+    """Return the image led by a replica whose log may lack committed records."""
     return replace(image, leader=replica, isr=(replica,), elr=(), is_recovering=True)
 
 

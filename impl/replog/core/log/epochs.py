@@ -3,7 +3,7 @@
     entries (1, 20) (2, 80) (3, 120), LEO 150:   epoch 1 wrote 20..79, 2 wrote 80..119, 3 wrote 120..149
 
 Theory: KIP-101, KIP-279, KAFKA-7415; rules A18, A20, A21 of the project's Kafka reference.  Kept in the file
-`leader-epoch-checkpoint`, of which the core knows only that it must be replaced whenever `entries` changed.
+`leader-epoch-checkpoint`, which must be replaced whenever `entries` changed.
 
 Invariants: both columns strictly increase; the record at an entry's start offset has the entry's epoch,
 unless the start is the LEO (P21).  Not here: the log, whose LEO is a parameter.
@@ -48,7 +48,7 @@ class EpochCache:
     def assign(self, epoch: int, start: int) -> bool:
         """Note that `epoch` begins at `start`, dropping entries this contradicts.
 
-        Tell whether anything changed.
+        Return whether anything changed.
         """
         entries = self.entries
         # The epoch has begun already; a later batch of it adds nothing. An earlier start, though, replaces
@@ -81,16 +81,16 @@ class EpochCache:
             lower = known
         return UNDEFINED
 
-    def _end_at(self, asked: int, lower: int, start: int, rules: Truncation) -> EpochEnd:
+    def _end_at(self, requested: int, lower: int, start: int, rules: Truncation) -> EpochEnd:
         """Return the answer between `lower`, the last epoch not later, and the next one, begun at `start`."""
         if lower == NO_EPOCH:
             # Every record this log ever had of that epoch was before the first entry, so its end is known
             # (KAFKA-7415). Without this answer the follower falls back to its HW (B4).
-            return EpochEnd(asked, start) if rules in _KNOWS_BEFORE_FIRST else UNDEFINED
+            return EpochEnd(requested, start) if rules in _KNOWS_BEFORE_FIRST else UNDEFINED
         return EpochEnd(NO_EPOCH if rules in _OFFSET_ONLY else lower, start)
 
     def truncate_from_end(self, offset: int) -> bool:
-        """Drop entries that start at or after `offset`; tell whether there were any."""
+        """Drop entries that start at or after `offset`; return whether there were any."""
         before = len(self.entries)
         # At or after: an entry at the new end has no record, and its epoch would be claimed by the next fetch
         # (B23).
@@ -101,7 +101,7 @@ class EpochCache:
     def truncate_from_start(self, offset: int) -> bool:
         """Drop what ends at or before `offset`.
 
-        The epoch that covers it now begins there.  Tell if changed.
+        The epoch that covers it now begins there.  Return whether anything changed.
         """
         kept = [entry for entry in self.entries if entry[1] > offset]
         # The epoch of the first record that is left must stay known, though its own start is deleted.

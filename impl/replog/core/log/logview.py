@@ -39,7 +39,7 @@ class LogView:
         self.hw = min(max(hw, log_start), self.leo)
         self.epochs = EpochCache() if epochs is None else epochs
         self.producers = ProducerTable()
-        # Derived from the records, never stored: it cannot know a batch that the log has lost.
+        # Derived from the records, never stored: it cannot list a batch that the log has lost.
         self.producers.rebuild(self.batches)
         self.unflushed = 0
 
@@ -68,7 +68,7 @@ class LogView:
         return self.epochs.latest
 
     def append(self, batch: Batch) -> bool:
-        """Add a stamped batch whose base is the LEO; tell whether it opened a new epoch entry."""
+        """Add a stamped batch whose base is the LEO; return whether it opened a new epoch entry."""
         assert batch.base_offset == self.leo, "a log has no holes"
         # From each batch, not only on becoming leader: a follower learns epochs from the records it copies
         # (I21).
@@ -81,7 +81,7 @@ class LogView:
         return opened
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop every batch that reaches `offset` or beyond; HW follows down.  Tell whether a record went.
+        """Drop every batch that reaches `offset` or beyond; HW follows down.  Return whether a record went.
 
         Epoch entries are not touched: `EpochCache.truncate_from_end` is the caller's next step (A21).
         """
@@ -111,7 +111,7 @@ class LogView:
     def read(self, start: int, end: int, max_bytes: int) -> tuple[Batch, ...]:
         """Return the batches from the one that holds `start`, all below `end`, at least one if there is one.
 
-        The first batch may begin before `start`, as in Kafka; a reader skips what it did not ask for.
+        The first batch may begin before `start`, as in Kafka; a reader skips what it did not request.
         """
         if start >= end:
             return ()
@@ -130,7 +130,7 @@ class LogView:
     def raise_hw(self, offset: int) -> bool:
         """Move HW up to `offset` if that is up, never past the LEO.
 
-        Tell whether it moved (a leader's HW: I2).
+        Return whether it moved (a leader's HW: I2).
         """
         target = min(offset, self.leo)
         if target <= self.hw:
@@ -147,7 +147,7 @@ class LogView:
     def advance_start(self, offset: int) -> bool:
         """Forget records before `offset` (whole batches only), which must not pass HW.
 
-        Tell whether it moved.
+        Return whether it moved.
         """
         # Never past HW: a record that is not committed may still be needed by followers, and by the next
         # leader.

@@ -60,7 +60,7 @@ def find_duplicate(entry: ProducerEntry, batch: Batch) -> SeenBatch | None:
 
 
 def check_sequence(entry: ProducerEntry | None, batch: Batch) -> Error:
-    """Tell whether a client's batch that is no duplicate may be appended (A2)."""
+    """Return whether a client's batch that is no duplicate may be appended (A2)."""
     # Nothing is known: the producer is new, or its records were deleted. Refusing it would stop a producer
     # whose only fault is to have been idle.
     if entry is None:
@@ -99,7 +99,7 @@ class ProducerTable:
         return None if entry is None else find_duplicate(entry, batch)
 
     def check(self, batch: Batch) -> Error:
-        """Tell whether a client may append `batch` now."""
+        """Return whether a client may append `batch` now."""
         return check_sequence(self.entries.get(batch.producer_id), batch)
 
     def update(self, batch: Batch) -> None:

@@ -1,10 +1,10 @@
 """Producers and consumers as sans-I/O state machines: replies and alarms in, effects out.
 
-A producer keeps up to five consecutive batches in flight, retries for ever with the same sequence numbers,
+A producer keeps up to five consecutive batches in flight, retries without end with the same sequence numbers,
 and gives up on an epoch of its own only when its oldest batch is out of order for good; its first batch goes
-alone, since a broker that knows nothing of a producer takes any sequence number (A2).  A consumer reads on
-from its position and reports every record.  Both ask `find_broker` whom to talk to, which may well be a
-broker that is wrong.
+alone, since a broker that knows nothing of a producer accepts any sequence number (A2).  A consumer reads on
+from its position and reports every record.  `find_broker` names the broker to address, which
+may well be a wrong one.
 
 Not here: groups and commits (`replog.core.broker.groups`).
 """
@@ -175,7 +175,7 @@ class Consumer:
         return []
 
     def fire(self, timer: Timer, token: int, now_ms: int) -> list[Effect]:
-        """Ask for more, now and then from the very beginning again."""
+        """Request more records, now and then from the very beginning."""
         # Reads must be repeatable (P9), which only a second read can show.
         if self.choose(16) == 0:
             self.position = 0

@@ -1,4 +1,4 @@
-"""What a world counts as it goes: events by kind, never looked at by what happens next."""
+"""The counts of a world: events by kind, which nothing that happens depends on."""
 
 from __future__ import annotations
 

@@ -76,13 +76,13 @@ class Storage(Protocol):
         """Return the offset after the last record in the page cache."""
 
     def arm(self, occasion: int, kind: int) -> None:
-        """Let the disk fail at the `occasion`-th write or flush from now (0: the next.
+        """Let the disk fail at the `occasion`-th write or flush from now; `kind` picks how.
 
-        -1: never); `kind` picks how.
+        0 is the next one, -1 none.
         """
 
     def is_armed(self) -> bool:
-        """Tell whether a failure is still to come."""
+        """Return whether a failure is still to come."""
 
     def copy(self) -> Storage:
         """Return an independent copy."""
@@ -165,7 +165,7 @@ class MemoryStorage:
         self.fails_in = occasion
 
     def is_armed(self) -> bool:
-        """Tell whether an effect will fail."""
+        """Return whether an effect will fail."""
         return self.fails_in >= 0
 
     def copy(self) -> MemoryStorage:

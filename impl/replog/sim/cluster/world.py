@@ -56,13 +56,13 @@ class WorldOptions:
 
 
 class Observer:
-    """Somebody who looks on after every step; the default sees nothing."""
+    """An observer of every step; the default does nothing."""
 
     def changed(self, world: World, node: Node) -> None:
-        """Look at a node that has just handled an event."""
+        """Note a node that has just handled an event."""
 
     def decided(self, world: World) -> None:
-        """Look at the cluster after the controller has handled an event."""
+        """Note the cluster after the controller has handled an event."""
 
 
 class World:

@@ -5,10 +5,10 @@
                     pending   the writes and truncations in between, oldest first
     per directory   names, durable names, and the pending creations, renames and removals
 
-    process crash   handles and locks are gone, the page cache survives power loss      a file is `durable`
-    plus a prefix of `pending`, the next write possibly torn, and its length may
-                    have survived without the data (zeros); a directory is its durable names plus a prefix
-                    of its pending changes, so a rename that was not synced may be lost
+    process crash   handles and locks are lost, the page cache survives
+    power loss      a file is `durable` plus a prefix of `pending`, the next write possibly torn, and its
+                    length may have survived without the data (zeros); a directory is its durable names plus
+                    a prefix of its pending changes, so a rename that was not synced may be lost
 
 What survives is picked by a `Chooser` the caller seeds, so a run is a function of its seed. Faults are
 armed on `SimFs.faults`: a full disk, an fsync that fails (and drops the dirty pages, as Linux does), a
@@ -47,7 +47,7 @@ class Faults:
     fired: int = 0
 
     def strikes(self, counter: str) -> bool:
-        """Count one occasion down; tell whether this is the one."""
+        """Count one occasion down; return whether this is the one."""
         left: int | None = getattr(self, counter)
         if left is None:
             return False
@@ -102,7 +102,7 @@ class SimFs:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Forget the files no directory knows."""
+        """Forget the files that no directory names."""
         reachable: dict[int, Inode | Directory] = {}
         waiting = [ROOT]
         while waiting:
@@ -183,11 +183,11 @@ class SimFs:
         return number
 
     def exists(self, path: str) -> bool:
-        """Tell whether the name is taken."""
+        """Return whether the name is taken."""
         return self._find(path) is not None
 
     def is_dir(self, path: str) -> bool:
-        """Tell whether `path` is a directory."""
+        """Return whether `path` is a directory."""
         return isinstance(self._find(path), Directory)
 
     def rename(self, source: str, target: str) -> None:

@@ -6,7 +6,7 @@
                 a power loss leaves one or the other
 
 A pending change to a file is `(offset, data)` or, for a truncation, `(size, None)`; to a directory it is
-a tuple of names set or removed together. What is left is asked of a `Chooser`, never decided here (`disk.py`
+a tuple of names set or removed together. A `Chooser` picks what is left, never this module (`disk.py`
 has the machine).
 """
 

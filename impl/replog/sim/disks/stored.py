@@ -1,7 +1,7 @@
 """The real store under a simulated broker: `replog.store` on a file system that loses what real ones lose.
 
 Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's
-bytes and, at a start, decoded again, so what the protocol believes and what the files say can be compared
+bytes and, at a start, decoded again, so the protocol's state and the content of the files can be compared
 record by record.
 
 A copy shares no state, and opens the files anew when it is used; like every start it drops an epoch entry
@@ -161,7 +161,7 @@ class StoreStorage(FileStorage):
         self.fs.process_crash()
 
     def lose_power(self, choose: Chooser) -> None:
-        """Cut the power; then look, on a copy, how much a start would find."""
+        """Cut the power; then find out, on a copy, how much a start would recover."""
         self._forget()
         self.fs.power_loss(choose)
         # On a copy, because a start repairs: this disk is to keep what the power loss left until its own
@@ -193,7 +193,7 @@ class StoreStorage(FileStorage):
             faults.capacity_bytes = self.fs.used_bytes
 
     def is_armed(self) -> bool:
-        """Tell whether a fault is still to come."""
+        """Return whether a fault is still to come."""
         faults = self.fs.faults
         counters = (faults.fail_fsync_in, faults.fail_write_in, faults.capacity_bytes)
         return any(counter is not None for counter in counters)

@@ -1,7 +1,7 @@
 """Bad weather: a network that loses, duplicates, delays and cuts, and an injector of everything else.
 
 All chance of a run comes from one `random.Random`.  While a node that lost data has not been fenced yet, the
-injector is quiet and the network perfect, if the profile says so (`profiles.PowerRule`, B11).
+injector is quiet and the network perfect, if the profile requires it (`profiles.PowerRule`, B11).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replog.sim.faults.profiles import Fault, PowerRule, Profile
 from replog.sim.oracles.oracles import Oracles
 
 OPERATOR = -99
-"""The address of whoever asks for preferred elections."""
+"""The address of the operator, who requests preferred elections."""
 HEALTHY_SESSION_MS = 2_500
 UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
 """Faults after which a process cannot show that it lost nothing: they cost it its place in the ELR."""
@@ -135,7 +135,7 @@ class Injector:
         return self.random.randrange(len(self.world.nodes))
 
     def _inject(self, kind: Fault, node: Node) -> bool:
-        """Try to inject one fault at one node; tell whether it was possible."""
+        """Try to inject one fault at one node; return whether it was possible."""
         if self.profile.power is PowerRule.KEEPS_ONE_COPY and kind in UNCLEAN and not self._leaves_one(node):
             return False
         if kind is Fault.PREFERRED_ELECTION:
@@ -170,7 +170,7 @@ class Injector:
         return True
 
     def _elect(self) -> bool:
-        """Ask for the preferred leader; tell whether it was elected."""
+        """Request the preferred leader; return whether it was elected."""
         before = self.world.image.leader
         request = Received(OPERATOR, ElectRequest(0, PARTITION))
         self.world.perform_for(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
@@ -178,7 +178,10 @@ class Injector:
         return self.world.image.leader != before
 
     def _black_out(self) -> bool:
-        """End every process at one moment, where the profile allows it with a power loss; tell if any ran."""
+        """End every process at one moment, with a power loss where the profile allows one.
+
+        Return whether any process ran.
+        """
         running = list(self.world.running())
         for node in self.world.nodes.values():
             if self.profile.power is PowerRule.ANY:
@@ -188,7 +191,7 @@ class Injector:
         return bool(running)
 
     def _flush(self, node: Node) -> bool:
-        """Let the operating system write back what is dirty; tell whether anything was."""
+        """Let the operating system write back what is dirty; return whether anything was."""
         was_dirty = node.storage.flushed() < node.storage.end()
         try:
             node.storage.flush()
@@ -203,7 +206,7 @@ class Injector:
         return int(self.random.expovariate(1 / 3_000)) + 100
 
     def _restart_later(self, broker_id: int, delay_ms: int = -1) -> None:
-        """Start the process again after a while, if it has ended by then; look again if it has not."""
+        """Start the process again after a while, if it has ended by then; otherwise check again later."""
 
         def restart() -> None:
             node = self.world.nodes[broker_id]
@@ -218,7 +221,7 @@ class Injector:
     def _cut(self, node: Node, kind: Fault) -> bool:
         """Cut a node off from the controller, or from some of its peers, in one direction or both.
 
-        Tell whether anything was whole before.
+        Return whether anything was whole before.
         """
         me = node.broker_id
         peers = [CONTROLLER] if kind is Fault.CONTROLLER_PARTITION else self._some_peers(me)
@@ -268,7 +271,7 @@ class Injector:
         self.faults["records-lost"] += before - node.storage.end()
 
     def _leaves_one(self, node: Node) -> bool:
-        """Tell whether a node may end uncleanly without costing the last copy (KIP-966).
+        """Return whether a node may end uncleanly without costing the last copy (KIP-966).
 
         Another member of ISR or ELR lives and has lost nothing.  And no other member of the ISR has ended, or
         is about to, without the controller's notice: two of those could keep a third out of ISR and ELR.
@@ -279,7 +282,7 @@ class Injector:
         return bool(alive - set(lossy)) and set(image.isr) - {node.broker_id} <= alive
 
     def _lives_on(self, member: int) -> bool:
-        """Tell whether a member runs as the controller means it, and is not about to end uncleanly."""
+        """Return whether a member runs as the controller means it, and is not about to end uncleanly."""
         node = self.world.nodes[member]
         return (
             self.oracles.is_current(self.world, member)
@@ -288,12 +291,12 @@ class Injector:
         )
 
     def _others_are_healthy(self, me: int) -> bool:
-        """Tell whether the ISR without this node is there, and all of it in the best of health."""
+        """Return whether the ISR without this node is there, and all of it in the best of health."""
         others = [member for member in self.world.image.isr if member != me]
         return bool(others) and all(self._is_healthy(member) for member in others)
 
     def _has_proposal_under_way(self, me: int) -> bool:
-        """Tell whether an ISR proposal of this node may still arrive.
+        """Return whether an ISR proposal of this node may still arrive.
 
         It could make it the last one standing.
         """

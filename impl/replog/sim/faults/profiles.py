@@ -9,9 +9,9 @@ What is excluded, and why:
   are gone.  The same happens if the victim is a leader whose proposal to shrink the ISR to itself arrives
   after its death.  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no
   proposal of the victim under way, and no other fault begins until the controller has fenced the victim.
-  `KEEPS_ONE_COPY` (for protocol `kip966`) only asks that a process ends uncleanly while another member of ISR
-  or ELR lives, and that the controller has noticed the end of every other member of the ISR; `ANY` (with a
-  flush for each record) asks for nothing.
+  `KEEPS_ONE_COPY` (for protocol `kip966`) requires only that a process ends uncleanly while another member of
+  ISR or ELR lives, and that the controller has noticed the end of every other ISR member; `ANY` (with a
+  flush for each record) requires nothing.
 - **A last known leader that lost its page cache.**  When all members of ISR and ELR end uncleanly, KIP-966
   elects who led last whatever it has.  So a blackout, the end of all processes at one moment, leaves them
   their page caches, except where each record is flushed (`ANY`).
@@ -189,7 +189,7 @@ _PROFILES = MappingProxyType(
 
 
 def profile_names() -> tuple[str, ...]:
-    """Return the names `profile` knows."""
+    """Return the names of all profiles."""
     return tuple(_PROFILES)
 
 

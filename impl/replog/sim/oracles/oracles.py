@@ -1,9 +1,9 @@
 """The watch over a simulated cluster: every promise of `promises`, checked as the cluster moves.
 
 A broken one raises `ViolationError`.  `checks` counts how often each was checked with something to compare:
-an oracle that was never asked has not held, it was not there.
+an oracle that was never checked has not held.
 
-Cost: the checks after each step look only at what changed, the comparisons of whole logs are for elections,
+Cost: the checks after each step read only the changes, the comparisons of whole logs are for elections,
 samples and the end.
 """
 
@@ -25,7 +25,7 @@ Cell = tuple[int, bytes]
 
 @dataclass(slots=True)
 class LastState:
-    """What was last seen of one node, to look only at what is new; `log` outlives the process."""
+    """The last known state of one node, so that only changes are checked; `log` outlives the process."""
 
     log: LogView
     incarnation: int = -1
@@ -146,7 +146,7 @@ class Oracles(Observer):
             )
 
     def _check_hw(self, world: World, state: ReplicaState, seen: LastState) -> None:
-        """Compare what a replica newly believes committed, and let a leader extend the committed prefix.
+        """Compare the records below a replica's new HW, and let a leader extend the committed prefix.
 
         Who led before this step counts as a leader: it may have applied two metadata versions at once.
         """
@@ -182,7 +182,7 @@ class Oracles(Observer):
             )
 
     def _holds(self, node: Node) -> bool:
-        """Tell whether a node, dead or alive, has the last committed record; log-matching does the rest."""
+        """Return whether a node, dead or alive, has the last committed record; log-matching does the rest."""
         known = len(self.committed)
         if node.broker is not None:
             return cells(node.broker.replica.state.log, known - 1, known) == self.committed[-1:]
@@ -211,7 +211,7 @@ class Oracles(Observer):
                 )
 
     def is_current(self, world: World, member: int) -> bool:
-        """Tell whether a member runs, as the incarnation the controller means."""
+        """Return whether a member runs, as the incarnation the controller means."""
         broker = world.nodes[member].broker
         known = world.controller.state.brokers.get(member)
         return (
@@ -336,7 +336,7 @@ def converged(world: World) -> str:
 
 
 def _match(left: int, ours: list[Cell], right: int, theirs: list[Cell]) -> bool:
-    """Compare two logs up to their last common epoch; tell whether there was one."""
+    """Compare two logs up to their last common epoch; return whether there was one."""
     for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
         # From the end: one comparison at the last common epoch covers all offsets before it.
         if ours[offset][0] == theirs[offset][0]:

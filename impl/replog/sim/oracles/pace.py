@@ -1,6 +1,6 @@
 """How far a run goes: event by event up to a moment, and never more events than it may take.
 
-A world in which messages beget messages without delay stands still in time; only a count ends it.
+A world in which messages beget messages without delay has no passing time; only a count ends it.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@
     never-gives-up       a retried batch of an idempotent producer is never refused for good    (A2)
     flushed-survives     a power loss takes nothing that was flushed
     disk-is-log          what a process has in memory is what its disk would give back
-    has-leader           once faults are over and all brokers run, somebody leads              (P26)
+    has-leader           once faults are over and all brokers run, one leads                   (P26)
     converges            ... and every replica joins the ISR with the same committed log, and
                          every produce is answered                                             (P22-P25)
-    step-limit           a run ends: simulated time goes on, whatever the messages
+    step-limit           a run ends: simulated time advances, whatever the messages
     no-exception         no core raises, whatever it is sent
 
 The committed prefix is a ghost: the longest prefix any leader ever had below its HW.

@@ -1,8 +1,8 @@
-"""A world that writes down what its brokers and its controller do, one event at each commit point.
+"""A world that records the acts of its brokers and its controller, one event at each commit point.
 
 An event is committed when it can no longer be taken back: in memory when it was handled, on disk when
 its records are written (a process that dies before has done nothing), a request when the network has
-it.  Events are numbered for each broker, and messages by who asked and the request's number, so that
+it.  Events are numbered for each broker, and messages by the requester and its number, so that
 order never rests on a clock.
 
     {"at": 1, "seq": 7, "event": "append", "from": 0, "message": "1/2000004", "after": {"hw": 3, ...}}
@@ -11,8 +11,7 @@ order never rests on a clock.
 start offsets, a CRC over the whole log; of a leader its ISR and what it proposes; of the controller its
 word on the partition and who is fenced.
 
-Not here: what is done to the world (`record_run`), and what the events mean to anybody (nobody here
-has heard of it).
+Not here: what is done to the world (`record_run`), and the meaning of the events to a reader.
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ class RecordedWorld(World):
     """A world whose events go to `emit`, once `is_recording`.
 
     Its network keeps to what connections and a metadata log would do: of a follower only one fetch
-    request is under way (when it asks again, chance says which of the two is lost), a dead process is
-    neither heard nor registered any more, sessions end one at a time, and metadata is read from the log:
-    what arrives is the newest of its leader epoch.
+    request is under way (when it repeats one, chance decides which of the two is lost), a dead process is
+    neither received from nor registered any more, sessions end one at a time, and metadata is read from
+    the log: what arrives is the newest of its leader epoch.
     """
 
     def __init__(self, options: WorldOptions, network: Network, random: Random, emit: Emit) -> None:
@@ -257,7 +256,7 @@ class RecordedWorld(World):
                 self.emit(broker_id, "flush")
 
     def _end(self, broker_id: int, event: str) -> None:
-        """A process ends: nobody hears from it any more but by fetches and proposals."""
+        """End a process: of its messages only fetches and proposals still arrive."""
         for entry in self.pending():
             item = entry[2]
             is_sign = isinstance(item, Delivery) and isinstance(

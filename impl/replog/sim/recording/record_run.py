@@ -10,7 +10,7 @@ faults apart, so committed records may be lost: a recording says what happened, 
 
 Left out, because a reader of recordings may want one record an answer and one follower a time: answers
 of more than one record, batches of more than one, controlled shutdowns, disks that fail, duplicated
-messages, overlapping fetches of one follower, and a leader's own look at fencing and broker epochs
+messages, overlapping fetches of one follower, and a leader's own checks of fencing and broker epochs
 (the controller's stays).  A leader forgets remote LEOs in every epoch, and a start clips the HW
 checkpoint to the log, which replog else leaves to the next checkpoint.
 
@@ -94,7 +94,7 @@ class RecordedRun:
         self._start()
 
     def _start(self) -> None:
-        """Let all brokers register and hear of epoch 0, before anything is recorded or goes wrong."""
+        """Let all brokers register and apply epoch 0, before anything is recorded or goes wrong."""
         world = self.world
         for broker in world.nodes:
             world.restart(broker)
@@ -174,7 +174,7 @@ class RecordedRun:
         world.perform_for(CONTROLLER, world.controller.handle(request, world.now_ms))
 
     def _miss_an_epoch(self, leader: int) -> None:
-        """Let another one lead for a while, which the leader never hears of, and then this one again."""
+        """Let another broker lead for a while without notice to the leader, and then the leader again."""
         others = [member for member in self.world.image.isr if member != leader]
         if leader < 0 or not others:
             return
@@ -201,7 +201,7 @@ class RecordedRun:
         self.world.schedule(delay_ms, Call(action))
 
     def _restart_later(self, broker: int) -> None:
-        """Start the process again after a while; look again if it has not ended by then."""
+        """Start the process again after a while; check again later if it still runs."""
 
         def restart() -> None:
             if self.world.nodes[broker].broker is None:

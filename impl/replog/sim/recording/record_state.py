@@ -47,14 +47,14 @@ def broker_state(state: ReplicaState, storage: Storage, checksums: Checksums) ->
     if state.leading is not None:
         pending = state.leading.pending
         shown["isr"] = sorted(state.leading.isr)
-        shown["remote"] = {str(f): told.leo for f, told in sorted(state.leading.remotes.items())}
+        shown["remote"] = {str(f): remote.leo for f, remote in sorted(state.leading.remotes.items())}
         shown["version"] = state.partition_epoch
         shown["proposed"] = None if pending is None else sorted(pending.proposed)
     return shown
 
 
 def controller_state(image: PartitionImage, state: ControllerState) -> dict[str, object]:
-    """Return the controller's word on the partition, and whom it takes for dead."""
+    """Return the controller's word on the partition, and the brokers that it has fenced."""
     return {
         "epoch": image.leader_epoch,
         "leader": None if image.leader == NO_LEADER else image.leader,

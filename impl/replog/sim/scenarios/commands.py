@@ -69,7 +69,7 @@ class ScenarioCluster:
         return [entry for entry in self.world.pending() if wanted(entry[2])]
 
     def _take(self, wanted: Callable[[Item], bool]) -> bool:
-        """Let the first pending item of a kind happen; tell whether there was one."""
+        """Let the first pending item of a kind happen; return whether there was one."""
         entries = self._entries(wanted)
         if entries:
             self.world.take(entries[0])
@@ -197,7 +197,7 @@ class ScenarioCluster:
         return self._changes()
 
     def fetch(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`fetch 1 [times=1] [reply=lost]`: broker 1 asks its leader, and gets the answer (or not)."""
+        """`fetch 1 [times=1] [reply=lost]`: broker 1 sends a request and gets the answer (or not)."""
         broker = int(words[0])
         for _ in range(int(options.get("times", "1"))):
             self._request(broker)
@@ -215,7 +215,7 @@ class ScenarioCluster:
         return self._changes()
 
     def request(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`request 1`: broker 1 asks its leader; the answer stays under way."""
+        """`request 1`: broker 1 sends its leader a request; the answer stays under way."""
         del options
         self._request(int(words[0]))
         return self._changes()
@@ -249,7 +249,7 @@ class ScenarioCluster:
         return self._changes()
 
     def latest(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`latest 0`: a consumer asks broker 0 for the end of the log."""
+        """`latest 0`: a consumer requests the end of the log from broker 0."""
         del options
         self.correlation += 1
         self._send(int(words[0]), ListOffsetsRequest(self.correlation, CONSUMER, -1, -1))
@@ -288,12 +288,12 @@ class ScenarioCluster:
         return self._changes()
 
     def prefer(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`prefer`: an operator asks for the preferred leader."""
+        """`prefer`: an operator requests the preferred leader."""
         del words, options
         return self._elect(ElectRequest(0, "t-0"))
 
     def elect_unclean(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`elect-unclean`: an operator asks for any leader."""
+        """`elect-unclean`: an operator requests any leader."""
         del words, options
         return self._elect(ElectRequest(0, "t-0", is_unclean=True))
 

@@ -12,7 +12,7 @@ MAX_BATCHES = 8
 
 
 def describe_broker(node: Node) -> str:
-    """Return what a node is, what it has, and what it knows of others."""
+    """Return a node's role, its log, and its view of the others."""
     who = f"broker {node.broker_id}:"
     if node.broker is None:
         return f"{who} down, LEO {node.storage.end()} on disk"
@@ -48,7 +48,7 @@ def describe_log(log: LogView) -> str:
 
 
 def describe_leading(leading: Leading) -> list[str]:
-    """Return what only a leader knows."""
+    """Return the state that only a leader has."""
     isr = ",".join(map(str, sorted(leading.isr)))
     parts = [f"ISR {isr}"]
     if leading.pending is not None:
@@ -74,7 +74,7 @@ def describe_controller(image: PartitionImage) -> str:
 
 
 def describe_reply(message: Message) -> str:
-    """Return what a client is told; "" for a message no client reads."""
+    """Return a reply as its client reads it; "" for a message that no client reads."""
     match message:
         case ProduceReply(error=error) if error is not Error.NONE:
             return f"client: produce failed: {error.name}"

@@ -22,7 +22,7 @@ def parse_cache(text: str) -> EpochCache:
 
 
 def epoch_end(words: list[str], options: dict[str, str]) -> list[str]:
-    """`epoch-end 0 1 cache=1:20,2:80 leo=150 [rules=kip101]`: the answer for each epoch asked (F4)."""
+    """`epoch-end 0 1 cache=1:20,2:80 leo=150 [rules=kip101]`: the end of each epoch (F4)."""
     cache, leo = parse_cache(options["cache"]), int(options["leo"])
     rules = Truncation(options.get("rules", "fetch"))
     lines = []
@@ -48,7 +48,7 @@ def place(words: list[str], options: dict[str, str]) -> list[str]:
 def propagate(words: list[str], options: dict[str, str]) -> list[str]:
     """`propagate 0 3000 until=20000 [sent=-70000]`: ISR changes at these moments.
 
-    When is the controller told? (F9).
+    When is the controller notified? (F9)
     """
     changes = [int(word) for word in words]
     state = Propagator(min([0, *changes]), int(options.get("sent", "0")))

@@ -166,14 +166,14 @@ def _check_version(name: str, text: str) -> None:
     # A number that is another version is the work of newer software, and must survive; noise is damage.
     if text.isascii() and text.isdecimal():
         raise ForeignVersionError(f"{name}: version {text} is not supported (only {VERSION})")
-    raise CorruptFileError(f"{name}: {text[:40]!r} is no version")
+    raise CorruptFileError(f"{name}: {text[:40]!r} is not a version")
 
 
 def _number(name: str, line: int, text: str) -> int:
     # int() alone takes signs, spaces, underscores and digits of other scripts, none of which Kafka writes.
     if text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= MAX_NUMBER:
         return int(text)
-    raise CorruptFileError(f"{name}: line {line}: {text[:40]!r} is no offset, epoch or count")
+    raise CorruptFileError(f"{name}: line {line}: {text[:40]!r} is not an offset, epoch or count")
 
 
 def _decode(name: str, data: bytes) -> str:

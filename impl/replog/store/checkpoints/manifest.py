@@ -59,7 +59,7 @@ def empty_mark(base_offset: int) -> Mark:
 
 
 class Removal(NamedTuple):
-    """A segment file that nobody needs any more: a start may delete it, if it has this size and chain."""
+    """A segment file that was dropped from the log: a start may delete it, if it has this size and chain."""
 
     base_offset: int
     size: int
@@ -99,7 +99,7 @@ class Reading:
 
     @property
     def is_durable(self) -> bool:
-        """Tell whether all of it is on the disk, once the directory is synced.
+        """Return whether all of it is on the disk, once the directory is synced.
 
         A head is synced before its file gets its name. A line may be in the page cache only, even if a sync
         comes now: one that failed before the process died marked the page as written.
@@ -146,7 +146,7 @@ class ManifestFile:
 
 
 def _is_flush(saved: Manifest, wanted: Manifest) -> bool:
-    """Tell whether the last segment grew and nothing else changed."""
+    """Return whether the last segment grew and nothing else changed."""
     mark, before = wanted.marks[-1], saved.marks[-1]
     # A line can say that bytes were added, never that any are gone: a cut replaces the file, so a torn line
     # cannot bring the cut records back.
@@ -195,7 +195,7 @@ def parse(data: bytes) -> Reading:
     body += b"\n"
     # Before the version: a flipped bit in it would look like the work of newer software.
     if not mark or rest[:9] != b"%08x\n" % crc32c(body):
-        raise CorruptFileError(f"{MANIFEST_FILE}: its first part does not have its checksum")
+        raise CorruptFileError(f"{MANIFEST_FILE}: the checksum of its first part is wrong")
     lines = body.decode().splitlines()
     if lines[0] != VERSION.decode():
         raise ForeignVersionError(f"{MANIFEST_FILE}: version {lines[0]} is not supported (only 0)")
@@ -243,7 +243,7 @@ def _parse_flushes(manifest: Manifest, data: bytes, head_sum: int) -> Reading:
             fault = f"{MANIFEST_FILE}: the flush on line {number + 1} behind its first part is damaged"
             return Reading(manifest, fault)
         manifest = manifest.grown(mark)
-    # A rest without its newline was torn by a crash: that flush never returned, so nobody relies on it.
+    # A rest without its newline was torn by a crash: that flush never returned, so nothing relies on it.
     return Reading(manifest, "", bool(rest), len(lines), head_sum)
 
 

@@ -46,7 +46,7 @@ class Registry:
     saved: bytes = b""
 
     def vouches_for(self, name: str, data: bytes) -> bool:
-        """Tell whether a file's content is one that was written; if so, the only one from now on."""
+        """Return whether a file's content is one that was written; if so, the only one from now on."""
         actual = crc32c(data)
         if actual not in self.sums.get(name, ()):
             return False
@@ -89,7 +89,7 @@ def read_registry(fs: Fs, directory: str) -> Registry | None:
         return None
     body, _, rest = read_file(fs, path).partition(b"head ")
     if rest != b"%08x\n" % crc32c(body):
-        raise CorruptFileError(f"{REGISTRY_FILE}: does not have its checksum")
+        raise CorruptFileError(f"{REGISTRY_FILE}: its checksum is wrong")
     version, *lines = body.decode().splitlines()
     if version != VERSION:
         raise ForeignVersionError(f"{REGISTRY_FILE}: version {version} is not supported (only {VERSION})")

@@ -2,7 +2,7 @@
 
 Reading says what is wrong and changes nothing; writing notes the checksums first (`registry.py`).
 
-Not here: what to do about a file that is not believed (`directory.py`), and which numbers to write.
+Not here: what to do about a file without its checksum (`directory.py`), and which numbers to write.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ class Root:
         self.registry = Registry()
 
     def is_bare(self) -> bool:
-        """Tell whether no program has used the directory yet, so that logs in it are somebody's import."""
+        """Return whether no program has used the directory yet, so that logs in it were imported."""
         if not set(OWN_FILES).isdisjoint(self._fs.listdir(self.path)):
             return False
         paths = (self.partition_path(key) for key in self.partitions())
@@ -64,7 +64,7 @@ class Root:
         return sorted(self.registry.partitions.keys() - set(self.partitions()))
 
     def load_registry(self) -> bool:
-        """Read the registry; tell whether there is one. Raises as `read_registry`."""
+        """Read the registry; return whether there is one. Raises as `read_registry`."""
         registry = read_registry(self._fs, self.path)
         self.registry = registry or Registry()
         return registry is not None
@@ -72,7 +72,7 @@ class Root:
     def read(self, name: str, read: Callable[[Fs, str], T], default: T) -> T:
         """Read a file with the reader of its format, or return the default if there is none.
 
-        Raises `ForeignVersionError`, and `CorruptFileError` also for content that nobody wrote.
+        Raises `ForeignVersionError`, and `CorruptFileError` also for content that was not written last.
         """
         path = f"{self.path}/{name}"
         if not self._fs.exists(path):
@@ -80,7 +80,7 @@ class Root:
         # The format first: another version is to be refused as such, not reported as a wrong checksum.
         value = read(self._fs, self.path)
         if not self.registry.vouches_for(name, read_file(self._fs, path)):
-            raise CorruptFileError(f"{name}: is not what was written last")
+            raise CorruptFileError(f"{name}: its content is not the one written last")
         return value
 
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
@@ -112,7 +112,7 @@ class Root:
         return {key: known.recovery_point for key, known in self.registry.partitions.items()}
 
     def was_stopped_cleanly(self) -> bool:
-        """Tell whether there is a marker that is believed; raises `ForeignVersionError`."""
+        """Return whether there is a marker with its checksum; raises `ForeignVersionError`."""
         try:
             return self.read(CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None) is not None
         except ForeignVersionError:

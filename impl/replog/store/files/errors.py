@@ -51,7 +51,7 @@ class CorruptFileError(StoreError):
 
 
 class ForeignVersionError(CorruptFileError):
-    """A file of a version this code does not know: refused, and never overwritten."""
+    """A file of a version that this code does not support: refused, and never overwritten."""
 
 
 class DamagedLogError(CorruptFileError):

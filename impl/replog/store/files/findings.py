@@ -1,4 +1,4 @@
-"""What is known of a partition before its files are read, and what can be found in them.
+"""The facts about a partition before its files are read, and the findings when they are.
 
 found                                             kind       a start
 synced bytes that are gone or are other bytes     DAMAGE     refuses; `replog repair` cuts, and keeps a copy
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class OpenPoint:
-    """What the directory knows about a partition before its files are read.
+    """The facts about a partition before its files are read.
 
     `recovery_point` was synced when the log had been cut `cuts` times. `is_known`: there must be a manifest.
-    `may_adopt`: files without one may be taken as they are, because nothing says that there ever was one.
+    `may_adopt`: files without one may be accepted as they are, because nothing says that there ever was one.
     `reads_all`: compare everything, also what could wait until it is used. `ignores_manifest`: as if there
     were none.
     """

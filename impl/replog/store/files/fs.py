@@ -1,6 +1,6 @@
 """The file system as the store sees it: the protocol `Fs`, and `OsFs`, the real one.
 
-Everything the store knows about durability is said with these dozen calls, so a simulated disk that has them
+These dozen calls are all that the store needs for durability, so a simulated disk that has them
 (`replog.sim.disks.disk.SimFs`) can lose exactly what a real one may lose:
 
     what                                  is durable after
@@ -67,7 +67,7 @@ class Fs(Protocol):
         """Create an empty file, or empty an existing one, and open it."""
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or directory has this name."""
+        """Return whether a file or directory has this name."""
 
     def rename(self, source: str, target: str) -> None:
         """Move a file over `target` atomically (within one directory)."""
@@ -79,7 +79,7 @@ class Fs(Protocol):
         """Return the names in a directory, sorted."""
 
     def is_dir(self, path: str) -> bool:
-        """Tell whether `path` is a directory."""
+        """Return whether `path` is a directory."""
 
     def mkdir(self, path: str) -> None:
         """Create a directory in an existing one; one that exists already is fine."""
@@ -219,7 +219,7 @@ class OsFs:
         return OsFile(os.open(path, READ_WRITE | os.O_CREAT | os.O_TRUNC, 0o644))
 
     def exists(self, path: str) -> bool:
-        """Tell whether the name is taken."""
+        """Return whether the name is taken."""
         return Path(path).exists()
 
     def rename(self, source: str, target: str) -> None:
@@ -235,7 +235,7 @@ class OsFs:
         return tuple(sorted(entry.name for entry in Path(path).iterdir()))
 
     def is_dir(self, path: str) -> bool:
-        """Tell whether `path` is a directory."""
+        """Return whether `path` is a directory."""
         return Path(path).is_dir()
 
     def mkdir(self, path: str) -> None:

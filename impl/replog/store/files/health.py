@@ -1,6 +1,6 @@
-"""Whether a directory can still be believed: one switch, shared by everything inside it, that only goes off.
+"""Whether a directory is still reliable: one switch, shared by everything inside it, that only goes off.
 
-After a failed write or fsync nobody knows what the disk holds, and a later success proves nothing: the
+After a failed write or fsync the content of the disk is unknown, and a later success proves nothing: the
 kernel may have dropped the pages the failed call was about (Rebello et al., "Can Applications Recover from
 fsync Failures?", ATC 2020). So the first failure takes the directory offline, as Kafka does with a log
 directory, and only opening it anew, which reads what is really there, brings it back.

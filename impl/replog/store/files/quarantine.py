@@ -1,6 +1,6 @@
-"""What a start or a repair takes out of a log is kept beside it: files renamed, or copies of what is cut.
+"""A start or a repair keeps what it removes from a log beside it: files renamed, or copies of the cut bytes.
 
-    00000000000000000120.log.quarantine1              a file that does not belong there, or cannot be believed
+    00000000000000000120.log.quarantine1              a file that does not belong there, or is not usable
     00000000000000000000.log.at-4096.quarantine1      what was behind byte 4096 of that file
 
 The store writes these names and never reads, renames or removes them; `replog dump` lists them. Removing them
@@ -20,7 +20,7 @@ TEXT = re.compile(rb"[\n -~]*\0*")
 
 
 def is_quarantined(name: str) -> bool:
-    """Tell whether a file's name is one that was given here."""
+    """Return whether a file's name is one that was given here."""
     stem, _, number = name.rpartition(SUFFIX)
     return bool(stem) and number.isascii() and number.isdecimal()
 
@@ -66,7 +66,7 @@ def clear_temporary(fs: Fs, directory: str, names: Iterable[str]) -> list[str]:
         path = f"{directory}/{name}.tmp"
         if not fs.exists(path):
             continue
-        # Only what this store may have left is removed. Anything else under the name belongs to somebody.
+        # Only what this store may have left is removed. Anything else under the name is not its own.
         if TEXT.fullmatch(read_file(fs, path)):
             fs.unlink(path)
         else:

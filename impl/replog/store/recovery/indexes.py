@@ -1,4 +1,4 @@
-"""Which index files of a folder cannot be believed: each as a finding, and whether it is to go aside.
+"""Which index files of a folder are not usable: each as a finding, and whether it is to go aside.
 
 An index is derived from its log, so none of this is damage: a start makes a new one.  Not here: whether the
 entries point at batches, which only a reader of the log sees (`dump`, `Segment.locate`).
@@ -25,11 +25,11 @@ def wrong_indexes(fs: Fs, directory: str, base: int, sums: Sums | None) -> Itera
             continue
         data = read_file(fs, f"{directory}/{name}")
         if sums is not None and crc32c(data) != sums[number]:
-            yield Finding(Kind.DERIVED, name, "does not have its checksum: rebuilt"), True
+            yield Finding(Kind.DERIVED, name, "its checksum is wrong: rebuilt"), True
         # Without a checksum the content proves nothing, and is made anew. Only a file that cannot be an index
-        # at all is worth keeping: somebody else wrote it.
+        # at all is worth keeping: it is not from this store.
         elif sums is None and not could_be_index(data, suffix):
-            yield Finding(Kind.DERIVED, name, "is no index: rebuilt"), True
+            yield Finding(Kind.DERIVED, name, "is not an index: rebuilt"), True
 
 
 def lone_indexes(names: tuple[str, ...]) -> Iterator[tuple[Finding, bool]]:
@@ -38,4 +38,4 @@ def lone_indexes(names: tuple[str, ...]) -> Iterator[tuple[Finding, bool]]:
         bases = (parse_base(name, suffix) for suffix in INDEX_SUFFIXES if name.endswith(suffix))
         base = next(bases, None)
         if base is not None and segment_name(base) not in names:
-            yield Finding(Kind.STRANGER, name, "is the index of no segment"), True
+            yield Finding(Kind.STRANGER, name, "has no segment"), True

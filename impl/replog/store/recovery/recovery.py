@@ -1,4 +1,4 @@
-"""Opening a partition's folder: what a crash may leave is mended, what only damage can explain is refused.
+"""Opening a partition's folder: mend the traces of a crash, refuse what only damage can explain.
 
     survey (`survey.py`)     any DAMAGE: `DamagedLogError`, and every file stays as it is
     mend                     copies of tails, then the cuts; strangers and wrong indexes aside
@@ -9,7 +9,7 @@
 
 A start removes no byte of a log, except segment files that the manifest says were dropped. Rules: A28 of
 the project's Kafka reference (`LogLoader.recoverLog`), with one difference: Kafka cuts at the first bad batch
-from the recovery point's segment on, and does not know what of it was synced. Re-opening what was opened
+from the recovery point's segment on, and has no record of the synced part. Re-opening what was opened
 changes nothing.
 
 Not here: the directory-wide checkpoints and the clean marker (`directory.py`).
@@ -83,7 +83,7 @@ def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) 
 def _mend(survey: Survey) -> Opened:
     """Bring the folder to the state that the survey found to be right."""
     fs, directory = survey.fs, survey.directory
-    notes = [f"{MANIFEST_FILE}: there was none: the files were taken as they are"] * survey.is_adopted
+    notes = [f"{MANIFEST_FILE}: missing; the files were accepted as they are"] * survey.is_adopted
     notes += [str(finding) for finding in survey.findings]
     for base in survey.removed:
         notes += remove(survey, base)
@@ -93,7 +93,7 @@ def _mend(survey: Survey) -> Opened:
     notes += [f"{name}: kept as {set_aside(fs, directory, name)}" for name in survey.aside]
     # Tails are cut before anything is synced or indexed: an index of bytes that go would point at nothing.
     cut_bytes += sum(cut_tail(survey, segment, notes) for segment in survey.cut)
-    notes += [f"no text: kept as {kept}" for kept in clear_temporary(fs, directory, TEXT_FILES)]
+    notes += [f"not text: kept as {kept}" for kept in clear_temporary(fs, directory, TEXT_FILES)]
     segments = survey.segments
     if survey.missing is not None or not segments:
         # A log has a segment to append to, even an empty log: its base offset is where the log continues.
@@ -112,7 +112,7 @@ def remove(survey: Survey, base: int) -> list[str]:
         # The manifest vouches for the removal of the log file only.
         if survey.fs.exists(path) and not could_be_index(read_file(survey.fs, path), suffix):
             kept = set_aside(survey.fs, survey.directory, segment_name(base, suffix))
-            notes.append(f"{segment_name(base, suffix)}: no index: kept as {kept}")
+            notes.append(f"{segment_name(base, suffix)}: not an index: kept as {kept}")
     Segment.open(survey.fs, survey.directory, base, survey.index_interval).delete()
     return notes
 

@@ -50,8 +50,8 @@ class Plan:
 class Repairer:
     """The repair of a log directory that is locked by the caller, and was `bare` before that.
 
-    `notes` say what was done. Errors: `ForeignVersionError` for files of newer software, which nobody may
-    touch, and `OSError`.
+    `notes` say what was done. Errors: `ForeignVersionError` for files of newer software, which are never
+    touched, and `OSError`.
     """
 
     def __init__(self, fs: Fs, path: str, adopts: bool = False, bare: bool = False) -> None:
@@ -124,13 +124,13 @@ class Repairer:
             self._put_aside(path, [MANIFEST_FILE])
         try:
             segments = self._cut(survey)
-            # More cuts than any file knows, so that no older manifest or recovery point fits the repaired
+            # More cuts than any file lists, so that no older manifest or recovery point fits the repaired
             # log.
             before = Manifest(survey.name, max(cuts, survey.point.cuts) + 1, survey.log_start)
             manifest, _ = save_survey(survey, segments, before)
         finally:
             survey.close()
-        # The registry last: it is to know of no cut that the manifest lacks.
+        # The registry last: it is to list no cut that the manifest lacks.
         self._save_root(key, manifest)
 
     def _cut(self, survey: Survey) -> list[Segment]:

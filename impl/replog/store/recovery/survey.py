@@ -1,4 +1,4 @@
-"""What is in a partition's folder, and how it differs from its manifest. Looks, and changes nothing.
+"""The contents of a partition's folder, and how they differ from its manifest. Changes nothing.
 
 What was synced is known (`manifest.py`), so a flipped bit in it is no torn tail, wherever it is. Segments
 that are listed with their whole size are not read now: they are compared when they are first used, except the
@@ -161,11 +161,11 @@ class Survey:
             return
         manifest = self.reading.manifest
         self.log_start = manifest.log_start
-        # More cuts than the registry knows are right: a crash came between the two writes of a cut. Fewer
+        # More cuts than the registry lists are right: a crash came between the two writes of a cut. Fewer
         # mean that an old file was put back.
         self.is_vouched_for = manifest.name == self.name and manifest.cuts >= self.point.cuts
         if manifest.name != self.name:
-            self.note(Kind.DAMAGE, MANIFEST_FILE, f"is that of {manifest.name}")
+            self.note(Kind.DAMAGE, MANIFEST_FILE, f"belongs to {manifest.name}")
         elif not self.is_vouched_for:
             text = f"is an old copy: the log has been cut {self.point.cuts} times, here {manifest.cuts}"
             self.note(Kind.DAMAGE, MANIFEST_FILE, text)
@@ -219,11 +219,11 @@ class Survey:
             self.note(Kind.DAMAGE, MANIFEST_FILE, text)
 
     def _check_listed(self, marks: tuple[Mark, ...]) -> bool:
-        """Compare the segments of the manifest; tell whether all are whole and the log may go on behind."""
+        """Compare the segments of the manifest; return whether all are whole and the log may continue."""
         return all(self._is_whole(mark, mark is marks[-1]) for mark in marks)
 
     def _is_whole(self, mark: Mark, is_last: bool) -> bool:
-        """Take over or read one segment; tell whether the next one may follow."""
+        """Take over or read one segment; return whether the next one may follow."""
         size = self._sizes.pop(mark.base_offset, None)
         # An empty segment need not exist: its mark is written before the file is.
         if size is None and mark.size == 0 and is_last:
@@ -254,7 +254,7 @@ class Survey:
         return True
 
     def _is_as_marked(self, segment: Segment, mark: Mark, size: int) -> bool:
-        """Read what was synced of a segment; tell whether it is what was written."""
+        """Read what was synced of a segment; return whether it is what was written."""
         contents = segment.contents
         self._walk.stray = None
         text = ""
@@ -275,7 +275,7 @@ class Survey:
             position, _ = segment.boundary(stray)
             segment.contents = segment.contents_before(position)
             text = f"damaged at byte {position}: the leader epoch of offset {stray} is not the one written"
-        text = text or f"its first {mark.size} bytes are not what was written, though their CRCs are right"
+        text = text or f"its first {mark.size} bytes are not those written, although their CRCs are correct"
         self.note(Kind.DAMAGE, segment.name, text)
         known = () if self.manifest is None else self.manifest.epochs
         # The headers themselves are in doubt, all of them, since the chain is a single number for the
@@ -285,7 +285,7 @@ class Survey:
         return False
 
     def _take_tail(self, segment: Segment, size: int) -> bool:
-        """Read on behind what was synced; tell whether all of it are batches that follow."""
+        """Read on behind what was synced; return whether all of it are batches that follow."""
         before = segment.size
         try:
             segment.scan(segment.contents, size, self._walk.check_tail)
@@ -317,7 +317,7 @@ class Survey:
                 self._note_files(wrong_indexes(self.fs, self.directory, base, None))
                 is_open = self._take_tail(segment, size)
             elif base < self.end or is_stray:
-                self._put_aside(Kind.STRANGER, base, "is no part of this log")
+                self._put_aside(Kind.STRANGER, base, "is not part of this log")
             else:
                 self._put_aside(Kind.TAIL, base, f"does not follow offset {self.end}")
 
@@ -332,11 +332,11 @@ class Survey:
         return segment
 
     def _is_recovery_point_of_now(self) -> bool:
-        """Tell whether nothing was cut since the directory's recovery point was noted."""
+        """Return whether nothing was cut since the directory's recovery point was noted."""
         return self.manifest is None or self.manifest.cuts == self.point.cuts
 
     def _check_end(self) -> None:
-        """Compare manifest and log with what the directory knows to be synced."""
+        """Compare manifest and log with the directory's recovery point."""
         point, manifest = self.point.recovery_point, self.manifest
         if not self._is_recovery_point_of_now() or self.of_kind(Kind.DAMAGE):
             return
@@ -380,7 +380,7 @@ class Survey:
 
 
 def survey_partition(fs: Fs, directory: str, index_interval: int, point: OpenPoint) -> Survey:
-    """Look at a partition's folder, which must exist; the caller closes the survey's segments, or keeps them.
+    """Survey a partition's folder, which must exist; the caller closes the survey's segments, or keeps them.
 
     Damage is in the findings. Raises `ForeignVersionError` for files of newer software, and `OSError`.
     """

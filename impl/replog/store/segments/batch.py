@@ -79,7 +79,7 @@ def peek_header(data: Buffer, start: int = 0, end: int | None = None) -> BatchHe
     """
     available = (len(data) if end is None else end) - start
     if available < HEADER_BYTES:
-        raise CorruptBatchError(f"{available} bytes are no batch header ({HEADER_BYTES} bytes)")
+        raise CorruptBatchError(f"{available} bytes are not a batch header ({HEADER_BYTES} bytes)")
     # NamedTuple's own constructor copies field by field; a recovery makes one header for each batch.
     header = tuple.__new__(BatchHeader, HEADER.unpack_from(data, start))
     fault = shape_fault(header)
@@ -174,10 +174,10 @@ def check_size(size: int, limit: int) -> None:
 
 
 def peek_header_of_client(batch: Buffer) -> BatchHeader:
-    """Peek, telling an older message format (a rule broken) from noise (bytes broken)."""
+    """Peek, and distinguish an older message format (a broken rule) from noise (broken bytes)."""
     if len(batch) > LENGTH_START + 4 and batch[LENGTH_START + 4] in (0, 1):
         raise InvalidRecordError(
-            f"message format {batch[LENGTH_START + 4]} is too old: only v2 batches are taken"
+            f"message format {batch[LENGTH_START + 4]} is too old: only v2 batches are accepted"
         )
     return peek_header(batch)
 

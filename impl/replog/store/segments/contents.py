@@ -1,4 +1,4 @@
-"""What a segment's bytes amount to: how far they are whole batches, their chain, and their sparse indexes.
+"""The contents of a segment's bytes: how far they are whole batches, their chain, and their sparse indexes.
 
     note(position, header), once a batch, in order, whether the batch is written now or met by a scan
 
@@ -24,12 +24,12 @@ LINK = Struct(">qiibI")
 
 
 def link(chain: int, base_offset: int, length: int, leader_epoch: int, magic: int, crc: int) -> int:
-    """Return the chain that goes on with a batch."""
+    """Return the chain extended by a batch."""
     return crc32c(LINK.pack(base_offset, length, leader_epoch, magic, crc), chain)
 
 
 def has_chain(file: File, size: int, expected: int, epochs: Entries = ()) -> bool:
-    """Tell whether the headers up to byte `size` have the chain that is expected.
+    """Return whether the headers up to byte `size` have the chain that is expected.
 
     With the leader epochs that are right by `epochs`, whatever the headers say.
     """

@@ -4,8 +4,8 @@
                                           ->  (0,0)(4,120)(5,150)   (0,0)
 
 Every change is written and synced before it is visible (`LeaderEpochFileCache.writeToFile`), to the manifest
-first, which is its owner's, then to the checkpoint; so these files never know less than the log does. After a
-crash they may know more, an epoch whose records were lost or never written: opening cuts them at the log's
+first, which is its owner's, then to the checkpoint; so these files never have less than the log does. After a
+crash they may have more, an epoch whose records were lost or never written: opening cuts them at the log's
 end.
 """
 

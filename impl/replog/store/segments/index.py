@@ -1,8 +1,7 @@
 """The sparse indexes of a segment: offset -> file position, and timestamp -> offset, in Kafka's formats.
 
-    NNN.index       8 bytes an entry:  last offset of a batch - base offset  i32, position of that batch
-    i32 NNN.timeindex  12 bytes an entry:  largest timestamp so far  i64, its batch's last offset - base
-    offset  i32
+    NNN.index       8 bytes an entry: last offset of a batch - base offset  i32, position of that batch  i32
+    NNN.timeindex  12 bytes an entry: largest timestamp so far  i64, its batch's last offset - base offset i32
 
 An index is a hint, derivable from its log: it lives in memory while its segment is written, reaches the
 disk when the segment is sealed, and is rebuilt whenever the file is missing or does not have the checksum
@@ -115,7 +114,7 @@ class TimeIndex:
 
 
 def could_be_index(data: bytes, suffix: str) -> bool:
-    """Tell whether a file of this suffix has the form of one, of whatever log."""
+    """Return whether a file of this suffix has the form of one, of whatever log."""
     if suffix == INDEX_SUFFIX:
         return OffsetIndex.decode(data, 1 << 63) is not None
     return TimeIndex.decode(data) is not None

@@ -5,7 +5,7 @@
 
 The broker's path never comes here (a batch is stored as it was sent), so this is written for clarity.
 Codecs: none and gzip, the one in the standard library; a batch in snappy, lz4 or zstd is stored and served
-like any other but cannot be looked into.
+like any other but its records cannot be decoded.
 """
 
 import zlib
@@ -177,7 +177,7 @@ class _Reader:
         end = self.position + size
         if size < 0 or end > len(self.data):
             raise CorruptBatchError(
-                f"{size} bytes wanted, {len(self.data) - self.position} left in the batch"
+                f"{size} bytes needed, {len(self.data) - self.position} left in the batch"
             )
         data = self.data[self.position : end]
         self.position = end

@@ -60,7 +60,7 @@ def parse_base(name: str, suffix: str = LOG_SUFFIX) -> int | None:
 
 
 def is_dropped(fs: Fs, directory: str, removal: Removal) -> bool:
-    """Tell whether a file of this size is the one that was dropped."""
+    """Return whether a file of this size is the one that was dropped."""
     file = fs.open(f"{directory}/{segment_name(removal.base_offset)}")
     try:
         return has_chain(file, removal.size, removal.chain)
@@ -167,7 +167,7 @@ class Segment:
         return self.contents.max_timestamp
 
     def fits(self, header: BatchHeader, segment_bytes: int) -> bool:
-        """Tell whether the batch may go here: size, and offsets that an index entry can hold."""
+        """Return whether the batch may go here: size, and offsets that an index entry can hold."""
         size = self.contents.size
         if not size:
             return True
@@ -221,7 +221,7 @@ class Segment:
         except CorruptBatchError as error:
             return f"damaged at byte {actual.size}: {error}"
         if (actual.next_offset, actual.chain) != (self.contents.next_offset, self.contents.chain):
-            return "its batches are not those that were written, though their CRCs are right"
+            return "its batches are not those written, although their CRCs are correct"
         return ""
 
     def scan(self, into: Contents, size: int, check: Check) -> None:
