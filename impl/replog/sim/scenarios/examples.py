@@ -59,8 +59,8 @@ def propagate(words: list[str], options: dict[str, str]) -> list[str]:
             changes.remove(change)
         state, sent = state.tick(now_ms)
         if sent:
-            lines.append(f"told at {now_ms / 1000:.1f} s")
-    return lines or ["not told"]
+            lines.append(f"notified at {now_ms / 1000:.1f} s")
+    return lines or ["not notified"]
 
 
 def deliver(words: list[str], options: dict[str, str]) -> list[str]:
