@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import cast
 
-from specchk.ir.nodes import Expr, Gather, Local, Op
+from specchk.ir.nodes import Expr, Gather, Local, Op, Step
 from specchk.ir.types import (
     BOOL,
     Bag,
-    Bool,
     Int,
     Map,
     Option,
@@ -22,10 +20,10 @@ from specchk.ir.types import (
     Seq,
     Set,
     Type,
-    Union,
     cardinality,
     hull,
     narrowest,
+    show,
 )  # fmt: skip
 
 Rule = Callable[[tuple[Expr, ...], int], Type]
@@ -241,8 +239,14 @@ def rules() -> frozenset[Op]:
     return frozenset(_RULES)
 
 
-def payload(kind: Type, tag: int) -> Type:
-    """What the variant `tag` of a union or option carries."""
-    if isinstance(kind, Union):
-        return kind.variants[tag][1]
-    return _item(cast(Option, kind)) if tag == 1 else Bool()
+def part_at(kind: Type, step: Step) -> Type:
+    """The type of the part of a record, map or sequence that one accessor of a path leads to."""
+    match kind:
+        case Record():
+            assert step.field is not None
+            return kind.fields[step.field][1]
+        case Map():
+            return kind.value
+        case Seq():
+            return kind.item
+    raise AssertionError(f"{show(kind)} has no parts")

@@ -38,7 +38,7 @@ from specchk.ir.nodes import (
 )  # fmt: skip
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
-from specchk.ir.typing import LITERALS, result_type
+from specchk.ir.typing import LITERALS, part_at, result_type
 
 
 class IllegalProgram(Exception):
@@ -236,14 +236,5 @@ class _Check:
             self.demand(step.container == kind, "a path leaves its variable")
             if step.key is not None:
                 self.expr(step.key, scope)
-            kind = _inside(kind, step.field)
+            kind = part_at(kind, step)
         self.stored(stmt.value, kind, scope)
-
-
-def _inside(kind: Type, field: int | None) -> Type:
-    from_field = getattr(kind, "fields", None)
-    if field is not None and from_field is not None:
-        inner: Type = from_field[field][1]
-        return inner
-    found: Type = kind.value if hasattr(kind, "value") else getattr(kind, "item", kind)
-    return found
