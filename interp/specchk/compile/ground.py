@@ -31,7 +31,7 @@ from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
-LowerConstant = Callable[[tree.Expr, Spec, Type | None], Value]
+LowerConstant = Callable[[tree.Expr, Spec], Value]
 EMPTY_INT = Int(0, -1)
 MAX_LIMIT = 64
 
@@ -66,7 +66,7 @@ class Ground:
         node = binding.value if binding is not None else decl.default
         assert node is not None, "an open constant is reported before lowering"
         kind = self.checked.facts.declared[id(decl.type)]
-        value = self._constant(node, self.checked.spec if binding else home, None)
+        value = self._constant(node, self.checked.spec if binding else home)
         ground = self._of_value(kind, value, home)
         if ground is None:
             wanted = self.type(kind, home)
@@ -120,7 +120,7 @@ class Ground:
 
     def bound(self, node: tree.Expr, home: Spec) -> int:
         """The value of a bound."""
-        value = self._constant(node, home, None)
+        value = self._constant(node, home)
         assert isinstance(value, int)
         return value
 

@@ -54,7 +54,7 @@ class Lowering(LowerOps):
         self._point_at: dict[tuple[str, int, int, str], int] = {}
         self._owner = ""
 
-    def _constant(self, node: tree.Expr, home: Spec, _: Type | None) -> Value:
+    def _constant(self, node: tree.Expr, home: Spec) -> Value:
         return evaluate_constant(self.lower(node, Scope(home)))
 
     def point(self, kind: str, label: str, span: Span) -> int:
