@@ -28,10 +28,10 @@ from specchk.ir.nodes import (
     Let,
     Local,
     MapOf,
-    Op,
     Quantifier,
     Var,
 )  # fmt: skip
+from specchk.ir.ops import Op
 from specchk.ir.types import (
     BOOL,
     Bag,

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from specchk.compile.lower_expr import LowerExpr
 from specchk.compile.scope import Scope
-from specchk.ir.nodes import And, Apply, Const, Expr, Op, Or
+from specchk.ir.nodes import And, Apply, Const, Expr, Or
+from specchk.ir.ops import Op
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Bag, Map, Record, Seq, Set, Type, Union, hull
 from specchk.lang.syntax import tree

@@ -35,12 +35,12 @@ from specchk.ir.nodes import (
     Local,
     MapOf,
     Narrow,
-    Op,
     Or,
     Quantifier,
     Value,
     Var,
 )  # fmt: skip
+from specchk.ir.ops import Op
 from specchk.ir.types import (
     Bag,
     Int,
