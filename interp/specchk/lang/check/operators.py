@@ -107,9 +107,10 @@ def _membership(checker: Checker, node: tree.Binary, context: Context) -> Type:
 
 def _set_pair(checker: Checker, node: tree.Binary, context: Context, expected: Type | None) -> Type:
     """Both sides are sets (or bags, for `union`) of one type, which is the result."""
-    hint = expected if isinstance(expected, Set | Bag) else None
+    shapes = (Set, Bag) if node.op == "union" else (Set,)
+    hint = expected if isinstance(expected, shapes) else None
     left = checker.check(node.left, context, hint)
-    if not isinstance(left, Set | Bag) and left != UNKNOWN:
+    if not isinstance(left, shapes) and left != UNKNOWN:
         checker.report.add("S301", node.left.span, f"expected a set, found {show(left)}")
         checker.check(node.right, context)
         return UNKNOWN
