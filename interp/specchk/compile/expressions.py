@@ -58,7 +58,6 @@ from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span
 
 MAX_NODES = 200_000
-MAX_UNIVERSE = 1 << 20
 
 
 class Expressions:
