@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agreement.both import differences, of_seed, program_of
-from specchk.ir.nodes import Op
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.native.kernel import steps, ways
 from specchk.native.kernel.canonical import Renamed

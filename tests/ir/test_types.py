@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from specchk.compile.ground import holds
-from specchk.ir.nodes import Apply, Const, Op
+from specchk.ir.nodes import Apply, Const
+from specchk.ir.ops import Op
 from specchk.ir.types import (
     BOOL,
     Bag,

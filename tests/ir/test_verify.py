@@ -23,7 +23,6 @@ from specchk.ir.nodes import (
     Let,
     Local,
     Narrow,
-    Op,
     Quantifier,
     Step,
     Stmt,
@@ -31,6 +30,7 @@ from specchk.ir.nodes import (
     Var,
     When,
 )
+from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property, Start
 from specchk.ir.types import BOOL, Int, Map, Record, Seq, Set, Sort, Type
 from specchk.ir.verify import IllegalProgram, verify

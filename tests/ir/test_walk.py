@@ -12,14 +12,12 @@ import pytest
 from grown import grown
 
 from specchk.compile.instantiate import instantiate
-from specchk.ir import typing
 from specchk.ir.footprint import _branch_points, assignments, chosen_from, live_points, of_action
-from specchk.ir.nodes import Assign, Choice, Cover, Either, Expr, Op, Stmt, Var, When
+from specchk.ir.nodes import Assign, Choice, Cover, Either, Expr, Stmt, Var, When
 from specchk.ir.program import Program
 from specchk.ir.verify import bound, parts, properties
 from specchk.ir.walk import expressions
 from specchk.lang.frontend import check
-from specchk.meaning.tracing import _SIGNS, _TRUTHS
 
 ROOT = Path(__file__).parents[2]
 FILES = ("spec/replication.spec", "spec/placement.spec", "spec/delivery.spec", "spec/kafka/kip320.spec")
@@ -119,14 +117,3 @@ def test_every_point_of_a_program_without_dead_ends_can_be_counted() -> None:
     program = programs()[1]
     assert live_points(program) == frozenset(range(len(program.points)))
     assert any(isinstance(node, Cover) for node in expressions(program))
-
-
-# -- truth values
-
-
-def test_every_operator_that_decides_is_marked_by_the_tracer() -> None:
-    """A guard's decision without a mark would make two classes of steps one."""
-    truths = {typing._bool, typing._content, typing._field, typing._map_get}
-    sides = {typing._min, typing._max}  # which of two is decided, too
-    decide = {op for op, rule in typing._RULES.items() if rule in truths | sides} | {Op.GET_OR}
-    assert decide - {Op.SET_MIN, Op.SET_MAX, Op.NOT} == _SIGNS | _TRUTHS

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agreement.both import of_seed, program_of
-from specchk.ir.nodes import Op
+from specchk.ir.ops import Op
 from specchk.ir.types import (
     BOOL,
     MAX_LISTED_BITS,

@@ -16,7 +16,7 @@ from z3 import And, Bools, Not, Or
 
 from agreement.both import of_seed, program_of
 from specchk.compile.instantiate import instantiate
-from specchk.ir.nodes import Op
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.symbolic.induction.encode import ops, steps

@@ -30,8 +30,9 @@ from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.lang.text.source import Span
 
-LowerConstant = Callable[[tree.Expr, Spec, Type | None], Value]
+LowerConstant = Callable[[tree.Expr, Spec], Value]
 EMPTY_INT = Int(0, -1)
 MAX_LIMIT = 64
 
@@ -60,20 +61,19 @@ class Ground:
         if full in self._open:
             circle = " -> ".join([*self._open, full])
             hint = f"give one of them a value of its own, e.g. with `--set {full}=1`"
-            raise _error("S508", decl, f"constants depend on each other: {circle}", hint)
+            raise refusal("S508", decl.span, f"constants depend on each other: {circle}", hint)
         self._open.append(full)
         binding = self.model.bindings.get(full)
         node = binding.value if binding is not None else decl.default
         assert node is not None, "an open constant is reported before lowering"
         kind = self.checked.facts.declared[id(decl.type)]
-        value = self._constant(node, self.checked.spec if binding else home, None)
+        value = self._constant(node, self.checked.spec if binding else home)
         ground = self._of_value(kind, value, home)
         if ground is None:
             wanted = self.type(kind, home)
             message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
-            raise _error(
-                "S503", node, message, f"give it a value of its type, or let `{full}` have another type"
-            )
+            hint = f"give it a value of its type, or let `{full}` have another type"
+            raise refusal("S503", node.span, message, hint)
         self._open.pop()
         self._values[full] = (ground, value)
         return self._values[full]
@@ -105,6 +105,10 @@ class Ground:
                 return Bag(self.type(kind.item, home), self._limit(kind.limit, home))
         return EMPTY_INT
 
+    def declared(self, node: tree.Node, home: Spec) -> Type:
+        """The type that a declaration gives."""
+        return self.type(self.checked.facts.declared[id(node)], home)
+
     def _record(self, kind: lang.Record, home: Spec) -> Record:
         return Record(tuple(sorted((name, self.type(item, home)) for name, item in kind.fields)))
 
@@ -113,14 +117,13 @@ class Ground:
             return EMPTY_INT
         low, high = self.bound(kind.low, home), self.bound(kind.high, home)
         if high < low:
-            raise _error(
-                "S503", kind.high, f"the range {low}..{high} is empty", "bounds are `low..high`, both in it"
-            )
+            message = f"the range {low}..{high} is empty"
+            raise refusal("S503", kind.high.span, message, "bounds are `low..high`, both in it")
         return Int(low, high, kind.horizon)
 
     def bound(self, node: tree.Expr, home: Spec) -> int:
         """The value of a bound."""
-        value = self._constant(node, home, None)
+        value = self._constant(node, home)
         assert isinstance(value, int)
         return value
 
@@ -130,7 +133,7 @@ class Ground:
         limit = self.bound(node, home)
         if not 0 <= limit <= MAX_LIMIT:
             hint = "a limit is how many items there are at most; smaller ones keep the search small"
-            raise _error("S503", node, f"a limit is from 0 to {MAX_LIMIT}, not {limit}", hint)
+            raise refusal("S503", node.span, f"a limit is from 0 to {MAX_LIMIT}, not {limit}", hint)
         return limit
 
     def _of_value(self, kind: lang.Type, value: Value, home: Spec) -> Type | None:
@@ -182,5 +185,6 @@ def _range(kind: Type) -> str:
     return f"its type ({cardinality(kind)} values)"
 
 
-def _error(code: str, node: tree.Node, message: str, hint: str) -> SpecError:
-    return SpecError([Diagnostic(code, message, node.span, hint)])
+def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
+    """A finding that only shows once the constants are known."""
+    return SpecError([Diagnostic(code, message, span, hint)])

@@ -48,7 +48,7 @@ def instantiate(
     try:
         program, lowering = lower(checked, fixed)
         verify(program)
-        program = simplify(program, fold)
+        program = simplify(program)
         verify(program)
     except RecursionError:  # each definition is shallow enough, but not put into each other
         span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)

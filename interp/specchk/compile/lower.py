@@ -8,30 +8,18 @@ One pass over the declarations that the model selects, in declaration order; the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specchk.compile.constants import evaluate_constant
-from specchk.compile.ground import Ground
-from specchk.compile.lower_ops import LowerOps
+from specchk.compile.expressions import Expressions
+from specchk.compile.ground import refusal
+from specchk.compile.points import Points
 from specchk.compile.scope import Scope
+from specchk.compile.statements import Statements
 from specchk.compile.store import stored
-from specchk.ir.nodes import (
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Either,
-    Expr,
-    Guard,
-    Local,
-    Step,
-    Stmt,
-    Unwrap,
-    Value,
-    When,
-)  # fmt: skip
-from specchk.ir.program import Action, Constant, Point, Program, Property, Start, Variable
-from specchk.ir.types import Map, Option, Record, Seq, Set, Type, cardinality
+from specchk.ir.nodes import Expr, Local
+from specchk.ir.program import Action, Constant, Program, Property, Start, Variable
+from specchk.ir.types import Set, Type, cardinality
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel, sorts_of
 from specchk.lang.check.spec import Spec
@@ -43,142 +31,41 @@ from specchk.lang.text.source import Span
 MAX_INSTANCES = 1 << 20
 
 
-class Lowering(LowerOps):
-    """Statements and declarations; the tables of slots and coverage points."""
+class Lowering:
+    """The declarations of one spec under a model, and further expressions over its states."""
 
     def __init__(self, checked: CheckedSpec, model: FixedModel) -> None:
-        super().__init__(Ground(checked, model, self._constant))
         self.spec = checked.spec
         self.model = model
-        self.points: list[Point] = []
-        self._point_at: dict[tuple[str, int, int, str], int] = {}
-        self._owner = ""
+        self.points = Points()
+        self.expressions = Expressions(checked, model, self.points)
+        self.statements = Statements(self.expressions)
+        self.ground = self.expressions.ground
 
-    def _constant(self, node: tree.Expr, home: Spec, _: Type | None) -> Value:
-        return evaluate_constant(self.lower(node, Scope(home)))
-
-    def point(self, kind: str, label: str, span: Span) -> int:
-        """The coverage point at a span; one for all inlined copies."""
-        key = (span.source.path, span.start, span.end, f"{kind}{label if kind == 'branch' else ''}")
-        if key not in self._point_at:
-            self._point_at[key] = len(self.points)
-            self.points.append(Point(kind, self._owner, label, span))
-        return self._point_at[key]
-
-    # ------------------------------------------------------------ statements
-
-    def block(self, body: tuple[decls.Stmt, ...], scope: Scope) -> Block:
-        """Statements in order; lets reach to the end of the block."""
-        out: list[Stmt] = []
-        for stmt in body:
-            scope = self._statement(stmt, scope, out)
-        return tuple(out)
-
-    def _statement(self, stmt: decls.Stmt, scope: Scope, out: list[Stmt]) -> Scope:
-        match stmt:
-            case decls.Require():
-                out.append(Guard(self.lower(stmt.condition, scope)))
-            case decls.Let():
-                return self._let(stmt, scope, out)
-            case decls.Assign():
-                out.append(self._assign(stmt, scope))
-            case decls.AssignIn():
-                out.append(self._assign_in(stmt, scope))
-            case decls.Any():
-                out.append(self._any(stmt.binders, stmt.body, scope))
-            case decls.Either():
-                branches = tuple(self.block(branch, scope) for branch in stmt.branches)
-                points = tuple(
-                    self._branch(f"either {n}", branch) for n, branch in enumerate(stmt.branches, 1)
-                )
-                out.append(Either(branches, points))
-            case decls.When():
-                out.append(self._when(stmt, scope))
-            case decls.Skip():
-                pass
-        return scope
-
-    def _branch(self, label: str, body: tuple[decls.Stmt, ...]) -> int:
-        return self.point("branch", label, body[0].span.to(body[-1].span))
-
-    def _when(self, stmt: decls.When, scope: Scope) -> When:
-        condition = self.lower(stmt.condition, scope)
-        then = self._branch("when", stmt.then)
-        orelse = (
-            self._branch("else", stmt.orelse)
-            if stmt.orelse
-            else self.point("branch", "not", stmt.condition.span)
-        )
-        return When(condition, self.block(stmt.then, scope), self.block(stmt.orelse, scope), (then, orelse))
-
-    def _let(self, stmt: decls.Let, scope: Scope, out: list[Stmt]) -> Scope:
-        value = self.lower(stmt.value, scope)
-        kind = value.type
-        if stmt.unwraps:
-            assert isinstance(kind, Option)
-            kind = kind.item
-        local = self.local(stmt.name, kind, stmt.span)
-        out.append(Unwrap(local, value) if stmt.unwraps else Bind(local, value))
-        return scope.bind(stmt.name, local)
-
-    def _any(self, binders: tuple[tree.Binder, ...], body: tuple[decls.Stmt, ...], scope: Scope) -> Choice:
-        (local, domain), *_ = self.binders(binders[:1], scope)[0]
-        inner = scope.bind(binders[0].name, local)
-        rest = self.block(body, inner) if len(binders) == 1 else (self._any(binders[1:], body, inner),)
-        return Choice(local, domain, rest)
-
-    def _assign(self, stmt: decls.Assign, scope: Scope) -> Assign:
-        slot, kind = self.slots[stmt.target.text]
-        path, place = self._path(stmt.path, kind, scope)
-        return Assign(slot, path, stored(self.lower(stmt.value, scope), place), stmt.span)
-
-    def _assign_in(self, stmt: decls.AssignIn, scope: Scope) -> Choice:
-        slot, kind = self.slots[stmt.target.text]
-        path, place = self._path(stmt.path, kind, scope)
-        domain = self.domain(stmt.domain, scope)
-        assert isinstance(domain.type, Set)
-        local = self.local(stmt.target.text, domain.type.item, stmt.span)
-        return Choice(local, domain, (Assign(slot, path, stored(local, place), stmt.span),))
-
-    def _path(
-        self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope
-    ) -> tuple[tuple[Step, ...], Type]:
-        steps = []
-        for accessor in path:
-            if accessor.field is not None:
-                assert isinstance(kind, Record)
-                index = kind.index(accessor.field)
-                steps.append(Step(index, None, kind))
-                kind = kind.fields[index][1]
-            else:
-                assert accessor.index is not None
-                assert isinstance(kind, Map | Seq)
-                steps.append(Step(None, self.lower(accessor.index, scope), kind))
-                kind = kind.value if isinstance(kind, Map) else kind.item
-        return tuple(steps), kind
-
-    # ------------------------------------------------------------ declarations
+    def _begin(self, owner: str) -> None:
+        """Count locals from 0, and coverage points as the owner's."""
+        self.expressions.next_local = 0
+        self.points.owner = owner
 
     def action(self, decl: decls.Action) -> Action:
         """One action with its parameters as locals 0, 1, ..."""
-        self.next_local = 0
-        self._owner = decl.name
-        point = self.point("action", decl.name, decl.span)
+        self._begin(decl.name)
+        point = self.points.at("action", decl.name, decl.span)
         scope = Scope(self.spec, points="branch")
         params: list[Local] = []
         instances = 1
         for param in decl.params:
-            kind = self.ground.type(self.facts.declared[id(param.type)], self.spec)
+            kind = self.ground.declared(param.type, self.spec)
             instances *= cardinality(kind)
-            local = self.local(param.name, kind, param.span)
+            local = self.expressions.local(param.name, kind, param.span)
             params.append(local)
             scope = scope.bind(param.name, local)
         if instances > MAX_INSTANCES:
             message = f"`{decl.name}` has {instances} instances, too many to try in each state"
             hint = "choose smaller constants, or take a set that the state holds for a parameter's"
-            raise self.error("S510", decl.span, message, hint)
-        body = self.block(decl.body, scope)
-        return Action(decl.name, tuple(params), body, self.next_local, point, decl.span)
+            raise refusal("S510", decl.span, message, hint)
+        body = self.statements.block(decl.body, scope)
+        return Action(decl.name, tuple(params), body, self.expressions.next_local, point, decl.span)
 
     def property(self, decl: decls.Property) -> Property:
         """One invariant, step invariant, witness or constraint."""
@@ -190,32 +77,31 @@ class Lowering(LowerOps):
         points: str = "",
     ) -> Property:  # fmt: skip
         """A named conjunct list over one or two states."""
-        self.next_local = 0
-        self._owner = name
-        body = self.conjunction(lets, conjuncts, Scope(self.spec, points=points), span)
-        return Property(kind, name, body, self.next_local, span)
+        self._begin(name)
+        body = self.expressions.conjunction(lets, conjuncts, Scope(self.spec, points=points), span)
+        return Property(kind, name, body, self.expressions.next_local, span)
 
-    def expression(self, node: tree.Expr) -> tuple[Expr, int]:
-        """A lone expression over one state, with the number of its locals."""
-        self.next_local = 0
-        return self.lower(node, Scope(self.spec)), self.next_local
+    def expression(self, node: tree.Expr, names: Mapping[str, Expr] | None = None) -> tuple[Expr, int]:
+        """A lone expression over one state, with the number of its locals; `names` are bound around it."""
+        self.expressions.next_local = 0
+        body = self.expressions.lower(node, Scope(self.spec, names or {}))
+        return body, self.expressions.next_local
 
     def variables(self) -> tuple[tuple[Variable, ...], tuple[Start, ...]]:
         """The state variables and how they start."""
         variables, starts = [], []
         for slot, decl in enumerate(self.spec.variables.values()):
-            kind = self.ground.type(self.facts.declared[id(decl.type)], self.spec)
-            self.slots[decl.name] = (slot, kind)
+            kind = self.ground.declared(decl.type, self.spec)
+            self.expressions.names.slots[decl.name] = (slot, kind)
             variables.append(Variable(decl.name, kind, decl.span))
         for decl, variable in zip(self.spec.variables.values(), variables, strict=True):
-            value = (
-                stored(self.lower(decl.initial, Scope(self.spec)), variable.type) if decl.initial else None
+            starts.append(
+                Start(self._start(decl.initial, variable.type), self._start(decl.choices, Set(variable.type)))
             )
-            choices = self.lower(decl.choices, Scope(self.spec)) if decl.choices else None
-            if choices is not None:
-                choices = stored(choices, Set(variable.type))
-            starts.append(Start(value, choices))
         return tuple(variables), tuple(starts)
+
+    def _start(self, node: tree.Expr | None, kind: Type) -> Expr | None:
+        return stored(self.expressions.lower(node, Scope(self.spec)), kind) if node is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +147,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         actions=actions,
         invariants=_of_kind(properties, "invariant"), step_invariants=_of_kind(properties, "step invariant"),
         witnesses=_of_kind(properties, "reachable"), constraints=_of_kind(properties, "constraint"),
-        deadlock_ok=_deadlock(lowering), points=tuple(lowering.points),
+        deadlock_ok=_deadlock(lowering), points=tuple(lowering.points.listed),
         horizons=_horizons(lowering, selected.actions), left_out=selected.left_out,
     )  # fmt: skip
     return program, lowering
@@ -317,8 +203,9 @@ def _horizons(lowering: Lowering, actions: list[decls.Action]) -> tuple[str, ...
     """The horizons of variables, of parameters and of types whose values are listed."""
     declared = [decl.type for decl in lowering.spec.variables.values()]
     declared += [param.type for action in actions for param in action.params]
+    types, listed = lowering.expressions.facts.declared, lowering.expressions.names.listed
     found: dict[str, None] = {}
-    for kind in (*[lowering.facts.declared[id(node)] for node in declared], *lowering.listed):
+    for kind in (*[types[id(node)] for node in declared], *listed):
         for node in _horizon_nodes(kind):
             value = lowering.ground.bound(node, lowering.spec)
             text = node.span.text if node.span.text == str(value) else f"{node.span.text}={value}"

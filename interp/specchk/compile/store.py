@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, If, Let, MapOf, Narrow, Op
-from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Type, Union, fits
+from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, If, Let, MapOf, Narrow
+from specchk.ir.ops import Op
+from specchk.ir.types import Map, Record, Set, Type, fits
 
 
 def stored(expr: Expr, kind: Type) -> Expr:
@@ -34,27 +35,12 @@ def stored(expr: Expr, kind: Type) -> Expr:
         case Collect() if isinstance(kind, Set):
             return replace(expr, type=kind, body=stored(expr.body, kind.item))
         case Apply():
-            return _stored_literal(expr, kind)
+            return _stored_applied(expr, kind)
     return Narrow(kind, expr.span, expr)
 
 
-def _stored_literal(expr: Apply, kind: Type) -> Expr:
-    parts: list[Type] | None = None
+def _stored_applied(expr: Apply, kind: Type) -> Expr:
     match expr.op, kind:
-        case Op.RECORD, Record():
-            parts = [item for _, item in kind.fields]
-        case Op.VARIANT, Union():
-            parts = [kind.variants[expr.data][1]]
-        case Op.SOME, Option():
-            parts = [kind.item]
-        case Op.MAP, Map():
-            parts = [kind.value] * len(expr.args)
-        case Op.SET, Set():
-            parts = [kind.item] * len(expr.args)
-        case Op.SEQ, Seq() if len(expr.args) <= kind.limit:
-            parts = [kind.item] * len(expr.args)
-        case Op.BAG, Bag() if len(expr.args) <= kind.limit:
-            parts = [kind.item] * len(expr.args)
         case Op.MAP_SET, Map():
             base, key, value = expr.args
             if fits(base.type, kind):
@@ -63,7 +49,10 @@ def _stored_literal(expr: Apply, kind: Type) -> Expr:
             base, value = expr.args
             if fits(base.type, _with(kind, expr.data, base.type)):
                 return replace(expr, type=kind, args=(base, stored(value, kind.fields[expr.data][1])))
-    if parts is None:
+    rule = expr.op.card.parts
+    parts = rule(kind, expr.data, len(expr.args)) if rule is not None else []
+    # A sequence or bag has fewer parts than arguments where there is no room for all of them.
+    if rule is None or len(parts) < len(expr.args):
         return Narrow(kind, expr.span, expr)
     args = tuple(stored(arg, part) for arg, part in zip(expr.args, parts, strict=True))
     return replace(expr, type=kind, args=args)

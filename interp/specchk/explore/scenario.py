@@ -11,7 +11,6 @@ from typing import Any
 
 from specchk.compile.constants import evaluate_constant
 from specchk.compile.instantiate import Instance
-from specchk.compile.scope import Scope
 from specchk.ir.program import Property
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span
@@ -119,8 +118,8 @@ class _Runner:
         names = [action.name for action in self.program.actions]
         if call.callee.text not in names:
             raise self._failed(call.span, f"the model leaves action `{call.callee.text}` out", trace)
-        scope = Scope(self.instance.lowering.spec)
-        args = tuple(evaluate_constant(self.instance.lowering.lower(arg.value, scope)) for arg in call.args)
+        lowered = [self.instance.lowering.expression(arg.value)[0] for arg in call.args]
+        args = tuple(map(evaluate_constant, lowered))
         return names.index(call.callee.text), args
 
     def _take(self, line: decls.TakeStep) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from specchk.compile.instantiate import Instance
-from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Expr
 from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type
 from specchk.lang.syntax import decls, tree
@@ -86,7 +85,7 @@ class Viewer:
         declared = lowering.spec.types.get(name)
         if declared is None:
             return None
-        found = lowering.ground.type(lowering.facts.declared[id(declared)], lowering.spec)
+        found = lowering.ground.declared(declared, lowering.spec)
         return found if isinstance(found, Enum) else None
 
     def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
@@ -148,10 +147,8 @@ class Viewer:
     def _compiled(
         self, node: tree.Expr, names: dict[str, Expr]
     ) -> tuple[Callable[[list[Any]], Any], Type, int]:
-        lowering = self.instance.lowering
-        lowering.next_local = 0
-        body = lowering.lower(node, Scope(lowering.spec, names))
-        return self._evaluator.compile(body), body.type, lowering.next_local
+        body, locals_ = self.instance.lowering.expression(node, names)
+        return self._evaluator.compile(body), body.type, locals_
 
     def _run(self, compiled: tuple[Callable[[list[Any]], Any], Type, int], state: State) -> tuple[Any, Type]:
         """The value in a state, None where it has none, with its type."""

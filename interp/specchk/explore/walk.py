@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from specchk.compile.instantiate import Instance
-from specchk.ir.nodes import Apply, Const, Op
+from specchk.ir.nodes import Apply, Const
+from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property
 from specchk.ir.types import Bool
 from specchk.meaning.deadlock import Ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 from specchk.ir.nodes import (
     Assign,
@@ -18,7 +19,8 @@ from specchk.ir.nodes import (
     When,
 )
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import Map, Record, Seq, Type, has_horizon, has_horizon_keys
+from specchk.ir.types import Type, has_horizon, has_horizon_keys
+from specchk.ir.typing import part_at
 from specchk.ir.verify import properties
 from specchk.ir.walk import expressions, inside, roots
 
@@ -152,15 +154,4 @@ def _ends_at_horizon(expr: Expr) -> bool:
 
 def stored_type(program: Program, stmt: Assign) -> Type:
     """The type of the place that an assignment writes."""
-    if not stmt.path:
-        return program.variables[stmt.slot].type
-    last = stmt.path[-1]
-    match last.container:
-        case Map():
-            return last.container.value
-        case Seq():
-            return last.container.item
-        case Record():
-            assert last.field is not None
-            return last.container.fields[last.field][1]
-    raise AssertionError(f"no place is written in a {last.container}")
+    return reduce(part_at, stmt.path, program.variables[stmt.slot].type)

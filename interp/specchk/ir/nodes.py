@@ -11,72 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from specchk.ir.ops import Op
 from specchk.ir.types import Type
 from specchk.lang.text.source import Span
 
-Value = int | tuple["Value", ...]  # a bool is an int; see core.values for the encoding
-
-
-class Op(Enum):
-    """The strict operators; `data` in `Apply` is a field or variant index where one is needed."""
-
-    EQ = auto()
-    NE = auto()
-    LT = auto()
-    LE = auto()
-    NOT = auto()
-    NEG = auto()
-    ADD = auto()
-    SUB = auto()
-    MUL = auto()
-    DIV = auto()  # floor; undefined by 0
-    MOD = auto()  # sign of the divisor; undefined by 0
-    MIN = auto()  # of two
-    MAX = auto()
-    RECORD = auto()  # fields in order
-    FIELD = auto()  # data: field
-    WITH_FIELD = auto()  # record, value; data: field
-    VARIANT = auto()  # record; data: variant
-    IS_VARIANT = auto()  # data: variant
-    SOME = auto()
-    GET = auto()  # undefined on none
-    GET_OR = auto()
-    MAP = auto()  # values in key order
-    MAP_GET = auto()  # map, key; undefined outside the key type
-    MAP_SET = auto()  # map, key, value
-    SET = auto()  # items in any order
-    RANGE = auto()  # the set low..high
-    IN_SET = auto()  # item, set
-    SUBSET = auto()
-    UNION = auto()
-    INTERSECT = auto()
-    DIFFERENCE = auto()
-    CARD = auto()
-    SUBSETS = auto()
-    SET_MIN = auto()  # undefined on {}
-    SET_MAX = auto()
-    SET_SUM = auto()
-    SEQ = auto()
-    SEQ_GET = auto()  # undefined outside 0..len-1
-    SEQ_SET = auto()
-    LEN = auto()
-    HEAD = auto()
-    LAST = auto()
-    TAIL = auto()
-    APPEND = auto()
-    CONCAT = auto()
-    PREFIX = auto()  # seq, n; undefined outside 0..len
-    SUFFIX = auto()
-    IN_SEQ = auto()
-    SEQ_ITEMS = auto()
-    BAG = auto()
-    BAG_ADD = auto()
-    BAG_REMOVE = auto()  # undefined when absent
-    BAG_COUNT = auto()
-    BAG_UNION = auto()
-    IN_BAG = auto()
-    BAG_CARD = auto()
-    BAG_ITEMS = auto()
+Value = int | tuple["Value", ...]  # a bool is an int; `meaning.values` has the encoding
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,9 @@ decides between a value and a violation.
 
 from __future__ import annotations
 
-from specchk.ir.nodes import Apply, Choose, Collect, Expr, Gather, Narrow, Op
-from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Set, cardinality, fits
+from specchk.ir.nodes import Apply, Choose, Collect, Expr, Gather, Narrow
+from specchk.ir.typing import kinds
 from specchk.ir.verify import parts
-
-_PARTIAL = frozenset(
-    {Op.GET, Op.SET_MIN, Op.SET_MAX, Op.SEQ_GET, Op.SEQ_SET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX,
-     Op.BAG_REMOVE}
-)  # fmt: skip
 
 
 def is_total(expr: Expr) -> bool:
@@ -29,31 +24,6 @@ def is_partial(expr: Expr) -> bool:
             return True
         case Collect():
             return expr.gather in (Gather.MIN, Gather.MAX)
-        case Apply(op=Op.DIV | Op.MOD):
-            divisor = expr.args[1].type
-            return not isinstance(divisor, Int) or divisor.low <= 0 <= divisor.high
-        case Apply(op=Op.MAP_GET | Op.MAP_SET):
-            return not _key_fits(expr)
-        case Apply(op=Op.RANGE | Op.SUBSETS):
-            return not can_be_listed(expr)
         case Apply():
-            return expr.op in _PARTIAL
+            return expr.op.card.partial(kinds(expr.args))
     return False
-
-
-def can_be_listed(expr: Apply) -> bool:
-    """Whether a range, or the subsets of a set, are certainly few enough to be listed."""
-    if expr.op is Op.RANGE:
-        low, high = (arg.type for arg in expr.args)
-        assert isinstance(low, Int)
-        assert isinstance(high, Int)
-        return high.high - low.low < 1 << MAX_LISTED_BITS
-    kind = expr.args[0].type
-    assert isinstance(kind, Set)
-    return cardinality(kind.item) <= MAX_LISTED_BITS
-
-
-def _key_fits(expr: Apply) -> bool:
-    kind, key = expr.args[0].type, expr.args[1].type
-    assert isinstance(kind, Map)
-    return fits(key, kind.key) and not (isinstance(key, Int) and key.horizon)

@@ -1,7 +1,7 @@
 """Types of the core: every bound is a number, every type is finite.
 
 Integers carry the interval that their values can be shown to lie in, computed bottom-up by
-`ir.typing`; a declared range is such an interval too.  `horizon` marks integers that come from a
+`ir.ops`; a declared range is such an interval too.  `horizon` marks integers that come from a
 `nat upto N`: their upper end is a limit of enumeration, not of the protocol, and the symbolic
 engine ignores it.
 """

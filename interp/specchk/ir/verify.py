@@ -38,7 +38,7 @@ from specchk.ir.nodes import (
 )  # fmt: skip
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
-from specchk.ir.typing import LITERALS, result_type
+from specchk.ir.typing import kinds, part_at, result_type
 
 
 class IllegalProgram(Exception):
@@ -196,10 +196,16 @@ class _Check:
         self.demand(expr.type == BOOL, f"{show(expr.type)} is not a truth value: {expr.span.where}")
 
     def _apply(self, expr: Apply) -> None:
-        if expr.op in LITERALS:
-            return
-        found = result_type(expr.op, expr.args, expr.data)
-        self.demand(fits(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}")
+        card, given = expr.op.card, kinds(expr.args)
+        self.demand(card.accepts(given), f"{expr.op.name} of {', '.join(map(show, given))}")
+        if card.parts is not None:
+            wanted = card.parts(expr.type, expr.data, len(given))
+            self.demand(len(given) == len(wanted), f"{show(expr.type)} made of {len(given)} parts")
+            for kind, part in zip(given, wanted, strict=True):
+                self.demand(fits(kind, part), f"{show(kind)} given as {show(part)}")
+        if card.gives is not None:
+            found = result_type(expr.op, expr.args, expr.data)
+            self.demand(fits(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}")
 
     def stored(self, expr: Expr, kind: Type, scope: frozenset[int]) -> None:
         """Check an expression whose value becomes a variable's."""
@@ -236,14 +242,5 @@ class _Check:
             self.demand(step.container == kind, "a path leaves its variable")
             if step.key is not None:
                 self.expr(step.key, scope)
-            kind = _inside(kind, step.field)
+            kind = part_at(kind, step)
         self.stored(stmt.value, kind, scope)
-
-
-def _inside(kind: Type, field: int | None) -> Type:
-    from_field = getattr(kind, "fields", None)
-    if field is not None and from_field is not None:
-        inner: Type = from_field[field][1]
-        return inner
-    found: Type = kind.value if hasattr(kind, "value") else getattr(kind, "item", kind)
-    return found

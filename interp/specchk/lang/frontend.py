@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specchk.lang.check.base import Context
+from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declarations import Declarations
-from specchk.lang.check.expressions import Checker
+from specchk.lang.check.expressions import expression_checker
 from specchk.lang.check.levels import Levels
 from specchk.lang.check.model_rules import Models, elements
 from specchk.lang.check.models import FixedModel, fixed
@@ -35,7 +35,7 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
     if spec is None:
         raise SpecError(report.found)
     facts = Facts()
-    checker, levels = Checker(facts, report), Levels(facts, report)
+    checker, levels = expression_checker(facts, report), Levels(facts, report)
     if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
         try:
             Declarations(checker, levels).check(spec)
@@ -67,7 +67,7 @@ def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str,
     model = fixed(checked.spec, name, report, bindings)
     report.stop_if_any()
     assert model is not None
-    checker = Checker(checked.facts, report)
+    checker = expression_checker(checked.facts, report)
     Models(checker, Levels(checked.facts, report)).model(checked.spec, model)
     report.stop_if_any()
     return model
@@ -87,6 +87,6 @@ def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tupl
     assert node is not None
     checked.facts.kept.append(node)
     context = Context(checked.spec, elements=elements(model), properties=True)
-    kind = Checker(checked.facts, report).settle(node, context)
+    kind = expression_checker(checked.facts, report).settle(node, context)
     report.stop_if_any()
     return node, kind

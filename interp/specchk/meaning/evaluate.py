@@ -35,12 +35,12 @@ from specchk.ir.nodes import (
     Local,
     MapOf,
     Narrow,
-    Op,
     Or,
     Quantifier,
     Value,
     Var,
 )  # fmt: skip
+from specchk.ir.ops import Op
 from specchk.ir.types import (
     Bag,
     Int,
@@ -123,11 +123,10 @@ class Evaluator:
         return name.slot + (self.variables if name.primed else 0)
 
     def _apply(self, expr: Apply) -> Callable[[Env], Value]:
-        match expr:
-            case Apply(op=Op.MAP_GET, args=(Var() | Local() as base, Var() | Local() as key)) if is_position(
-                expr
-            ):
-                at, by = self.index(base), self.index(key)  # most of what specs read, in one function
+        match expr.op, expr.args:
+            # Most of what specs read: one function instead of three.
+            case Op.MAP_GET, (Var() | Local() as base, Var() | Local() as key) if is_position(expr):
+                at, by = self.index(base), self.index(key)
                 return lambda e: e[at][e[by]]  # type: ignore[index]
         return operator(expr, [self.compile(arg) for arg in expr.args])
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specchk.ir.nodes import And, Apply, Case, Const, Cover, Expr, If, Implies, Let, Local, Op, Or, Quantifier
+from specchk.ir.nodes import And, Apply, Case, Const, Cover, Expr, If, Implies, Let, Local, Or, Quantifier
+from specchk.ir.ops import Op
 from specchk.ir.program import Property
 from specchk.ir.types import Option
 from specchk.lang.text.source import Span

@@ -14,7 +14,8 @@ from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
-from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Op, Quantifier, Value
+from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Quantifier, Value
+from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
 from specchk.meaning.evaluate import Env, Evaluator

@@ -11,7 +11,8 @@ from itertools import chain, combinations
 from types import MappingProxyType
 from typing import Any
 
-from specchk.ir.nodes import Apply, Op
+from specchk.ir.nodes import Apply
+from specchk.ir.ops import Op
 from specchk.ir.types import MAX_LISTED_BITS, Bool, Enum, Int, Map, Sort, Type, fits
 from specchk.ir.types import show as show_type
 from specchk.meaning.undefined import Undefined

@@ -38,7 +38,6 @@ from specchk.ir.nodes import (
     Expr,
     Guard,
     Local,
-    Op,
     Stmt,
     Unwrap,
     Var,
@@ -53,9 +52,6 @@ from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values
 
-_SIGNS = frozenset({Op.EQ, Op.NE, Op.LT, Op.LE, Op.MIN, Op.MAX})
-_TRUTHS = frozenset({Op.IN_SET, Op.SUBSET, Op.IS_VARIANT, Op.IN_SEQ, Op.IN_BAG,
-                     Op.MAP_GET, Op.FIELD, Op.GET, Op.GET_OR, Op.SEQ_GET, Op.HEAD, Op.LAST})  # fmt: skip
 Get = Callable[[list[Any]], Any]
 
 
@@ -161,11 +157,11 @@ class _Watching(Evaluator):
     def compile(self, expr: Expr) -> Get:
         """The function of an expression."""
         match expr:
-            case Apply() if expr.op in _SIGNS:
+            case Apply() if expr.op.card.marks == "sign":
                 return self._signed(expr)
             case Var() | Local() if isinstance(expr.type, Bool):
                 return self._marked("truth", expr, super().compile(expr))
-            case Apply() if expr.op in _TRUTHS and isinstance(expr.type, Bool):
+            case Apply() if expr.op.card.marks == "truth" and isinstance(expr.type, Bool):
                 return self._marked("truth", expr, super().compile(expr))
             case Case():
                 return self._matched(expr)

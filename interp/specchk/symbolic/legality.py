@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specchk.ir.footprint import assignments, chosen_from
-from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, MapOf, Op, Quantifier
+from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, MapOf, Quantifier
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.types import (
     Bag,

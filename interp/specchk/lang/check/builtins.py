@@ -19,17 +19,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
-from specchk.lang.check.base import Context
-from specchk.lang.check.forms import Forms
+from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, Seq, Set, Type, join, show
 from specchk.lang.syntax import tree
 
 Arguments = tuple[tree.Expr, ...]
-Rule = Callable[[Forms, Arguments, Context, "Type | None"], Type]
+Rule = Callable[[Checker, Arguments, Context, "Type | None"], Type]
 
 
 def _container(
-    checker: Forms, node: tree.Expr, context: Context, shapes: tuple[type, ...], expected: Type | None = None
+    checker: Checker, node: tree.Expr, context: Context, shapes: tuple[type, ...],
+    expected: Type | None = None,
 ) -> Type:  # fmt: skip
     found = checker.check(node, context, expected)
     if not isinstance(found, shapes) and found != UNKNOWN:
@@ -43,7 +43,7 @@ def _item(kind: Type) -> Type:
     return kind.item if isinstance(kind, Set | Seq | Bag | Option) else UNKNOWN
 
 
-def _extreme(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _extreme(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     if len(args) > 1:
         for arg in args:
             checker.integer(arg, context)
@@ -52,25 +52,25 @@ def _extreme(checker: Forms, args: Arguments, context: Context, _: Type | None) 
     return INT if isinstance(found, Set) else UNKNOWN
 
 
-def _sum(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _sum(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     checker.check(args[0], context, Set(INT))
     return INT
 
 
-def _card(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _card(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     _container(checker, args[0], context, (Set, Bag))
     return INT
 
 
-def _subsets(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _subsets(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     return Set(Set(_item(_container(checker, args[0], context, (Set,)))))
 
 
-def _some(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+def _some(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     return Option(checker.check(args[0], context, expected.item if isinstance(expected, Option) else None))
 
 
-def _get(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+def _get(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     found = _container(checker, args[0], context, (Option,))
     item = _item(found)
     if len(args) == 2:
@@ -79,23 +79,23 @@ def _get(checker: Forms, args: Arguments, context: Context, expected: Type | Non
     return item
 
 
-def _len(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _len(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     _container(checker, args[0], context, (Seq,))
     return INT
 
 
-def _end(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _end(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     return _item(_container(checker, args[0], context, (Seq,)))
 
 
-def _tail(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+def _tail(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
     for arg in args[1:]:
         checker.integer(arg, context)
     return Seq(_item(found))
 
 
-def _append(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+def _append(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
     item = checker.check(args[1], context, _item(found) if _item(found) != UNKNOWN else None)
     if _item(found) == UNKNOWN:
@@ -103,18 +103,18 @@ def _append(checker: Forms, args: Arguments, context: Context, expected: Type | 
     return Seq(item)
 
 
-def _elements(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _elements(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     return Set(_item(_container(checker, args[0], context, (Seq, Bag))))
 
 
-def _bag_change(checker: Forms, args: Arguments, context: Context, expected: Type | None) -> Type:
+def _bag_change(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     found = _container(checker, args[0], context, (Bag,), expected if isinstance(expected, Bag) else None)
     item = _item(found)
     checker.check(args[1], context, item if item != UNKNOWN else None)
     return Bag(item)
 
 
-def _count(checker: Forms, args: Arguments, context: Context, _: Type | None) -> Type:
+def _count(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     found = _container(checker, args[0], context, (Bag,))
     checker.check(args[1], context, _item(found))
     return INT
@@ -133,7 +133,7 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
 FOLDS = frozenset({"min", "max", "sum"})
 
 
-def check_fold(checker: Forms, node: tree.Fold, context: Context) -> Type:
+def check_fold(checker: Checker, node: tree.Fold, context: Context) -> Type:
     """`min(e for x in S if c)`: an int over every choice of the binders."""
     inner = checker.bind(node.binders, context)
     for binder in node.binders:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from specchk.lang.check.base import Context
-from specchk.lang.check.expressions import Checker
+from specchk.lang.check.access import place_at
+from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.levels import Level, Levels, children
 from specchk.lang.check.spec import Spec
-from specchk.lang.check.types import BOOL, UNKNOWN, Enum, Option, Set, Sort, Type, show, unbounded_part
+from specchk.lang.check.types import (
+    BOOL,
+    UNKNOWN,
+    Enum,
+    Option,
+    Set,
+    Sort,
+    Type,
+    enumerable,
+    show,
+    unbounded_part,
+)  # fmt: skip
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import nearest
 from specchk.lang.text.source import Span
@@ -132,7 +143,7 @@ class Declarations:
         for param in decl.params:
             kind = self.checker.resolver.resolve(param.type, spec)
             self._bounds(param.type, spec)
-            if not self.checker.enumerable(kind):
+            if not enumerable(kind):
                 self.report.add("S307", param.span, f"the values of {show(kind)} cannot be listed",
                                 "an action's parameters range over finite types")  # fmt: skip
             self.checker.fresh(param.name, param.span, context)
@@ -264,7 +275,7 @@ class Statements:
             self.checker.unknown(stmt.target, context.spec.variables, "variable", context.spec)
             return assigned
         kind = self.checker.resolver.resolve(decl.type, context.spec)
-        place = self.checker.walk(kind, stmt.path, stmt.target, context)
+        place = place_at(self.checker, kind, stmt.path, stmt.target, context)
         value = stmt.value if isinstance(stmt, decls.Assign) else stmt.domain
         self.checker.check(value, context, place if isinstance(stmt, decls.Assign) else Set(place))
         for node in (*stmt.path, value):

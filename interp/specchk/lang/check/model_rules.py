@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from specchk.lang.check.base import Context
-from specchk.lang.check.expressions import Checker
+from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.levels import Level, Levels
 from specchk.lang.check.models import FixedModel, consts_of, fixed, sorts_of
 from specchk.lang.check.spec import Spec

@@ -229,3 +229,21 @@ def unbounded_part(kind: Type) -> str | None:
         case Union():
             return next(filter(None, (unbounded_part(rec) for _, rec in kind.variants)), None)
     return None
+
+
+def enumerable(kind: Type) -> bool:
+    """Whether the values of a type can be listed once a model fixes the bounds."""
+    match kind:
+        case Int():
+            return kind.high is not None
+        case Bool() | Enum() | Sort():
+            return True
+        case Option():
+            return enumerable(kind.item)
+        case Record():
+            return all(enumerable(item) for _, item in kind.fields)
+        case Union():
+            return all(enumerable(record) for _, record in kind.variants)
+        case Set():
+            return enumerable(kind.item)
+    return kind == UNKNOWN

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, Op, When
+from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Seq, cardinality
 from specchk.native.machine.layout import Unsupported

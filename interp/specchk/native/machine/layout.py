@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from specchk.ir.nodes import Apply, Op
+from specchk.ir.nodes import Apply
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.totality import is_partial
 from specchk.ir.types import (

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from specchk.ir.nodes import Apply, Const, Expr, Op
+from specchk.ir.nodes import Apply, Const, Expr
+from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Option, Seq, Set, Type, cardinality
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Asm, Val

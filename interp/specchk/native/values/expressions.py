@@ -42,7 +42,7 @@ from specchk.native.machine.layout import WORD, Layout, key_count, mask
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains, item_kind
 from specchk.native.values.fitting import Fitting
-from specchk.native.values.operators import PARTS, RULES
+from specchk.native.values.operators import RULES
 from specchk.native.values.set_rules import singleton
 from specchk.native.values.totality import Facts
 
@@ -118,7 +118,7 @@ class Expressions:
     def _applied(self, expr: Apply) -> Val:
         """A part of an argument has the argument's type for it; passes may have narrowed that."""
         value = RULES[expr.op](self, expr)
-        if expr.op in PARTS and (found := result_type(expr.op, expr.args, expr.data)) != expr.type:
+        if expr.op.card.is_part and (found := result_type(expr.op, expr.args, expr.data)) != expr.type:
             return self.codes.convert(value, found, expr.type)
         return value
 

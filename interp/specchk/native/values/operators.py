@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from specchk.ir.nodes import Apply, Expr, Op
+from specchk.ir.nodes import Apply, Expr
+from specchk.ir.ops import Op
 from specchk.ir.types import Bool, Enum, Int, Map, Option, Record, Sort, Type, Union, hull
 from specchk.native.machine.asm import I64, Val
 from specchk.native.machine.layout import Unsupported, width
@@ -154,12 +155,6 @@ def _map_set(e: Emitter, expr: Apply) -> Val:
 def _negative(e: Emitter, expr: Apply) -> Val:
     return e.asm.sub(0, e.value(expr.args[0]))
 
-
-# what these give is a part of an argument, or an argument's type with other content
-PARTS = frozenset(
-    {Op.FIELD, Op.GET, Op.MAP_GET, Op.SEQ_GET, Op.HEAD, Op.LAST, Op.TAIL, Op.PREFIX, Op.SUFFIX, Op.BAG_REMOVE,
-     Op.SUBSETS}
-)  # fmt: skip
 
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
-from specchk.ir.nodes import Apply, Expr, Op
+from specchk.ir.nodes import Apply, Expr
+from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Seq, Set, hull
 from specchk.native.machine.asm import Val
 from specchk.native.machine.layout import length_bits, mask, set_size, width

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
-from specchk.ir.nodes import Apply, Op
+from specchk.ir.nodes import Apply
+from specchk.ir.ops import Op
 from specchk.ir.types import Int, Set, Type, hull
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Val

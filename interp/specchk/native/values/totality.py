@@ -7,15 +7,10 @@ guards move out of loops over parameters that they do not mention.
 
 from __future__ import annotations
 
-from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, Local, MapOf, Op, Quantifier
+from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, Local, MapOf, Quantifier
 from specchk.ir.totality import is_partial
 from specchk.ir.types import cardinality
 from specchk.ir.verify import bound, parts
-
-_LOOPING = frozenset(
-    {Op.IN_SEQ, Op.IN_BAG, Op.SEQ_ITEMS, Op.BAG_ITEMS, Op.BAG, Op.BAG_ADD, Op.BAG_COUNT, Op.BAG_UNION,
-     Op.CONCAT, Op.SUBSETS, Op.SET_SUM}
-)  # fmt: skip
 
 
 class Facts:
@@ -65,6 +60,6 @@ def _repeated(expr: Expr) -> int:
             return min(8, max(1, cardinality(expr.local.type)))
         case Case():
             return 1
-        case Apply() if expr.op in _LOOPING:
+        case Apply() if expr.op.card.loops:
             return 8
     return 1

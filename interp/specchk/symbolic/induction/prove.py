@@ -16,7 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 
-from specchk.ir.nodes import Apply, Choose, Const, Expr, Op, Or, Var
+from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
+from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.ir.verify import properties

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from specchk.ir.nodes import Apply, Op
+from specchk.ir.nodes import Apply
+from specchk.ir.ops import Op
 from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, show
 from specchk.lang.text.source import Span
 from specchk.meaning.values import positions

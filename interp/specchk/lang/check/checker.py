@@ -1,14 +1,16 @@
-"""What every part of the expression checker shares: contexts, errors, and the recursive entry.
+"""The checker of expressions: what all of its rules share.
 
 Checking is bidirectional: `check(node, context, expected)` gives a node's type and records it in
 the facts; `expected` flows inwards to literals whose type their text does not show (`{}`, `none`,
 `{ a: 1 }`), and a mismatch is reported at the innermost place where it can be seen.
+
+The rules are functions of a checker, a module for each subject (`names`, `access`, `operators`, `forms`,
+`calls`, `builtins`); `expressions` chooses the rule of a node and makes checkers.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from specchk.lang.check.declare import TypeResolver
@@ -18,21 +20,15 @@ from specchk.lang.check.types import (
     INT,
     UNKNOWN,
     Bag,
-    Bool,
-    Enum,
-    Int,
     Option,
-    Record,
     Seq,
     Set,
-    Sort,
     Type,
-    Union,
     is_complete,
     join,
     show,
 )  # fmt: skip
-from specchk.lang.syntax import tree
+from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report, nearest
 from specchk.lang.text.source import Span
 
@@ -55,21 +51,23 @@ class Context:
         return replace(self, locals={**self.locals, name: kind})
 
 
-class Base:
-    """State and helpers of the checker; the mixins add one `check_*` method a construct."""
+Infer = Callable[["Checker", tree.Expr, Context, "Type | None"], Type]
 
-    def __init__(self, facts: Facts, report: Report) -> None:
+
+class Checker:
+    """Types of all expressions, by `infer`: the rule of every node, to which `expected` is only advice."""
+
+    def __init__(self, facts: Facts, report: Report, infer: Infer) -> None:
         self.facts = facts
         self.report = report
         self.resolver = TypeResolver(facts, report)
-
-    @abstractmethod
-    def infer(self, node: tree.Expr, context: Context, expected: Type | None) -> Type:
-        """The type of a node from its parts; `expected` is advice, not a demand."""
+        self.open_defs: list[decls.Def] = []  # whose bodies are being checked, outermost first
+        self._infer = infer
+        self._returns: dict[int, Type] = {}
 
     def check(self, node: tree.Expr, context: Context, expected: Type | None = None) -> Type:
         """The type of `node`, recorded; a mismatch with `expected` is reported."""
-        found = self.infer(node, context, expected)
+        found = self._infer(self, node, context, expected)
         if expected is not None:
             joined = join(found, expected)
             if joined is None:
@@ -137,6 +135,46 @@ class Base:
             self.report.add("S208", span.word(name), f"`{name}` is a name here already and may not be hidden",
                             f"choose another name, e.g. `{name}2`")  # fmt: skip
 
+    # ------------------------------------------------------------ definitions
+
+    def returns(self, decl: decls.Def, home: Spec, use: tree.Node) -> Type:
+        """The type of a definition's value; checks its body on first use."""
+        known = self._returns.get(id(decl))
+        if known is not None:
+            return known
+        met = next((index for index, open_ in enumerate(self.open_defs) if open_ is decl), None)
+        if met is not None:
+            circle = [*self.open_defs[met:], decl]
+            self.report.add("S206", use.span,
+                            f"definitions may not be recursive: {' -> '.join(d.name for d in circle)}",
+                            "iterate with a quantifier, a comprehension, min, max or sum")  # fmt: skip
+            return UNKNOWN
+        self.open_defs.append(decl)
+        found = self._body(decl, home)
+        self.open_defs.pop()
+        self._returns[id(decl)] = found
+        return found
+
+    def _body(self, decl: decls.Def, home: Spec) -> Type:
+        context = Context(home)
+        for param in decl.params:
+            self.fresh(param.name, param.span, context)
+            context = context.bind(param.name, self.resolver.resolve(param.type, home))
+        context = self.lets(decl.lets, context)
+        wanted = self.resolver.resolve(decl.returns, home) if decl.returns is not None else None
+        found = self.settle(decl.value, context, wanted)
+        return wanted if wanted is not None else found
+
+    def lets(self, lets: tuple[decls.Let, ...], context: Context) -> Context:
+        """The context after `let` lines."""
+        for let in lets:
+            kind = self.settle(let.value, context)
+            self.fresh(let.name, let.span, context)
+            context = context.bind(let.name, kind)
+        return context
+
+    # ------------------------------------------------------------ reports
+
     def unknown(self, name: tree.Name, table: Collection[str], what: str, spec: Spec) -> None:
         """Report a name that is not in a table of the spec."""
         if name.qualifier is None and name.text in spec.declared:
@@ -149,23 +187,6 @@ class Base:
             )
             return
         self.report.add("S201", name.span, f"there is no {what} `{name.full}`", nearest(name.text, table))
-
-    def enumerable(self, kind: Type) -> bool:
-        """Whether the values of a type can be listed once a model fixes the bounds."""
-        match kind:
-            case Int():
-                return kind.high is not None
-            case Bool() | Enum() | Sort():
-                return True
-            case Option():
-                return self.enumerable(kind.item)
-            case Record():
-                return all(self.enumerable(item) for _, item in kind.fields)
-            case Union():
-                return all(self.enumerable(record) for _, record in kind.variants)
-            case Set():
-                return self.enumerable(kind.item)
-        return kind == UNKNOWN
 
 
 def _article(what: str) -> str:

@@ -1,21 +1,23 @@
 """Lowering expressions: from the checked tree to the core.
 
-Names become slots and constants, definitions are inlined, overloaded operators are decided by the
-operands' types.  A `Scope` says what each local name stands for and whether variables are read
-before or after the step.
+Names become slots and constants, definitions are inlined.  A `Scope` says what each local name stands for
+and whether variables are read before or after the step; `operators` makes the nodes of what is strict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from typing import assert_never
 
+from specchk.compile import operators
 from specchk.compile.constants import evaluate_constant
-from specchk.compile.ground import Ground
+from specchk.compile.ground import Ground, refusal
+from specchk.compile.names import Names
+from specchk.compile.points import Points
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import (
     And,
-    Apply,
     Case,
     Choose,
     Collect,
@@ -28,8 +30,10 @@ from specchk.ir.nodes import (
     Let,
     Local,
     MapOf,
-    Op,
+    Or,
     Quantifier,
+    Step,
+    Value,
     Var,
 )  # fmt: skip
 from specchk.ir.types import (
@@ -41,67 +45,46 @@ from specchk.ir.types import (
     Record,
     Seq,
     Set,
-    Sort,
     Type,
     Union,
-    cardinality,
-    has_horizon,
     hull,
 )  # fmt: skip
-from specchk.ir.typing import folded, result_type
+from specchk.ir.typing import folded, part_at
 from specchk.ir.walk import inside
-from specchk.lang.check import types as lang
+from specchk.lang.check.models import FixedModel
+from specchk.lang.check.spec import Spec
+from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.lang.text.source import Span
-from specchk.meaning.values import Values
 
 MAX_NODES = 200_000
-MAX_UNIVERSE = 1 << 20
 
 
-class LowerExpr:
-    """One program's expression lowering; slots count up within one action or property."""
+class Expressions:
+    """One program's expressions; slots of locals count up within one action or property."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        self.universe = Values()
-        self.facts = ground.checked.facts
-        self.slots: dict[str, tuple[int, Type]] = {}
+    def __init__(self, checked: CheckedSpec, model: FixedModel, points: Points) -> None:
+        self.ground = Ground(checked, model, self._constant)
+        self.facts = checked.facts
+        self.names = Names(self.ground, self.facts)
+        self.points = points
         self.next_local = 0
-        self.listed: list[lang.Type] = []  # types of which all values are listed
         self._made = 0
 
-    # ------------------------------------------------------------ helpers
-
-    def point(self, kind: str, label: str, span: Span) -> int:
-        """The coverage point of a place (lower.py keeps the table)."""
-        raise NotImplementedError
-
-    def error(self, code: str, span: Span, message: str, hint: str) -> SpecError:
-        """A finding that only shows once the constants are known."""
-        return SpecError([Diagnostic(code, message, span, hint)])
+    def _constant(self, node: tree.Expr, home: Spec) -> Value:
+        return evaluate_constant(self.lower(node, Scope(home)))
 
     def local(self, name: str, kind: Type, span: Span) -> Local:
         """A fresh local."""
         self.next_local += 1
         return Local(kind, span, self.next_local - 1, name)
 
-    def apply(self, span: Span, op: Op, *args: Expr, data: int = 0) -> Expr:
-        """A strict operator with its type computed."""
-        return Apply(result_type(op, args, data), span, op, args, data)
-
-    def _is_constant(self, expr: Expr) -> bool:
-        return not any(isinstance(node, Var | Local) for node in inside(expr))
-
     def lower(self, node: tree.Expr, scope: Scope) -> Expr:
         """The core of one expression."""
         self._made += 1
         if self._made > MAX_NODES:
             hint = "name what is repeated with `let`, so that it is computed once"
-            raise self.error(
-                "S509", node.span, "the definitions expand to too large an expression here", hint
-            )
+            raise refusal("S509", node.span, "the definitions expand to too large an expression here", hint)
         match node:
             case tree.Name() | tree.Field() | tree.Index():
                 return self._access(node, scope)
@@ -110,7 +93,7 @@ class LowerExpr:
             case tree.BoolLiteral():
                 return Const(BOOL, node.span, node.value)
             case tree.NoneLiteral():
-                return Const(self._ground(node, scope), node.span, ())
+                return Const(self.names.type_of(node, scope), node.span, ())
             case tree.Unary() | tree.Binary():
                 return self._operator(node, scope)
             case tree.Prime():
@@ -122,105 +105,74 @@ class LowerExpr:
             case tree.LetIn():
                 value = self.lower(node.value, scope)
                 return self.let(
-                    node.name, value, node.span, scope, lambda inner: self.lower(node.body, inner)
+                    node.name, value, node.span, lambda x: self.lower(node.body, scope.bind(node.name, x))
                 )
             case tree.Match():
                 return self._match(node, scope)
             case tree.Quantified() | tree.Fold() | tree.SetComp() | tree.MapComp():
                 return self._binding(node, scope)
+            case tree.SetLiteral() | tree.SeqLiteral():
+                return self._items(node, scope)
+            case tree.PairLiteral():
+                return self._pairs(node, scope)
+            case tree.With():
+                return self._with(node, scope)
             case _:
-                return self._literal(node, scope)
+                assert_never(node)
 
-    def _ground(self, node: tree.Expr, scope: Scope) -> Type:
-        return self.ground.type(self.facts.type_of(node), scope.home)
-
-    def let(self, name: str, value: Expr, span: Span, scope: Scope, body: object) -> Expr:
-        """Bind a name: atoms are substituted, anything else is evaluated once."""
-        assert callable(body)
+    def let(self, name: str, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
+        """Bind a name in a body: atoms are substituted, anything else is evaluated once."""
         if isinstance(value, Const | Local | Var):
-            result = body(scope.bind(name, value))
-        else:
-            local = self.local(name, value.type, span)
-            inner = body(scope.bind(name, local))
-            result = Let(inner.type, span, local, value, inner)
-        assert isinstance(result, Expr)
-        return result
+            return body(value)
+        local = self.local(name, value.type, span)
+        inner = body(local)
+        return Let(inner.type, span, local, value, inner)
 
     # ------------------------------------------------------------ names and accesses
 
     def _access(self, node: tree.Name | tree.Field | tree.Index, scope: Scope) -> Expr:
         if isinstance(node, tree.Name) or id(node) in self.facts.refs:
             return self._name(node, scope)
-        if isinstance(node, tree.Index):
-            return self.at(self.lower(node.base, scope), self.lower(node.key, scope), node.span)
         base = self.lower(node.base, scope)
-        assert isinstance(base.type, Record)
-        return self.apply(node.span, Op.FIELD, base, data=base.type.index(node.name))
-
-    def at(self, base: Expr, key: Expr, span: Span) -> Expr:
-        """`base[key]`."""
-        return self.apply(span, Op.MAP_GET if isinstance(base.type, Map) else Op.SEQ_GET, base, key)
+        if isinstance(node, tree.Index):
+            return operators.at(node.span, base, self.lower(node.key, scope))
+        return operators.field(node.span, base, node.name)
 
     def _name(self, node: tree.Name | tree.Field | tree.Index, scope: Scope) -> Expr:
         ref = self.facts.ref(node)
-        name, span = ref.name, node.span
-        if ref.kind == "local":
-            found = scope.names[name]
-            return replace(found, span=span)
-        if ref.kind == "element":
-            kind = self._ground(node, scope)
-            assert isinstance(kind, Sort)
-            return Const(kind, span, kind.members.index(name))
-        if ref.kind == "first":
-            return Const(self.ground.sort(name), span, 0)
-        home = ref.home
-        assert home is not None
-        if ref.kind == "variable":
-            slot, kind = self.slots[name]
-            return Var(kind, span, slot, scope.primed)
-        if ref.kind == "constant":
-            kind, value = self.ground.constant(home.prefix + name)
-            return Const(kind, span, value)
-        if ref.kind == "member":
-            return Const(self._ground(node, scope), span, home.members[name][1])
-        if ref.kind == "constructor":
-            kind = self._ground(node, scope)
-            assert isinstance(kind, Union)
-            return Const(kind, span, (kind.index(name), ()))
-        if ref.kind == "property":
-            prop = home.properties[name]
+        if ref.kind == "property" and ref.home is not None:
+            prop = ref.home.properties[ref.name]
             return self.conjunction(prop.lets, prop.conjuncts, replace(scope, names={}), prop.span)
-        self.listed.append(self.facts.type_of(node))
-        return self.all_values(self._ground(node, scope), span)
-
-    def all_values(self, kind: Type, span: Span) -> Expr:
-        """The set of all values of a type, `kind` being the set type."""
-        assert isinstance(kind, Set)
-        if cardinality(kind.item) > MAX_UNIVERSE:
-            hint = "choose smaller constants, or go through a set that the state holds"
-            raise self.error(
-                "S510", span, f"a set of {cardinality(kind.item)} values is too large to list", hint
-            )
-        return Const(kind, span, self.universe.values(kind.item), has_horizon(kind.item))
+        return self.names.of(node, ref, scope)
 
     def conjunction(
         self, lets: tuple[decls.Let, ...], conjuncts: tuple[tree.Expr, ...], scope: Scope, span: Span
     ) -> Expr:  # fmt: skip
         """`let` lines and the conjuncts below them."""
-        if lets:
-            first = lets[0]
-            value = self.lower(first.value, scope)
-            return self.let(first.name, value, first.span, scope,
-                            lambda inner: self.conjunction(lets[1:], conjuncts, inner, span))  # fmt: skip
-        parts = tuple(self.lower(conjunct, scope) for conjunct in conjuncts)
-        return parts[0] if len(parts) == 1 else And(BOOL, span, parts)
+
+        def conjoined(inner: Scope) -> Expr:
+            parts = tuple(self.lower(conjunct, inner) for conjunct in conjuncts)
+            return parts[0] if len(parts) == 1 else And(BOOL, span, parts)
+
+        return self._below(lets, scope, conjoined)
+
+    def _below(self, lets: tuple[decls.Let, ...], scope: Scope, body: Callable[[Scope], Expr]) -> Expr:
+        """What stands below `let` lines."""
+        if not lets:
+            return body(scope)
+        first, rest = lets[0], lets[1:]
+        value = self.lower(first.value, scope)
+        return self.let(
+            first.name, value, first.span, lambda x: self._below(rest, scope.bind(first.name, x), body)
+        )
 
     # ------------------------------------------------------------ calls
 
     def _call(self, node: tree.Call, scope: Scope) -> Expr:
         ref = self.facts.ref(node)
         if ref.kind == "builtin":
-            return self.builtin(node, [self.lower(arg.value, scope) for arg in node.args], scope)
+            args = [self.lower(arg.value, scope) for arg in node.args]
+            return operators.builtin(node.span, node.callee.text, args)
         if ref.kind == "constructor":
             return self._construct(node, scope)
         home = ref.home
@@ -235,47 +187,93 @@ class LowerExpr:
         if args:
             name = decl.params[len(decl.params) - len(args)].name
             return self.let(
-                name, args[0], args[0].span, scope, lambda inner: self._inline(decl, args[1:], inner)
+                name, args[0], args[0].span, lambda x: self._inline(decl, args[1:], scope.bind(name, x))
             )
-        return self._lets(decl.lets, decl.value, scope)
-
-    def _lets(self, lets: tuple[decls.Let, ...], value: tree.Expr, scope: Scope) -> Expr:
-        if not lets:
-            return self.lower(value, scope)
-        first = lets[0]
-        bound = self.lower(first.value, scope)
-        return self.let(
-            first.name, bound, first.span, scope, lambda inner: self._lets(lets[1:], value, inner)
-        )
+        return self._below(decl.lets, scope, lambda inner: self.lower(decl.value, inner))
 
     def _construct(self, node: tree.Call, scope: Scope) -> Expr:
-        kind = self._ground(node, scope)
+        kind = self.names.type_of(node, scope)
         assert isinstance(kind, Union)
-        tag = kind.index(node.callee.text)
-        given = {arg.label: self.lower(arg.value, scope) for arg in node.args}
-        fields = kind.variants[tag][1].fields
-        record = self.record(node.span, {name: given[name] for name, _ in fields})
-        variants = tuple(
-            (name, record.type if index == tag else old) for index, (name, old) in enumerate(kind.variants)
-        )
-        assert all(isinstance(item, Record) for _, item in variants)
-        return Apply(Union(kind.name, variants), node.span, Op.VARIANT, (record,), tag)  # type: ignore[arg-type]
+        fields = {arg.label or "": self.lower(arg.value, scope) for arg in node.args}
+        return operators.variant(node.span, kind, node.callee.text, fields)
 
-    def record(self, span: Span, fields: Mapping[str, Expr]) -> Expr:
-        """A record of the given fields."""
-        names = sorted(fields)
-        kind = Record(tuple((name, fields[name].type) for name in names))
-        return Apply(kind, span, Op.RECORD, tuple(fields[name] for name in names))
-
-    def builtin(self, node: tree.Call, args: list[Expr], scope: Scope) -> Expr:
-        """A built-in function (see `lower_ops`)."""
-        raise NotImplementedError
+    # ------------------------------------------------------------ operators and literals
 
     def _operator(self, node: tree.Unary | tree.Binary, scope: Scope) -> Expr:
-        raise NotImplementedError
+        if isinstance(node, tree.Unary):
+            assert node.op in ("not", "-"), "temporal operators are refused before lowering"
+            return operators.of_word(node.span, node.op, self.lower(node.operand, scope))
+        match node.op:
+            case "and" | "or":
+                return self._junction(node, scope)
+            case "implies":
+                return self._implication(node, scope)
+            case "is":
+                assert isinstance(node.right, tree.Name)
+                return operators.is_variant(node.span, self.lower(node.left, scope), node.right.text)
+        left, right = self.lower(node.left, scope), self.lower(node.right, scope)
+        return operators.binary(node.span, node.op, left, right)
 
-    def _literal(self, node: tree.Expr, scope: Scope) -> Expr:
-        raise NotImplementedError
+    def _junction(self, node: tree.Binary, scope: Scope) -> Expr:
+        left: tree.Expr = node
+        chain: list[tree.Expr] = []
+        while isinstance(left, tree.Binary) and left.op == node.op:
+            chain.append(left.right)
+            left = left.left
+        parts = tuple(self.lower(part, scope) for part in [left, *reversed(chain)])
+        return (And if node.op == "and" else Or)(BOOL, node.span, parts)
+
+    def _items(self, node: tree.SetLiteral | tree.SeqLiteral, scope: Scope) -> Expr:
+        args = tuple(self.lower(item, scope) for item in node.items)
+        kind = self.names.type_of(node, scope)
+        assert isinstance(kind, Set | Seq | Bag)
+        return operators.collection(node.span, kind, args)
+
+    def _pairs(self, node: tree.PairLiteral, scope: Scope) -> Expr:
+        kind = self.names.type_of(node, scope)
+        if isinstance(kind, Map):
+            return self._map(node, kind, scope)
+        fields = {p.key.text: self.lower(p.value, scope) for p in node.pairs if isinstance(p.key, tree.Name)}
+        return operators.record(node.span, fields)
+
+    def _map(self, node: tree.PairLiteral, kind: Map, scope: Scope) -> Expr:
+        given = {}
+        for pair in node.pairs:
+            key = self.lower(pair.key, scope)
+            value = key.value if isinstance(key, Const) else None
+            if value is None or value in given:
+                message = "each key of a map literal is one constant, given once"
+                hint = "write `{ k: v for k in T }` to compute the values"
+                raise refusal("S309", pair.key.span, message, hint)
+            given[value] = self.lower(pair.value, scope)
+        keys = self.names.universe.values(kind.key)
+        if set(given) != set(keys):
+            message = f"a map has a value for every key of its type: {len(given)} of {len(keys)} given"
+            raise refusal("S309", node.span, message, "give the others, or write `{ k: v for k in T }`")
+        return operators.map_of(node.span, kind, tuple(given[key] for key in keys))
+
+    def _with(self, node: tree.With, scope: Scope) -> Expr:
+        base = self.lower(node.base, scope)
+        name, span = node.base.span.text[:20], node.base.span
+        return self.let(name, base, span, lambda old: self._changed(node, old, scope))
+
+    def _changed(self, node: tree.With, base: Expr, scope: Scope) -> Expr:
+        for change in node.changes:
+            value = self.lower(change.value, scope)
+            steps = self.path(change.path, base.type, scope)
+            spans = (accessor.span for accessor in change.path)
+            base = operators.updated(node.span, base, list(zip(steps, spans, strict=True)), value)
+        return base
+
+    def path(self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope) -> tuple[Step, ...]:
+        """The steps from a value of a type to a place inside it."""
+        steps = []
+        for accessor in path:
+            field = kind.index(accessor.field) if accessor.field and isinstance(kind, Record) else None
+            key = self.lower(accessor.index, scope) if accessor.index is not None else None
+            steps.append(Step(field, key, kind))
+            kind = part_at(kind, steps[-1])
+        return tuple(steps)
 
     # ------------------------------------------------------------ branching and binding
 
@@ -289,15 +287,14 @@ class LowerExpr:
         return If(kind, node.span, condition, then, orelse)
 
     def _covered(self, body: Expr, label: str, span: Span) -> Expr:
-        return Cover(body.type, body.span, self.point("branch", label, span), body)
+        return Cover(body.type, body.span, self.points.at("branch", label, span), body)
 
-    def implication(self, node: tree.Binary, scope: Scope) -> Expr:
+    def _implication(self, node: tree.Binary, scope: Scope) -> Expr:
         """`a implies b`, its antecedent counted in properties."""
         left, right = self.lower(node.left, scope), self.lower(node.right, scope)
         if scope.points == "implication":
-            right = Cover(
-                BOOL, right.span, self.point("implication", node.left.span.text, node.left.span), right
-            )
+            point = self.points.at("implication", node.left.span.text, node.left.span)
+            right = Cover(BOOL, right.span, point, right)
         return Implies(BOOL, node.span, left, right)
 
     def _match(self, node: tree.Match, scope: Scope) -> Expr:
@@ -334,12 +331,7 @@ class LowerExpr:
 
     def domain(self, node: tree.Expr, scope: Scope) -> Expr:
         """What a binder ranges over, as a set."""
-        found = self.lower(node, scope)
-        if isinstance(found.type, Seq):
-            return self.apply(node.span, Op.SEQ_ITEMS, found)
-        if isinstance(found.type, Bag):
-            return self.apply(node.span, Op.BAG_ITEMS, found)
-        return found
+        return operators.as_set(node.span, self.lower(node, scope))
 
     def _binding(self, node: tree.Quantified | tree.Fold | tree.SetComp | tree.MapComp, scope: Scope) -> Expr:
         if isinstance(node, tree.MapComp):
@@ -380,12 +372,13 @@ class LowerExpr:
         return Collect(domain.type, node.span, Gather.SET, ((local, domain),), body, local)
 
     def _map_comp(self, node: tree.MapComp, scope: Scope) -> Expr:
-        kind = self._ground(node, scope)
+        kind = self.names.type_of(node, scope)
         assert isinstance(kind, Map)
         local = self.local(node.binder.name, kind.key, node.binder.span)
         domain = self.domain(node.binder.domain, scope)
-        if not self._is_constant(domain) or evaluate_constant(domain) != self.universe.values(kind.key):
+        is_constant = not any(isinstance(part, Var | Local) for part in inside(domain))
+        if not is_constant or evaluate_constant(domain) != self.names.universe.values(kind.key):
             hint = "write `for k in T`, with T the type of its keys"
-            raise self.error("S309", domain.span, "a map has a value for every key of its type", hint)
+            raise refusal("S309", domain.span, "a map has a value for every key of its type", hint)
         body = self.lower(node.value, scope.bind(node.binder.name, local))
         return MapOf(Map(kind.key, body.type), node.span, local, body)

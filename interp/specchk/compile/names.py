@@ -1,0 +1,69 @@
+"""What names stand for under one model: slots of variables, values of constants, sets of all values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from specchk.compile.ground import Ground, refusal
+from specchk.compile.scope import Scope
+from specchk.ir.nodes import Const, Expr, Var
+from specchk.ir.types import Set, Sort, Type, Union, cardinality, has_horizon
+from specchk.lang.check import types as lang
+from specchk.lang.check.spec import Facts, Ref
+from specchk.lang.syntax import tree
+from specchk.lang.text.source import Span
+from specchk.meaning.values import Values
+
+MAX_UNIVERSE = 1 << 20
+
+
+class Names:
+    """Every name but a property's; `slots` has the variables' positions once these are known."""
+
+    def __init__(self, ground: Ground, facts: Facts) -> None:
+        self.ground = ground
+        self.facts = facts
+        self.universe = Values()
+        self.slots: dict[str, tuple[int, Type]] = {}
+        self.listed: list[lang.Type] = []  # types of which all values are listed
+
+    def type_of(self, node: tree.Expr, scope: Scope) -> Type:
+        """The type of an expression, its bounds evaluated."""
+        return self.ground.type(self.facts.type_of(node), scope.home)
+
+    def of(self, node: tree.Expr, ref: Ref, scope: Scope) -> Expr:
+        """What a name that was resolved to `ref` stands for."""
+        name, span = ref.name, node.span
+        if ref.kind == "local":
+            return replace(scope.names[name], span=span)
+        if ref.kind == "element":
+            kind = self.type_of(node, scope)
+            assert isinstance(kind, Sort)
+            return Const(kind, span, kind.members.index(name))
+        if ref.kind == "first":
+            return Const(self.ground.sort(name), span, 0)
+        home = ref.home
+        assert home is not None
+        if ref.kind == "variable":
+            slot, kind = self.slots[name]
+            return Var(kind, span, slot, scope.primed)
+        if ref.kind == "constant":
+            kind, value = self.ground.constant(home.prefix + name)
+            return Const(kind, span, value)
+        if ref.kind == "member":
+            return Const(self.type_of(node, scope), span, home.members[name][1])
+        if ref.kind == "constructor":
+            kind = self.type_of(node, scope)
+            assert isinstance(kind, Union)
+            return Const(kind, span, (kind.index(name), ()))
+        self.listed.append(self.facts.type_of(node))
+        return self._all_values(self.type_of(node, scope), span)
+
+    def _all_values(self, kind: Type, span: Span) -> Expr:
+        """The set of all values of a type, `kind` being the set type."""
+        assert isinstance(kind, Set)
+        size = cardinality(kind.item)
+        if size > MAX_UNIVERSE:
+            hint = "choose smaller constants, or go through a set that the state holds"
+            raise refusal("S510", span, f"a set of {size} values is too large to list", hint)
+        return Const(kind, span, self.universe.values(kind.item), has_horizon(kind.item))

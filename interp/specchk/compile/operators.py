@@ -1,0 +1,128 @@
+"""Core nodes from lowered operands: operators, built-in functions, literals, updates.
+
+Nothing here reads trees or scopes.  An overloaded word is decided by the types of its operands, with the
+cards of the operators (`ir.ops`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from specchk.ir.nodes import Apply, Expr, Step
+from specchk.ir.ops import Op, named
+from specchk.ir.totality import is_total
+from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull
+from specchk.ir.typing import kinds, result_type
+from specchk.lang.text.source import Span
+
+Path = Sequence[tuple[Step, Span]]
+
+
+def applied(span: Span, op: Op, *args: Expr, data: int = 0) -> Expr:
+    """A strict operator with its type computed."""
+    return Apply(result_type(op, args, data), span, op, args, data)
+
+
+def of_word(span: Span, word: str, *args: Expr) -> Expr:
+    """What a word of the language means on these operands."""
+    return applied(span, named(word, kinds(args)), *args)
+
+
+def binary(span: Span, word: str, left: Expr, right: Expr) -> Expr:
+    """A binary operator that evaluates both of its sides."""
+    match word:
+        case ">" | ">=":
+            return _flipped(span, word, left, right)
+        case "not in":
+            return applied(span, Op.NOT, of_word(span, "in", left, right))
+        case "iff":
+            return applied(span, Op.EQ, left, right)
+    return of_word(span, word, left, right)
+
+
+def _flipped(span: Span, word: str, left: Expr, right: Expr) -> Expr:
+    """`a > b` as `b < a`, still evaluated left to right where that can be seen."""
+    if is_total(left) or is_total(right):
+        return applied(span, Op.LT if word == ">" else Op.LE, right, left)
+    return applied(span, Op.NOT, applied(span, Op.LE if word == ">" else Op.LT, left, right))
+
+
+def builtin(span: Span, name: str, args: Sequence[Expr]) -> Expr:
+    """A built-in function; only `min` and `max` take more than two arguments."""
+    if len(args) > 2:
+        return reduce(lambda a, b: of_word(span, name, a, b), args)
+    return of_word(span, name, *args)
+
+
+def is_variant(span: Span, operand: Expr, tag: str) -> Expr:
+    """`operand is tag`."""
+    assert isinstance(operand.type, Union)
+    return applied(span, Op.IS_VARIANT, operand, data=operand.type.index(tag))
+
+
+def as_set(span: Span, items: Expr) -> Expr:
+    """What is in a set, sequence or bag."""
+    return items if isinstance(items.type, Set) else of_word(span, "elements", items)
+
+
+def field(span: Span, base: Expr, name: str) -> Expr:
+    """`base.name`."""
+    assert isinstance(base.type, Record)
+    return applied(span, Op.FIELD, base, data=base.type.index(name))
+
+
+def at(span: Span, base: Expr, key: Expr) -> Expr:
+    """`base[key]`."""
+    return applied(span, Op.MAP_GET if isinstance(base.type, Map) else Op.SEQ_GET, base, key)
+
+
+def updated(span: Span, base: Expr, path: Path, value: Expr) -> Expr:
+    """`base` with the place at the end of a path replaced."""
+    if not path:
+        return value
+    (step, here), rest = path[0], path[1:]
+    if step.field is not None:
+        inner = updated(span, applied(span, Op.FIELD, base, data=step.field), rest, value)
+        return applied(span, Op.WITH_FIELD, base, inner, data=step.field)
+    assert step.key is not None
+    inner = updated(span, at(here, base, step.key), rest, value)
+    return applied(here, Op.MAP_SET if isinstance(base.type, Map) else Op.SEQ_SET, base, step.key, inner)
+
+
+def record(span: Span, fields: Mapping[str, Expr]) -> Expr:
+    """A record of the given fields."""
+    names = sorted(fields)
+    kind = Record(tuple((name, fields[name].type) for name in names))
+    return Apply(kind, span, Op.RECORD, tuple(fields[name] for name in names))
+
+
+def variant(span: Span, kind: Union, tag: str, fields: Mapping[str, Expr]) -> Expr:
+    """A value of a union; its type is narrowed to the fields given."""
+    index = kind.index(tag)
+    payload = record(span, fields)
+    assert isinstance(payload.type, Record)
+    variants = list(kind.variants)
+    variants[index] = (tag, payload.type)
+    return Apply(Union(kind.name, tuple(variants)), span, Op.VARIANT, (payload,), index)
+
+
+def collection(span: Span, kind: Set | Seq | Bag, args: tuple[Expr, ...]) -> Expr:
+    """A set, sequence or bag of the given items; `kind` has the type of an empty one's."""
+    item = _hull(args, kind.item)
+    match kind:
+        case Set():
+            return Apply(Set(item), span, Op.SET, args)
+        case Seq():
+            return Apply(Seq(item, len(args)), span, Op.SEQ, args)
+        case Bag():
+            return Apply(Bag(item, len(args)), span, Op.BAG, args)
+
+
+def map_of(span: Span, kind: Map, args: tuple[Expr, ...]) -> Expr:
+    """A map of the given values, in key order."""
+    return Apply(Map(kind.key, _hull(args, kind.value)), span, Op.MAP, args)
+
+
+def _hull(args: tuple[Expr, ...], empty: Type) -> Type:
+    return reduce(hull, (arg.type for arg in args)) if args else empty

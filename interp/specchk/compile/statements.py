@@ -1,0 +1,110 @@
+"""Lowering statements: a block of an action to the core's."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from specchk.compile.expressions import Expressions
+from specchk.compile.scope import Scope
+from specchk.compile.store import stored
+from specchk.ir.nodes import (
+    Assign,
+    Bind,
+    Block,
+    Choice,
+    Either,
+    Guard,
+    Step,
+    Stmt,
+    Unwrap,
+    When,
+)
+from specchk.ir.types import Option, Set, Type
+from specchk.ir.typing import part_at
+from specchk.lang.syntax import decls, tree
+
+
+class Statements:
+    """The statements of one program, with its expressions inside them."""
+
+    def __init__(self, expressions: Expressions) -> None:
+        self.expressions = expressions
+        self.lower = expressions.lower
+        self.points = expressions.points
+
+    def block(self, body: tuple[decls.Stmt, ...], scope: Scope) -> Block:
+        """Statements in order; lets reach to the end of the block."""
+        out: list[Stmt] = []
+        for stmt in body:
+            scope = self._statement(stmt, scope, out)
+        return tuple(out)
+
+    def _statement(self, stmt: decls.Stmt, scope: Scope, out: list[Stmt]) -> Scope:
+        match stmt:
+            case decls.Require():
+                out.append(Guard(self.lower(stmt.condition, scope)))
+            case decls.Let():
+                return self._let(stmt, scope, out)
+            case decls.Assign():
+                out.append(self._assign(stmt, scope))
+            case decls.AssignIn():
+                out.append(self._assign_in(stmt, scope))
+            case decls.Any():
+                out.append(self._any(stmt.binders, stmt.body, scope))
+            case decls.Either():
+                branches = tuple(self.block(branch, scope) for branch in stmt.branches)
+                points = tuple(
+                    self._branch(f"either {n}", branch) for n, branch in enumerate(stmt.branches, 1)
+                )
+                out.append(Either(branches, points))
+            case decls.When():
+                out.append(self._when(stmt, scope))
+            case decls.Skip():
+                pass
+        return scope
+
+    def _branch(self, label: str, body: tuple[decls.Stmt, ...]) -> int:
+        return self.points.at("branch", label, body[0].span.to(body[-1].span))
+
+    def _when(self, stmt: decls.When, scope: Scope) -> When:
+        condition = self.lower(stmt.condition, scope)
+        then = self._branch("when", stmt.then)
+        orelse = (
+            self._branch("else", stmt.orelse)
+            if stmt.orelse
+            else self.points.at("branch", "not", stmt.condition.span)
+        )
+        return When(condition, self.block(stmt.then, scope), self.block(stmt.orelse, scope), (then, orelse))
+
+    def _let(self, stmt: decls.Let, scope: Scope, out: list[Stmt]) -> Scope:
+        value = self.lower(stmt.value, scope)
+        kind = value.type
+        if stmt.unwraps:
+            assert isinstance(kind, Option)
+            kind = kind.item
+        local = self.expressions.local(stmt.name, kind, stmt.span)
+        out.append(Unwrap(local, value) if stmt.unwraps else Bind(local, value))
+        return scope.bind(stmt.name, local)
+
+    def _any(self, binders: tuple[tree.Binder, ...], body: tuple[decls.Stmt, ...], scope: Scope) -> Choice:
+        (local, domain), *_ = self.expressions.binders(binders[:1], scope)[0]
+        inner = scope.bind(binders[0].name, local)
+        rest = self.block(body, inner) if len(binders) == 1 else (self._any(binders[1:], body, inner),)
+        return Choice(local, domain, rest)
+
+    def _assign(self, stmt: decls.Assign, scope: Scope) -> Assign:
+        slot, path, place = self._place(stmt, scope)
+        return Assign(slot, path, stored(self.lower(stmt.value, scope), place), stmt.span)
+
+    def _assign_in(self, stmt: decls.AssignIn, scope: Scope) -> Choice:
+        slot, path, place = self._place(stmt, scope)
+        domain = self.expressions.domain(stmt.domain, scope)
+        assert isinstance(domain.type, Set)
+        local = self.expressions.local(stmt.target.text, domain.type.item, stmt.span)
+        return Choice(local, domain, (Assign(slot, path, stored(local, place), stmt.span),))
+
+    def _place(self, stmt: decls.Assign | decls.AssignIn, scope: Scope) -> tuple[int, tuple[Step, ...], Type]:
+        """The variable that is written, the path to the place in it, and the place's type."""
+        slot, kind = self.expressions.names.slots[stmt.target.text]
+        path = self.expressions.path(stmt.path, kind, scope)
+        return slot, path, reduce(part_at, path, kind)

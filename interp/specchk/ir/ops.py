@@ -1,0 +1,357 @@
+"""The strict operators, one card each: all that passes and engines may rely on about an operator.
+
+An operator is a member of `Op`, and its card is what it is declared with, so that none is without.  What it
+means is in `meaning.operators`; how the engines compute it, in their tables of rules, which are total
+over `Op`.  `tests/laws/test_operators.py` tries every operator on edge values and compares with its card.
+
+Types of results carry intervals, by interval arithmetic: this makes every integer of the core bounded.  A
+result is marked `horizon` when an operand is, so that no engine mistakes a limit of enumeration for
+a fact of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Literal
+
+from specchk.ir.types import (
+    BOOL,
+    MAX_LISTED_BITS,
+    Bag,
+    Bool,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    fits,
+    hull,
+    narrowest,
+)  # fmt: skip
+
+Kinds = tuple[Type, ...]  # the types of an operator's arguments
+Rule = Callable[[Kinds, int], Type]  # and `data`
+Partial = Callable[[Kinds], bool]
+Parts = Callable[[Type, int, int], Sequence[Type]]  # from the type, `data` and the number of arguments
+Mark = Literal["", "sign", "truth"]
+
+
+def never(_: Kinds) -> bool:
+    """Of an operator that always has a value."""
+    return False
+
+
+def always(_: Kinds) -> bool:
+    """Of one that may have none, whatever its arguments' types are."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The facts about one operator.
+
+    | member    | is |
+    |-----------|----|
+    | `word`    | what the language writes, "" for a form of its own |
+    | `takes`   | the shape of each argument, `object` where any will do; None: as `parts` gives it |
+    | `gives`   | the type of the result; None for a literal: an empty one does not show it, its node has it |
+    | `partial` | whether it may have no value though its arguments have |
+    | `parts`   | of what is built from its arguments: their types in a result of some type |
+    | `marks`   | what the tracer notes: the `sign` of two sides, the `truth` of a bool that is read |
+    | `is_part` | whether the value is a part of the first argument, or that with other content |
+    | `loops`   | whether its code visits items one by one, so that it is too long to compute needlessly |
+    """
+
+    word: str
+    takes: tuple[type, ...] | None
+    gives: Rule | None
+    partial: Partial = never
+    parts: Parts | None = None
+    marks: Mark = ""
+    is_part: bool = False
+    loops: bool = False
+
+    def accepts(self, kinds: Kinds) -> bool:
+        """Whether arguments have the right number and shapes; what has no value has every shape."""
+        if self.takes is None or len(kinds) != len(self.takes):
+            return self.takes is None
+        return all(isinstance(k, shape) or _is_empty(k) for k, shape in zip(kinds, self.takes, strict=True))
+
+
+def _is_empty(kind: Type) -> bool:
+    return isinstance(kind, Int) and kind.high < kind.low
+
+
+# ---------------------------------------------------------------- parts of types
+
+
+def _int(kind: Type) -> Int:
+    assert isinstance(kind, Int)
+    return kind
+
+
+def _map(kind: Type) -> Map:
+    assert isinstance(kind, Map)
+    return kind
+
+
+def _record(kind: Type) -> Record:
+    assert isinstance(kind, Record)
+    return kind
+
+
+def _union(kind: Type) -> Union:
+    assert isinstance(kind, Union)
+    return kind
+
+
+def _item(kind: Type) -> Type:
+    assert isinstance(kind, Option | Set | Seq | Bag)
+    return narrowest(kind.item) if isinstance(kind, Seq | Bag) and kind.limit == 0 else kind.item
+
+
+def _limit(kind: Type) -> int:
+    assert isinstance(kind, Seq | Bag)
+    return kind.limit
+
+
+# ---------------------------------------------------------------- types of results
+
+
+def _bool(_: Kinds, __: int) -> Type:
+    return BOOL
+
+
+def _first(kinds: Kinds, _: int) -> Type:
+    return kinds[0]
+
+
+def _content(kinds: Kinds, _: int) -> Type:
+    return _item(kinds[0])
+
+
+def _contents(kinds: Kinds, _: int) -> Type:
+    return Set(_item(kinds[0]))
+
+
+def _size(kinds: Kinds, _: int) -> Type:
+    return Int(0, _limit(kinds[0]))
+
+
+def _card(kinds: Kinds, _: int) -> Type:
+    item = _item(kinds[0])
+    return Int(0, cardinality(item), isinstance(item, Int) and item.horizon)
+
+
+def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
+    """The rule of an operator on two numbers, from the ends of its interval."""
+
+    def rule(kinds: Kinds, _: int) -> Type:
+        a, b = map(_int, kinds)
+        return Int(*ends(a, b), a.horizon or b.horizon)
+
+    return rule
+
+
+def _product(a: Int, b: Int) -> tuple[int, int]:
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return min(corners), max(corners)
+
+
+def _quotient(a: Int, b: Int) -> tuple[int, int]:
+    if a.low >= 0 and b.low > 0:
+        return a.low // b.high, a.high // b.low
+    most = max(abs(a.low), abs(a.high))
+    return -most - 1, most
+
+
+def _negative(kinds: Kinds, _: int) -> Type:
+    a = _int(kinds[0])
+    return Int(-a.high, -a.low, a.horizon)
+
+
+def _range(kinds: Kinds, _: int) -> Type:
+    a, b = map(_int, kinds)
+    # From a.low to below it is the interval without a number: all of these ranges are empty.
+    return Set(Int(a.low, max(a.low - 1, b.high), a.horizon or b.horizon))
+
+
+def total(item: Type, times: int) -> Int:
+    """The type of the sum of at most so many numbers."""
+    number = _int(item)
+    return Int(min(0, number.low) * times, max(0, number.high) * times, number.horizon)
+
+
+def _sum(kinds: Kinds, _: int) -> Type:
+    item = _item(kinds[0])
+    return total(item, cardinality(item))
+
+
+def _field(kinds: Kinds, data: int) -> Type:
+    return _record(kinds[0]).fields[data][1]
+
+
+def _with_field(kinds: Kinds, data: int) -> Type:
+    fields = list(_record(kinds[0]).fields)
+    fields[data] = (fields[data][0], kinds[1])
+    return Record(tuple(fields))
+
+
+def _value(kinds: Kinds, _: int) -> Type:
+    return _map(kinds[0]).value
+
+
+def _with_value(kinds: Kinds, _: int) -> Type:
+    kind = _map(kinds[0])
+    return Map(kind.key, hull(kind.value, kinds[2]))
+
+
+def _with_item(kinds: Kinds, _: int) -> Type:
+    return Seq(hull(_item(kinds[0]), kinds[2]), _limit(kinds[0]))
+
+
+def _united(kinds: Kinds, _: int) -> Type:
+    return Set(hull(_item(kinds[0]), _item(kinds[1])))
+
+
+def _longer(shape: type[Seq | Bag]) -> Rule:
+    return lambda kinds, _: shape(hull(_item(kinds[0]), kinds[1]), _limit(kinds[0]) + 1)
+
+
+def _joined(shape: type[Seq | Bag]) -> Rule:
+    return lambda kinds, _: shape(hull(_item(kinds[0]), _item(kinds[1])), _limit(kinds[0]) + _limit(kinds[1]))
+
+
+# ---------------------------------------------------------------- where there is no value
+
+
+def _by_zero(kinds: Kinds) -> bool:
+    divisor = _int(kinds[1])
+    return divisor.low <= 0 <= divisor.high
+
+
+def _off_the_keys(kinds: Kinds) -> bool:
+    key = kinds[1]
+    return not fits(key, _map(kinds[0]).key) or (isinstance(key, Int) and key.horizon)
+
+
+def _long_range(kinds: Kinds) -> bool:
+    low, high = map(_int, kinds)
+    return high.high - low.low >= 1 << MAX_LISTED_BITS
+
+
+def _many_subsets(kinds: Kinds) -> bool:
+    return cardinality(_item(kinds[0])) > MAX_LISTED_BITS
+
+
+# ---------------------------------------------------------------- what is built from parts
+
+
+def _fields(kind: Type, _: int, __: int) -> Sequence[Type]:
+    return [item for _, item in _record(kind).fields]
+
+
+def _payload(kind: Type, data: int, _: int) -> Sequence[Type]:
+    return [_union(kind).variants[data][1]]
+
+
+def _values(kind: Type, _: int, __: int) -> Sequence[Type]:
+    return [_map(kind).value] * cardinality(_map(kind).key)
+
+
+def _items(kind: Type, _: int, count: int) -> Sequence[Type]:
+    """As many as there is room for."""
+    assert isinstance(kind, Option | Set | Seq | Bag)
+    return [kind.item] * (min(count, kind.limit) if isinstance(kind, Seq | Bag) else count)
+
+
+class Op(Enum):
+    """The strict operators; `data` in `Apply` is a field or variant index where one is needed."""
+
+    card: Card
+
+    def __new__(cls, card: Card) -> Op:
+        """Values are numbers, which files and other processes know the operators by."""
+        op = object.__new__(cls)
+        op._value_ = len(cls.__members__) + 1
+        op.card = card
+        return op
+
+    EQ = Card("==", (object, object), _bool, marks="sign")
+    NE = Card("!=", (object, object), _bool, marks="sign")
+    LT = Card("<", (Int, Int), _bool, marks="sign")
+    LE = Card("<=", (Int, Int), _bool, marks="sign")
+    NOT = Card("not", (Bool,), _bool)
+    NEG = Card("-", (Int,), _negative)
+    ADD = Card("+", (Int, Int), _numbers(lambda a, b: (a.low + b.low, a.high + b.high)))
+    SUB = Card("-", (Int, Int), _numbers(lambda a, b: (a.low - b.high, a.high - b.low)))
+    MUL = Card("*", (Int, Int), _numbers(_product))
+    DIV = Card("//", (Int, Int), _numbers(_quotient), _by_zero)  # floor
+    MOD = Card("%", (Int, Int), _numbers(lambda _, b: (min(0, b.low + 1), max(0, b.high - 1))), _by_zero)
+    MIN = Card(
+        "min", (Int, Int), _numbers(lambda a, b: (min(a.low, b.low), min(a.high, b.high))), marks="sign"
+    )
+    MAX = Card(
+        "max", (Int, Int), _numbers(lambda a, b: (max(a.low, b.low), max(a.high, b.high))), marks="sign"
+    )
+    RECORD = Card("", None, None, parts=_fields)  # fields in order
+    FIELD = Card("", (Record,), _field, marks="truth", is_part=True)
+    WITH_FIELD = Card("", (Record, object), _with_field)
+    VARIANT = Card("", None, None, parts=_payload)
+    IS_VARIANT = Card("", (Union,), _bool, marks="truth")
+    SOME = Card("some", (object,), lambda kinds, _: Option(kinds[0]), parts=_items)
+    GET = Card("get", (Option,), _content, always, marks="truth", is_part=True)
+    GET_OR = Card("get", (Option, object), lambda kinds, _: hull(_item(kinds[0]), kinds[1]), marks="truth")
+    MAP = Card("", None, None, parts=_values)  # values in key order
+    MAP_GET = Card("", (Map, object), _value, _off_the_keys, marks="truth", is_part=True)
+    MAP_SET = Card("", (Map, object, object), _with_value, _off_the_keys)
+    SET = Card("{}", None, None, parts=_items)
+    RANGE = Card("..", (Int, Int), _range, _long_range)
+    IN_SET = Card("in", (object, Set), _bool, marks="truth")
+    SUBSET = Card("subset", (Set, Set), _bool, marks="truth")
+    UNION = Card("union", (Set, Set), _united)
+    INTERSECT = Card("intersect", (Set, Set), _first)
+    DIFFERENCE = Card("-", (Set, Set), _first)
+    CARD = Card("card", (Set,), _card)
+    SUBSETS = Card("subsets", (Set,), lambda kinds, _: Set(kinds[0]), _many_subsets, is_part=True, loops=True)
+    SET_MIN = Card("min", (Set,), _content, always)
+    SET_MAX = Card("max", (Set,), _content, always)
+    SET_SUM = Card("sum", (Set,), _sum, loops=True)
+    SEQ = Card("[]", None, None, parts=_items)
+    SEQ_GET = Card("", (Seq, Int), _content, always, marks="truth", is_part=True)
+    SEQ_SET = Card("", (Seq, Int, object), _with_item, always)
+    LEN = Card("len", (Seq,), _size)
+    HEAD = Card("head", (Seq,), _content, always, marks="truth", is_part=True)
+    LAST = Card("last", (Seq,), _content, always, marks="truth", is_part=True)
+    TAIL = Card("tail", (Seq,), _first, always, is_part=True)
+    APPEND = Card("append", (Seq, object), _longer(Seq))
+    CONCAT = Card("++", (Seq, Seq), _joined(Seq))
+    PREFIX = Card("prefix", (Seq, Int), _first, always, is_part=True)  # the first n
+    SUFFIX = Card("suffix", (Seq, Int), _first, always, is_part=True)  # all but the first n
+    IN_SEQ = Card("in", (object, Seq), _bool, marks="truth", loops=True)
+    SEQ_ITEMS = Card("elements", (Seq,), _contents, loops=True)
+    BAG = Card("", None, None, parts=_items, loops=True)
+    BAG_ADD = Card("add", (Bag, object), _longer(Bag), loops=True)
+    BAG_REMOVE = Card("remove", (Bag, object), _first, always, is_part=True, loops=True)
+    BAG_COUNT = Card("count", (Bag, object), _size, loops=True)
+    BAG_UNION = Card("union", (Bag, Bag), _joined(Bag), loops=True)
+    IN_BAG = Card("in", (object, Bag), _bool, marks="truth", loops=True)
+    BAG_CARD = Card("card", (Bag,), _size)
+    BAG_ITEMS = Card("elements", (Bag,), _contents, loops=True)
+
+
+_BY_WORD = MappingProxyType(
+    {word: [op for op in Op if op.card.word == word] for word in frozenset(op.card.word for op in Op)}
+)
+
+
+def named(word: str, kinds: Kinds) -> Op:
+    """The operator that a word of the language stands for on arguments of these types."""
+    return next(op for op in _BY_WORD[word] if op.card.accepts(kinds))

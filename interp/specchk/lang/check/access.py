@@ -1,0 +1,79 @@
+"""Types of parts: fields, elements of maps and sequences, and places at the end of a path."""
+
+from __future__ import annotations
+
+from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.names import check_name
+from specchk.lang.check.types import UNKNOWN, Map, Option, Record, Seq, Type, Union, show
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import nearest
+
+
+def check_index(checker: Checker, node: tree.Index, context: Context) -> Type:
+    """`m[k]`, `s[i]`."""
+    base = checker.check(node.base, context)
+    return element_at(checker, base, node.key, node.base, context)
+
+
+def element_at(checker: Checker, base: Type, key: tree.Expr, base_node: tree.Node, context: Context) -> Type:
+    """The type of an element of a map or sequence, the key checked."""
+    if isinstance(base, Map):
+        checker.check(key, context, base.key)
+        return base.value
+    if isinstance(base, Seq):
+        checker.integer(key, context)
+        return base.item
+    checker.check(key, context)
+    if base != UNKNOWN:
+        checker.report.add(
+            "S301",
+            base_node.span,
+            f"only maps and sequences are indexed, this is {show(base)}",
+            option_hint(base),
+        )
+    return UNKNOWN
+
+
+def check_field(checker: Checker, node: tree.Field, context: Context, expected: Type | None) -> Type:
+    """`r.f`, or a name of an imported file."""
+    base = node.base
+    if isinstance(base, tree.Name) and base.text in context.spec.imports and base.text not in context.locals:
+        name = tree.Name(node.span, node.name, base.text)
+        found = check_name(checker, name, context, expected)
+        if id(name) in checker.facts.refs:
+            checker.facts.refs[id(node)] = checker.facts.refs[id(name)]
+        return found
+    return field_of(checker, checker.check(base, context), node.name, node)
+
+
+def field_of(checker: Checker, base: Type, name: str, node: tree.Field | tree.Accessor | tree.Change) -> Type:
+    """The type of a record's field."""
+    if isinstance(base, Record):
+        found = base.get(name)
+        if found is None:
+            checker.report.add("S305", node.span, f"{show(base)} has no field `{name}`",
+                               nearest(name, (f for f, _ in base.fields)))  # fmt: skip
+        return found or UNKNOWN
+    if base != UNKNOWN:
+        hint = option_hint(base) or ("take it apart with `match`" if isinstance(base, Union) else None)
+        checker.report.add("S301", node.span, f"only records have fields, this is {show(base)}", hint)
+    return UNKNOWN
+
+
+def place_at(
+    checker: Checker, base: Type, path: tuple[tree.Accessor, ...], start: tree.Node, context: Context
+) -> Type:
+    """The type at the end of an update path."""
+    before: tree.Node = start
+    for step in path:
+        if step.field is not None:
+            base = field_of(checker, base, step.field, step)
+        elif step.index is not None:
+            base = element_at(checker, base, step.index, before, context)
+        before = step
+    return base
+
+
+def option_hint(base: Type) -> str | None:
+    """How to read what an option holds."""
+    return "unwrap it: `let x = ... else skip`, `get(...)` or `match`" if isinstance(base, Option) else None

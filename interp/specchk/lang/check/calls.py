@@ -1,0 +1,117 @@
+"""Types of calls: definitions, built-in functions, constructors."""
+
+from __future__ import annotations
+
+from specchk.lang.check.builtins import BUILTINS
+from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.names import no_import
+from specchk.lang.check.spec import Ref, Spec
+from specchk.lang.check.types import UNKNOWN, Record, Type, Union, show
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import counted, nearest
+
+
+def check_call(checker: Checker, node: tree.Call, context: Context, expected: Type | None) -> Type:
+    """A definition, built-in or constructor applied to arguments."""
+    home = context.spec.lookup(node.callee.qualifier)
+    name = node.callee.text
+    if home is not None and name in home.variants:
+        return _construct(checker, node, home, context)
+    if home is not None and name in home.defs:
+        return _apply(checker, node, home, context)
+    if node.callee.qualifier is None and name in BUILTINS:
+        return _builtin(checker, node, context, expected)
+    for arg in node.args:
+        checker.check(arg.value, context)
+    _not_callable(checker, node, home, context)
+    return UNKNOWN
+
+
+def _not_callable(checker: Checker, node: tree.Call, home: Spec | None, context: Context) -> None:
+    name = node.callee.text
+    if home is None:
+        no_import(checker, node.callee, context)
+    elif name in home.declared or name in context.locals:
+        what = "an action" if name in home.actions else "not a definition"
+        checker.report.add(
+            "S203",
+            node.callee.span,
+            f"`{name}` is {what}, it cannot be called in an expression",
+            "maps are indexed with brackets: `m[k]`" if name in home.variables else None,
+        )
+    else:
+        known = [*home.defs, *home.variants, *BUILTINS]
+        checker.report.add(
+            "S201", node.callee.span, f"no definition `{name}` is known here", nearest(name, known)
+        )
+
+
+def _builtin(checker: Checker, node: tree.Call, context: Context, expected: Type | None) -> Type:
+    checker.facts.refs[id(node)] = Ref("builtin", node.callee.text)
+    fewest, most, rule = BUILTINS[node.callee.text]
+    values = _positional(checker, node)
+    if not fewest <= len(values) <= most:
+        wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+        checker.report.add(
+            "S302", node.span, f"`{node.callee.text}` takes {counted(wanted)}, not {len(values)}"
+        )
+        for value in values:
+            checker.check(value, context)
+        return UNKNOWN
+    return rule(checker, values, context, expected)
+
+
+def _positional(checker: Checker, node: tree.Call) -> tuple[tree.Expr, ...]:
+    for arg in node.args:
+        if arg.label is not None:
+            checker.report.add(
+                "S302",
+                arg.span,
+                f"`{node.callee.text}` takes its arguments by position",
+                "labels are for the fields of a union's constructor",
+            )
+    return tuple(arg.value for arg in node.args)
+
+
+def _apply(checker: Checker, node: tree.Call, home: Spec, context: Context) -> Type:
+    decl = home.defs[node.callee.text]
+    checker.facts.refs[id(node)] = Ref("def", decl.name, home)
+    values = _positional(checker, node)
+    if len(values) != len(decl.params):
+        checker.report.add(
+            "S302",
+            node.span,
+            f"`{decl.name}` takes {counted(len(decl.params))}, not {len(values)}",
+            notes=[(decl.span.word(decl.name), "declared here")],
+        )
+    for value, param in zip(values, decl.params, strict=False):
+        checker.check(value, context, checker.resolver.resolve(param.type, home))
+    for value in values[len(decl.params) :]:
+        checker.check(value, context)
+    return checker.returns(decl, home, node)
+
+
+def _construct(checker: Checker, node: tree.Call, home: Spec, context: Context) -> Type:
+    tag = node.callee.text
+    owner = home.variants[tag]
+    kind = checker.resolver.declared(owner, home, home.types[owner])
+    checker.facts.refs[id(node)] = Ref("constructor", tag, home)
+    fields = (kind.get(tag) if isinstance(kind, Union) else None) or Record(())
+    given: set[str] = set()
+    strangers = False
+    for arg in node.args:
+        label = arg.label or ""
+        wanted = fields.get(label)
+        if wanted is None:
+            strangers = True
+            checker.report.add("S305", arg.span, f"`{tag}` has no field `{label}`" if label else
+                               f"the fields of `{tag}` are given by name",
+                               f"it is {tag}({show(fields)[2:-2]})")  # fmt: skip
+        given.add(label)
+        checker.check(arg.value, context, wanted)
+    missing = [name for name, _ in fields.fields if name not in given]
+    if missing and not strangers:
+        checker.report.add(
+            "S305", node.span, f"`{tag}` lacks {', '.join(missing)}", f"it is {tag}({show(fields)[2:-2]})"
+        )
+    return kind

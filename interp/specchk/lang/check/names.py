@@ -1,0 +1,107 @@
+"""Types of names: locals, elements, variables, constants, enum members, types, properties."""
+
+from __future__ import annotations
+
+from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.spec import Ref, Spec
+from specchk.lang.check.types import BOOL, UNKNOWN, Record, Set, Sort, Type, Union
+from specchk.lang.syntax import tree
+from specchk.lang.text.diagnostics import nearest
+
+
+def check_name(checker: Checker, node: tree.Name, context: Context, expected: Type | None) -> Type:
+    """A bare name: local, element, variable, constant, enum member, type, property."""
+    found = _lookup(checker, node, context, expected)
+    if found is None:
+        _report_unknown(checker, node, context)
+        return UNKNOWN
+    checker.facts.refs[id(node)] = found[0]
+    return found[1]
+
+
+def _lookup(
+    checker: Checker, node: tree.Name, context: Context, expected: Type | None
+) -> tuple[Ref, Type] | None:
+    text = node.text
+    if node.qualifier is None and text in context.locals:
+        return Ref("local", text), context.locals[text]
+    if node.qualifier is None and text in context.elements:
+        return Ref("element", text), context.elements[text]
+    if text == "first" and context.elements and isinstance(expected, Sort):
+        return Ref("first", expected.name), expected
+    if text == "bool" and node.qualifier is None:
+        return Ref("typeset", text, context.spec), Set(BOOL)
+    home = context.spec.lookup(node.qualifier)
+    if home is None:
+        return None
+    return _global(checker, text, home) or (_property(checker, text, home) if context.properties else None)
+
+
+def _global(checker: Checker, text: str, home: Spec) -> tuple[Ref, Type] | None:
+    if text in home.variables and not home.prefix:
+        return Ref("variable", text, home), checker.resolver.resolve(home.variables[text].type, home)
+    if text in home.consts:
+        return Ref("constant", text, home), checker.resolver.resolve(home.consts[text].type, home)
+    if text in home.members:
+        owner, _ = home.members[text]
+        return Ref("member", text, home), checker.resolver.declared(owner, home, home.types[owner])
+    if text in home.variants:
+        owner = home.variants[text]
+        kind = checker.resolver.declared(owner, home, home.types[owner])
+        if isinstance(kind, Union) and kind.get(text) == Record(()):
+            return Ref("constructor", text, home), kind
+        return None
+    if text in home.sorts:
+        return Ref("typeset", text, home), Set(Sort(home.prefix + text))
+    if text in home.types:
+        return Ref("typeset", text, home), Set(checker.resolver.declared(text, home, home.types[text]))
+    return None
+
+
+def _property(checker: Checker, text: str, home: Spec) -> tuple[Ref, Type] | None:
+    decl = home.properties.get(text)
+    if decl is None or decl.kind not in ("invariant", "reachable", "constraint"):
+        return None
+    return Ref("property", text, home), BOOL
+
+
+def _report_unknown(checker: Checker, node: tree.Name, context: Context) -> None:
+    home = context.spec.lookup(node.qualifier)
+    if home is None:
+        no_import(checker, node, context)
+        return
+    if node.text in home.declared:
+        what = _kind_of(node.text, home)
+        arguments = "..." if node.text in home.variants or _takes_arguments(node.text, home) else ""
+        hint = f"call it: `{node.text}({arguments})`" if what in ("a definition", "a constructor") else None
+        checker.report.add("S203", node.span, f"`{node.full}` is {what}, not a value", hint,
+                           [(home.declared[node.text], "declared here")])  # fmt: skip
+        return
+    if node.text in checker.resolver.nameless:
+        return
+    known = [*context.locals, *context.elements, *home.declared]
+    checker.report.add("S201", node.span, f"no name `{node.full}` is known here", nearest(node.text, known))
+
+
+def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
+    """Report a qualifier that no import gives."""
+    alias = name.qualifier or ""
+    if alias in context.locals or alias in context.spec.declared:
+        checker.report.add("S205", name.span, f"`{alias}` is not an imported file",
+                           f"functions are written in front: `{name.text}({alias}, ...)`")  # fmt: skip
+        return
+    checker.report.add("S205", name.span, f"no file is imported as `{alias}`",
+                       nearest(alias, context.spec.imports) or f"add `import {alias}`")  # fmt: skip
+
+
+def _takes_arguments(text: str, home: Spec) -> bool:
+    return text in home.defs and bool(home.defs[text].params)
+
+
+def _kind_of(text: str, home: Spec) -> str:
+    tables = (
+        (home.actions, "an action"), (home.defs, "a definition"), (home.properties, "a property"),
+        (home.variants, "a constructor"), (home.imports, "an imported file"),
+        (home.variables, "a variable, which an imported file does not give away"),
+    )  # fmt: skip
+    return next((what for table, what in tables if text in table), "something else")

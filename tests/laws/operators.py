@@ -1,0 +1,248 @@
+"""Every operator on the edges of its types; what is wrong with a card or a table names the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from specchk.ir.nodes import Apply, Const, Expr, Var
+from specchk.ir.ops import Op
+from specchk.ir.totality import is_partial
+from specchk.ir.types import (
+    BOOL,
+    MAX_LISTED_BITS,
+    Bag,
+    Bool,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    fits,
+    same_shape,
+)
+from specchk.ir.typing import result_type
+from specchk.lang.check.builtins import BUILTINS
+from specchk.lang.text.source import Source, Span
+from specchk.meaning import operators as meaning
+from specchk.meaning.evaluate import Evaluator, checker
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import universe
+from specchk.native.values import expressions as native
+from specchk.native.values.totality import Facts
+from specchk.symbolic.induction.encode import ops as symbolic
+
+SPAN = Span(Source("here", "here"), 0, 4)
+DIGIT, SIGNED, WIDE = Int(0, 2), Int(-1, 1), Int(0, 1 << MAX_LISTED_BITS)
+PAIR = Record((("a", DIGIT), ("b", BOOL)))
+EITHER = Union("u", (("no", Record(())), ("yes", PAIR)))
+SOME, DIGITS, ROW, HEAP = Option(DIGIT), Set(DIGIT), Seq(DIGIT, 2), Bag(DIGIT, 2)
+SHELF, LOWER = Map(DIGIT, BOOL), Map(Int(1, 2), BOOL)
+Signature = tuple[Type, ...]
+NUMBERS: tuple[Signature, ...] = ((DIGIT, SIGNED), (SIGNED, DIGIT), (WIDE, WIDE))
+SETS: tuple[Signature, ...] = ((DIGITS, DIGITS), (Set(SIGNED), DIGITS))
+ROWS: tuple[Signature, ...] = ((ROW,), (Seq(BOOL, 1),), (Seq(SOME, 2),), (Seq(DIGIT, 0),))
+BAGS: tuple[Signature, ...] = ((HEAP, DIGIT), (HEAP, SIGNED), (Bag(DIGIT, 0), DIGIT))
+DIVISORS: tuple[Signature, ...] = tuple(
+    (SIGNED, divisor) for divisor in (DIGIT, SIGNED, Int(0, 0), Int(1, 3), Int(-3, -1), Int(-2, 0))
+)
+KEYS = (DIGIT, SIGNED, Int(0, 3), Int(1, 2), Int(7, 9))
+SIGNATURES: dict[Op, tuple[Signature, ...]] = {
+    **dict.fromkeys((Op.EQ, Op.NE), ((DIGIT, SIGNED), (DIGITS, DIGITS), (SOME, SOME), (EITHER, EITHER))),
+    **dict.fromkeys((Op.LT, Op.LE, Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX), NUMBERS),
+    **dict.fromkeys((Op.DIV, Op.MOD), DIVISORS),
+    Op.NOT: ((BOOL,),), Op.NEG: ((SIGNED,), (WIDE,)),
+    Op.RECORD: ((DIGIT, BOOL),), Op.FIELD: ((PAIR,), (Record((("a", SOME), ("b", DIGIT))),)),
+    Op.WITH_FIELD: ((PAIR, SIGNED), (PAIR, BOOL)),
+    Op.VARIANT: ((Record(()),), (PAIR,)), Op.IS_VARIANT: ((EITHER,),),
+    Op.SOME: ((DIGIT,),), Op.GET: ((SOME,), (Option(BOOL),), (Option(SOME),)),
+    Op.GET_OR: ((SOME, SIGNED), (Option(BOOL), BOOL)),
+    Op.MAP: ((BOOL, BOOL, BOOL),),
+    Op.MAP_GET: (
+        *((kind, key) for kind in (SHELF, LOWER) for key in KEYS),
+        (Map(DIGITS, BOOL), Set(SIGNED)), (Map(SOME, BOOL), SOME), (Map(BOOL, SOME), BOOL),
+    ),
+    Op.MAP_SET: tuple((kind, key, BOOL) for kind in (SHELF, LOWER) for key in KEYS),
+    Op.SET: ((), (DIGIT,), (DIGIT, SIGNED)),
+    Op.RANGE: ((DIGIT, SIGNED), (DIGIT, WIDE), (Int(1, 2), WIDE), (WIDE, DIGIT)),
+    Op.IN_SET: ((DIGIT, DIGITS), (SIGNED, DIGITS)),
+    **dict.fromkeys((Op.SUBSET, Op.UNION, Op.INTERSECT, Op.DIFFERENCE), SETS),
+    **dict.fromkeys((Op.CARD, Op.SET_MIN, Op.SET_MAX, Op.SET_SUM), ((DIGITS,), (Set(SIGNED),))),
+    Op.SUBSETS: ((DIGITS,), (Set(Int(1, MAX_LISTED_BITS)),), (Set(Int(0, MAX_LISTED_BITS)),)),
+    Op.SEQ: ((), (DIGIT, DIGIT)),
+    **dict.fromkeys((Op.LEN, Op.HEAD, Op.LAST, Op.TAIL, Op.SEQ_ITEMS), ROWS),
+    Op.SEQ_GET: ((ROW, DIGIT), (ROW, SIGNED), (ROW, Int(0, 0)), (Seq(BOOL, 2), SIGNED),
+                 (Seq(SOME, 2), DIGIT)),
+    Op.SEQ_SET: ((ROW, DIGIT, SIGNED), (ROW, Int(0, 0), DIGIT)),
+    Op.APPEND: ((ROW, DIGIT), (ROW, SIGNED)), Op.CONCAT: ((ROW, ROW), (ROW, Seq(SIGNED, 1))),
+    **dict.fromkeys((Op.PREFIX, Op.SUFFIX), ((ROW, DIGIT), (ROW, SIGNED), (ROW, Int(3, 4)))),
+    Op.IN_SEQ: ((DIGIT, ROW), (SIGNED, ROW)),
+    Op.BAG: ((), (DIGIT, DIGIT)),
+    **dict.fromkeys((Op.BAG_ADD, Op.BAG_REMOVE, Op.BAG_COUNT), BAGS),
+    Op.BAG_UNION: ((HEAP, HEAP),), Op.IN_BAG: ((DIGIT, HEAP), (SIGNED, HEAP)),
+    **dict.fromkeys((Op.BAG_CARD, Op.BAG_ITEMS), ((HEAP,),)),
+}  # fmt: skip
+# What a literal makes of these: its type is its node's.
+MADE: dict[Op, Type] = {
+    Op.RECORD: PAIR, Op.VARIANT: EITHER, Op.MAP: SHELF, Op.SET: Set(Int(-1, 2)), Op.SEQ: ROW, Op.BAG: HEAP,
+}  # fmt: skip
+KEYWORDS = {"in", "not", "union", "intersect", "subset"}  # operators of the grammar that are words
+# The tables that engines look an operator up in.
+TABLES: dict[str, tuple[Any, str]] = {
+    "the meaning": (meaning, "RULES"),
+    "the native engine": (native, "RULES"),
+    "the encoding for Z3": (symbolic, "RULES"),
+}
+
+
+def applied(op: Op, kinds: Signature, data: int = 0) -> Apply:
+    """The operator on variables of these types."""
+    args = tuple(Var(kind, SPAN, slot, primed=False) for slot, kind in enumerate(kinds))
+    kind = MADE[op] if op.card.gives is None else result_type(op, args, data)
+    return Apply(kind, SPAN, op, args, data)
+
+
+def cases(op: Op) -> Iterator[tuple[Apply, Signature]]:
+    """The operator on everything that it is tried on, with every field and variant."""
+    for kinds in SIGNATURES[op]:
+        for data in _fields_or_variants(op, kinds):
+            yield applied(op, kinds, data), kinds
+
+
+def _fields_or_variants(op: Op, kinds: Signature) -> Iterable[int]:
+    match op, kinds[:1]:
+        case Op.FIELD | Op.WITH_FIELD, (Record(fields),):
+            return [at for at, (_, kind) in enumerate(fields) if same_shape(kind, (*kinds, kind)[1])]
+        case Op.IS_VARIANT, (Union(variants=variants),):
+            return range(len(variants))
+        case Op.VARIANT, (payload,):
+            return [tag for tag, (_, record) in enumerate(EITHER.variants) if record == payload]
+    return [0]
+
+
+def on_constants(expr: Apply, values: tuple[Any, ...]) -> Apply:
+    """The same application of values that are known beforehand."""
+    args = (Const(arg.type, arg.span, value) for arg, value in zip(expr.args, values, strict=True))
+    return replace(expr, args=tuple(args))
+
+
+def edges(kind: Type) -> list[Any]:
+    """All values of a type, or of a large one those at its ends."""
+    if cardinality(kind) <= 256:
+        return universe(kind)
+    if isinstance(kind, Int):
+        return [kind.low, kind.low + 1, kind.high - 1, kind.high]
+    assert isinstance(kind, Set)
+    assert isinstance(kind.item, Int)
+    every = tuple(range(kind.item.low, kind.item.high + 1))
+    return [(), every[:1], *([every] if len(every) > MAX_LISTED_BITS else [])]
+
+
+def tried(expr: Expr, kinds: Signature) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The meaning for all edge values of variables or locals: what is given and what comes of it, or None."""
+    function, room = Evaluator(len(kinds), [0]).compile(expr), [0] * 9
+    for values in product(*map(edges, kinds)):
+        try:
+            yield values, function([*values, *values, *values, *room])
+        except Undefined:
+            yield values, None
+
+
+def may_be_undefined(expr: Expr, kinds: Signature) -> bool:
+    """Whether the meaning gives no value for some edge values."""
+    return any(value is None for _, value in tried(expr, kinds))
+
+
+# -- findings
+
+
+def untabled(op: Op) -> list[str]:
+    """The tables without an entry for an operator."""
+    return [
+        f"{op.name} is not in {name}"
+        for name, (room, rules) in TABLES.items()
+        if op not in getattr(room, rules)
+    ]
+
+
+def untried(op: Op) -> list[str]:
+    """Arguments that an operator would not take, or none at all: it would be judged by nothing."""
+    if not SIGNATURES.get(op):
+        return [f"{op.name} is not tried"]
+    return [f"{op.name} does not take {kinds}" for kinds in SIGNATURES[op] if not op.card.accepts(kinds)]
+
+
+def unwritten(op: Op) -> list[str]:
+    """A word is built in or an operator of the grammar, and means one thing on any arguments."""
+    card, wrong = op.card, []
+    if card.word.isalpha() and card.word not in {*BUILTINS, *KEYWORDS}:
+        wrong.append(f"{op.name}: `{card.word}` is not built in")
+    for other in Op:
+        if other is not op and card.takes and other.card.word == card.word and not _is_form(other):
+            wrong += [
+                f"{op.name} or {other.name}, on {k}" for k in SIGNATURES.get(op, ()) if other.card.accepts(k)
+            ]
+    return wrong
+
+
+def wordless() -> list[str]:
+    """The built-in functions that no operator stands for."""
+    return sorted({*BUILTINS, *KEYWORDS} - {op.card.word for op in Op})
+
+
+def _is_form(op: Op) -> bool:
+    return not op.card.word or op.card.takes is None
+
+
+def miscarded(op: Op) -> list[str]:
+    """What the meaning does and the card does not say, or the other way round."""
+    found = [line for expr, kinds in cases(op) for line in _miscarded(expr, kinds)]
+    if _builds(op) != (op.card.parts is not None):
+        found.append(f"{op.name} is {'' if _builds(op) else 'not '}built from its arguments")
+    if (op.card.takes is None) != (op.card.gives is None):
+        found.append(f"{op.name} is a literal by half")
+    return found
+
+
+def _miscarded(expr: Apply, kinds: Signature) -> Iterator[str]:
+    op = expr.op
+    results = [value for _, value in tried(expr, kinds)]
+    undefined = None in results
+    if is_partial(expr) != undefined:
+        yield f"{op.name} is {'partial' if undefined else 'total'} on {kinds}"
+    if Facts().plain(expr) == undefined:
+        yield f"{op.name} is computed early or late on {kinds}, against its meaning"
+    if not all(_is_of(value, expr.type) for value in results if value is not None):
+        yield f"{op.name} gives more than {expr.type} on {kinds}"
+    if op.card.parts is not None:
+        wanted = op.card.parts(expr.type, expr.data, len(kinds))
+        if len(wanted) != len(kinds) or not all(map(fits, kinds, wanted)):
+            yield f"{op.name} is not made of {wanted}"
+
+
+def _is_of(value: Any, kind: Type) -> bool:
+    try:
+        checker(kind, SPAN)(value)
+    except Undefined:
+        return False
+    return isinstance(value, bool) == isinstance(kind, Bool)
+
+
+def _builds(op: Op) -> bool:
+    """Whether the arguments are what the result consists of, a variant's name aside."""
+    every = [(given, value) for expr, kinds in cases(op) for given, value in tried(expr, kinds) if given]
+    return all(isinstance(value, tuple) and {*value[-len(given) :]} == {*given} for given, value in every)
+
+
+def unmarked(op: Op) -> list[str]:
+    """A guard's decision without a mark would make two classes of steps one."""
+    compares = op in (Op.EQ, Op.NE, Op.LT, Op.LE, Op.MIN, Op.MAX)
+    decides = op is not Op.NOT and any(isinstance(expr.type, Bool) for expr, _ in cases(op))
+    wanted = "sign" if compares else "truth" if decides else ""
+    return [] if op.card.marks == wanted else [f"{op.name} is marked {op.card.marks!r}, not {wanted!r}"]

@@ -1,0 +1,29 @@
+"""Every operator is in every table, and does on the edges of its types what its card says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from laws.operators import MADE, miscarded, unmarked, untabled, untried, unwritten, wordless
+from specchk.ir.ops import Op
+
+CHECKS = (untabled, untried, unwritten, miscarded, unmarked)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
+def test_an_operator_is_as_its_card_says(op: Op, check: Callable[[Op], list[str]]) -> None:
+    """Believed total, it is dropped where it decides; believed partial, it is computed for nothing."""
+    assert not check(op)
+
+
+def test_every_word_of_the_language_is_an_operator_s() -> None:
+    """A built-in function is lowered to the operator whose card has its name."""
+    assert not wordless()
+
+
+def test_every_literal_is_given_a_type() -> None:
+    """The type of any other result is computed."""
+    assert set(MADE) == {op for op in Op if op.card.gives is None}
