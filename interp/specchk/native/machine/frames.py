@@ -17,7 +17,7 @@ from specchk.native.machine.layout import Unsupported
 
 BATCH = 64  # successors between two visits of the table
 CHUNK = 1024  # state numbers that a worker takes at once
-MAX_RUNS = 4096  # runs of new states that a worker notes before it reports them
+MAX_RUNS = 4096  # runs of new states, at half of which a worker asks to report them
 INDEX_BITS = 40  # of a table slot; the others are the tag
 MAX_SUCCESSORS = 1 << 20
 
