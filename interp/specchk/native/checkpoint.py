@@ -73,18 +73,22 @@ class Checkpoints:
 
     def save(self, store: Store, saved: Saved) -> None:
         """Write a checkpoint; `OSError` leaves the one before as it was."""
+        # States first, synced with the name of their file, then what counts them.  If the machine goes down
+        # before the rename is on the disk, the old `search.json` is there; it counts fewer states, none of
+        # which was overwritten.
         checks = [*self._checks, *self._appended(store, saved)]
         about = {"identity": self.identity, "file": self._states.name, "checks": checks}
         draft = self._search.with_suffix(".new")
         with draft.open("wb") as out:
             out.write(sealed(_SEAL, json.dumps({**about, "saved": asdict(saved)}).encode()))
             out.flush()
+            # Before the rename: else the new name may reach the disk before the content.
             os.fsync(out.fileno())
         draft.replace(self._search)
+        # Only now: where writing failed, the next attempt begins with what the file on disk counts.
         self._checks, self._written = checks, saved.taken
-        for other in self.directory.glob(
-            "states-*.bin"
-        ):  # of a search that ended before its first checkpoint
+        # Others are of searches that ended before their first checkpoint: no `search.json` names them.
+        for other in self.directory.glob("states-*.bin"):
             if other != self._states:
                 other.unlink(missing_ok=True)
 
@@ -101,6 +105,8 @@ class Checkpoints:
         size, found = store.state_bytes, []
         file = os.open(self._states, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
+            # A number that was free last time may lie before the end of the file, so this is no plain
+            # append.
             for first, end in without(saved.taken, self._written):
                 os.lseek(file, first * size, os.SEEK_SET)
                 check = 0
@@ -111,6 +117,7 @@ class Checkpoints:
             os.fsync(file)
         finally:
             os.close(file)
+        # The name of a new file is a change of the directory, which `fsync` of the file does not sync.
         _sync(self.directory)
         return found
 
@@ -118,6 +125,8 @@ class Checkpoints:
         """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
         content = self._content()
         refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
+        # The resumed search goes on with this file; what was written behind the last checkpoint is
+        # overwritten.
         self._states = self.directory / content["file"]
         self._checks = [(first, end, check) for first, end, check in content["checks"]]
         saved = Saved(**content["saved"])
@@ -125,6 +134,8 @@ class Checkpoints:
             with self._states.open("rb", buffering=0) as file:
                 for first, end, check in self._checks:
                     file.seek(first * store.state_bytes)
+                    # Into the array at once, checked there: states may be most of the memory, and the
+                    # kernel has not begun.
                     if _read(file.fileno(), store, first, end) != check:
                         raise self._damaged(self._states, f"states {first} to {end} are not those written")
         except OSError as error:
@@ -164,6 +175,7 @@ def _read(file: int, store: Store, first: int, end: int) -> int:
         while at < len(view):
             got = os.readv(file, [view[at:]])
             if not got:
+                # No CRC is negative: a file that is too short never compares equal.
                 return -1
             at += got
         check = crc32c(view, check)

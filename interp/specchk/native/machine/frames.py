@@ -15,9 +15,13 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Seq, cardinality
 from specchk.native.machine.layout import Unsupported
 
+# Misses in flight while a batch is prepared: with one probe at a time a search took twice as long.
 BATCH = 64  # successors between two visits of the table
+# Taking numbers is the one place where all workers write the same word; once for 1024 states is not
+# noticed.
 CHUNK = 1024  # state numbers that a worker takes at once
 MAX_RUNS = 4096  # runs of new states, at half of which a worker asks to report them
+# 10^12 states, far more than fit any memory; the rest of a slot decides which states are worth a look.
 INDEX_BITS = 40  # of a table slot; the others are the tag
 MAX_SUCCESSORS = 1 << 20
 
