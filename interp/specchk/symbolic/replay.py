@@ -50,6 +50,8 @@ def raised_to(program: Program, high: int) -> Program:
 
     Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.
     """
+    # Lowering leaves a check out where the interval of a value fits its place, and such an interval may end
+    # at the horizon that is raised here.
     actions = [replace(action, body=_checked(program, action.body)) for action in program.actions]
     return _with_horizon(replace(program, actions=tuple(actions)), high)
 
@@ -96,6 +98,7 @@ def _with_horizon(found: T, high: int) -> T:
         if any(a is not b for a, b in zip(parts, found, strict=True)):
             changed = parts
     elif (
+        # Any node of the core, by its fields: a new kind of node needs no line here.
         is_dataclass(found)
         and not isinstance(found, type)
         and type(found).__module__.startswith("specchk.ir")

@@ -58,9 +58,11 @@ def prove(program: Program, asked: Asked) -> Proof:
     goals = (*program.invariants, *program.step_invariants)
     if not goals:
         return _proof(program, asked, Inconclusive(NO_INVARIANTS, budget=False), Work(), (0, 0), meter)
+    # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
     start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
     if isinstance(start.verdict, Violated):
         return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
+    # With `budget` it is the depth that ended, as it should.
     if isinstance(start.verdict, Inconclusive) and not start.verdict.budget:
         return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
     instances, alike = representatives(program)
@@ -72,9 +74,6 @@ def _anything(program: Program) -> Property:
     """A `deadlock ok` that allows every end: induction says nothing about deadlocks."""
     span = program.actions[0].span if program.actions else program.variables[0].span
     return Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
-
-
-# ---------------------------------------------------------------- which instances
 
 
 def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
@@ -110,6 +109,8 @@ def _renamings(program: Program) -> list[Renaming]:
     identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
     size = 1
     for sort in free:
+        # Cut at eight elements, whose renamings are more than are tried; the product only has to pass the
+        # limit.
         size *= len(list(permutations(range(min(len(sort.members), 8)))))
     if size > MAX_RENAMINGS:
         return [identity]
@@ -117,10 +118,9 @@ def _renamings(program: Program) -> list[Renaming]:
         {**identity, **{sort.name: p for sort, p in zip(free, chosen, strict=True)}}
         for chosen in product(*(permutations(range(len(sort.members))) for sort in free))
     ]
+    # A renaming that keeps every constant of the code maps steps to steps and invariants to themselves, so
+    # that a counterexample for one instance, renamed, is one for the other (Ip and Dill, 1996).
     return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
-
-
-# ---------------------------------------------------------------- asking
 
 
 def instance_work(program: Program, asked: Asked, todo: list[tuple[int, int]]) -> Work:
@@ -155,6 +155,7 @@ def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -
     if len(tasks) < 2:
         yield from (instance_work(program, asked, task) for task in tasks)
         return
+    # A forked process would begin with the state of Z3 here, and find other models with it.
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(asked.workers, mp_context=spawn, max_tasks_per_child=1)
     try:
@@ -163,9 +164,6 @@ def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -
             yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-# ---------------------------------------------------------------- the verdict
 
 
 def _proof(
@@ -192,6 +190,8 @@ def _concluded(
     open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
     undefined = any(kind == "undefined" for kind, _ in open_)
     goals = (*program.invariants, *program.step_invariants)
+    # Each is proved relative to the other invariants, open ones included, which are hypotheses as well.
+    # While a step may be undefined, the states behind it were not considered, and nothing is proved.
     safe = not stopped and not undefined
     names = [prop.name for prop in goals if safe and (prop.kind, prop.name) not in open_]
     verdict: Verdict
@@ -246,7 +246,12 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> dict[int, Tra
         for index, failure in enumerate(failures)
     ]
     asked = replace(
-        program, invariants=tuple(differ), step_invariants=(), witnesses=(), deadlock_ok=_anything(program)
+        # "The state is not this one" as an invariant: its violation is a way to the state.
+        program,
+        invariants=tuple(differ),
+        step_invariants=(),
+        witnesses=(),
+        deadlock_ok=_anything(program),
     )
     options = Options(Budget(max_seconds=LOOK_SECONDS), symmetry=False, keep_going=True)
     verdict = search(asked, options).verdict

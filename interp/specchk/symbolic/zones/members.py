@@ -68,6 +68,7 @@ class Member:
 
     def sent(self) -> list[bytes]:
         """What there is for each member."""
+        # Its own part stays as objects.
         out = [b"" if to == self.number else pickle.dumps(some) for to, some in enumerate(self._arrived)]
         self._arrived = [some if to == self.number else [] for to, some in enumerate(self._arrived)]
         return out
@@ -78,6 +79,8 @@ class Member:
         self._arrived[self.number] = []
         for parcel in parcels:
             arrived += pickle.loads(parcel) if parcel else ()  # noqa: S301 - written by another member
+        # Parcels come by member; sorted by the zone before, they have the order that one process would see.
+        # Which of two zones that cover each other stays, and so every count, depends on that order only.
         arrived.sort(key=itemgetter(0))
         found = []
         self._level = []
@@ -92,6 +95,8 @@ class Member:
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
         """A successor: it goes to its owner, unless it is known that it is dropped there."""
         owner = self._owner(zone.shape)
+        # Both are only savings: the owner would drop the zone in `take`.  Another member's `covered` is not
+        # asked for.
         if zone in self._met or (owner == self.number and self.covered.has(zone)):
             return False
         self._met.add(zone)
@@ -100,4 +105,6 @@ class Member:
         return True
 
     def _owner(self, shape: Shape) -> int:
+        # The same in all of them: hashes of ints and tuples are not salted, and the members are forks of
+        # one process.
         return hash(shape) % self.count if self.count > 1 else 0

@@ -95,6 +95,7 @@ def conjuncts(a: Truth) -> list[Any]:
         part = todo.pop()
         if z3.is_and(part):
             todo.extend(reversed(part.children()))
+        # With more than one conjunction inside, distributing would multiply them.
         elif z3.is_or(part) and sum(map(z3.is_and, part.children())) == 1:
             todo.extend(reversed(_distributed(part)))
         else:

@@ -107,6 +107,7 @@ def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:
         if truth is (not every):
             break
         if truth is not every:
+            # A later part is evaluated only where this one does not decide: its faults count only there.
             scope.path.append(truth if every else negation(truth))
     del scope.path[size:]
     return conj(found) if every else disj(found)
@@ -151,6 +152,7 @@ def _quantifier(expr: Quantifier, scope: Scope) -> Truth:
         if truth is (not expr.every):
             break
         if truth is not expr.every:
+            # As the evaluator, which stops at the first item that decides.
             scope.path.append(truth if expr.every else negation(truth))
     del scope.path[size:]
     _ordered(domain, len(scope.faults) > faults, expr)
@@ -174,6 +176,8 @@ def _choose(expr: Choose, scope: Scope) -> Tree:
         with scope.under(guard):
             holds = both(guard, encode(expr.body, scope))
         rows.append((holds, item))
+        # The first item that satisfies the condition is chosen; later ones are tried only where it does
+        # not.
         scope.path.append(negation(holds))
     del scope.path[size:]
     scope.fail(

@@ -79,9 +79,6 @@ def _get_or(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
     return merge(args[0].present, args[0].item, args[1])
 
 
-# ---------------------------------------------------------------- maps
-
-
 def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
     """For each position of a map over `kind`, whether the key is there; a fault outside the type."""
     known = keys(kind)

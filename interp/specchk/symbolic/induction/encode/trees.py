@@ -81,9 +81,6 @@ class BagOf:
     items: tuple[tuple[Tree, Truth], ...]
 
 
-# ---------------------------------------------------------------- to and from core values
-
-
 def lift(value: Value, kind: Type) -> Tree:
     """A core value as a tree."""
     match kind:
@@ -163,6 +160,7 @@ def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
     if tree.present is False:
         return [((), True)]
     items = expanded(tree.item, limit)
+    # `none` is a value more, unless there certainly is one.
     if items is None or len(items) + (tree.present is not True) > limit:
         return None
     found: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
