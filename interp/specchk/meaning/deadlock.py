@@ -59,6 +59,7 @@ class Ends:
         finally:
             self.stepper.counts[:] = counts
             self.stepper.horizon_cuts = cuts
+        # A step above a horizon was there, though it was not taken.
         return None if found or is_cut else self.without_steps(state)
 
     def is_deadlock(self, state: State) -> bool:
@@ -79,6 +80,7 @@ class Ends:
         if moves is None:
             return End.UNDECIDED
         try:
+            # Nothing is open in a real state, so the one matrix is idle whole or not at all.
             return End.DEADLOCK if moves.idle(state, START) else End.BOUNDED
         except NotSymbolic:
             return End.UNDECIDED

@@ -55,6 +55,7 @@ class _Explainer:
             case And() | Or():
                 return self._junction(expr, found)
             case Implies():
+                # True, an implication has two reasons and none of them alone; false it has one.
                 return self.descend(expr.right, found=False) if not found else self._leaf(expr)
             case Quantifier():
                 return self._quantifier(expr, found)
@@ -82,6 +83,7 @@ class _Explainer:
             return self._leaf(expr)
         slot = self.evaluator.index(expr.local)
         for item in self.value(expr.domain):
+            # The slot without the note: only the item that decides is shown.
             self.env[slot] = item
             if bool(self.value(expr.body)) is found:
                 self.bind(expr.local, item)
@@ -104,6 +106,7 @@ class _Explainer:
         for part in _operands(expr):
             text = _text(part)
             shown = show(self.value(part), part.type)
+            # A literal explains nothing by its value.
             if text != shown and (text, shown) not in [*values, *self.bindings]:
                 values.append((text, shown))
         return Blame(expr.span, _text(expr), tuple(self.bindings), tuple(values))

@@ -63,6 +63,8 @@ class Endless(Evaluator):
         """A quantifier that the values up to the horizon may decide; what others do is not known."""
         slot, body, decides = self.index(expr.local), self.compile(expr.body), not expr.every
         items = domain.value
+        # A witness below the horizon decides `exists` for good, and a counterexample `forall`; nothing else
+        # does.
         assert isinstance(items, tuple)
 
         def some(e: Env) -> Value:
@@ -148,6 +150,7 @@ class Moves(Stepper):
         parts = [rows]
         for index, args in self.instances:
             cuts = self.horizon_cuts
+            # A run that a horizon ended has a step in the real system, so its part is not idle.
             for found in self.ask(partial(self.once, state, index, args), rows):
                 if found is not None or self.horizon_cuts > cuts:
                     parts = outside(parts, self.path.rows)
@@ -164,6 +167,7 @@ class Moves(Stepper):
         env = self.environment(state)
         first = self.evaluator.first_local
         self._out.clear()
+        # Opened in the run: each is a symbol of the path, which every run begins anew.
         given = tuple([self.opened(arg) for arg in args])
         env[first : first + len(args)] = given
         try:
@@ -212,6 +216,8 @@ class _Alternatives(Compiled):
         ]
 
         def either(e: list[Any]) -> None:
+            # One branch for each run: in one environment, what one branch has assumed would hold for the
+            # next.
             branches[path.choose(len(branches))](e)
 
         return either
@@ -250,6 +256,7 @@ class _Alternatives(Compiled):
 
             def between(e: list[Any]) -> None:
                 least: Any = low(e)
+                # Both ends before the number, as the evaluator computes them to list the range.
                 most: Any = high(e)
                 number = Term(path, path.fresh())
                 if least <= number and number <= most:

@@ -161,6 +161,8 @@ def _get_or(_: Apply, args: list[Fn]) -> Fn:
     a, b = args
 
     def get_or(e: Any) -> Any:
+        # Strict, as all operators here: the default is evaluated even where it is not used, so its faults
+        # count.
         found, default = a(e), b(e)
         return found[0] if found else default
 
@@ -191,6 +193,7 @@ def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
     if isinstance(wanted, Int) and isinstance(found, Int):
         low, high = wanted.low, wanted.high
         if fits(found, wanted):
+            # A range that begins at 0 is its own position: the common case costs nothing.
             return key if low == 0 else lambda e: key(e) - low
 
         def in_range(e: Any) -> Any:
@@ -266,6 +269,8 @@ def _range(expr: Apply, args: list[Fn]) -> Fn:
 
     def numbers(e: Any) -> Any:
         low, high = a(e), b(e)
+        # A shift and no comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
+        # Of an empty range the difference is negative, and so is what is left of it.
         if high - low >> MAX_LISTED_BITS:
             if high < low:
                 return ()

@@ -94,6 +94,7 @@ class Stepper:
             for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
                 run(env)
         except Undefined as undefined:  # a state in which a step is undefined has no successors
+            # The arguments are still in the environment where the instance left them.
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
 
@@ -137,6 +138,7 @@ class Compiled:
         body, domains = self.body, self.domains
         if count == 0:
             return body
+        # One parameter, as most actions have, without a tuple for each instance.
         if count == 1:
             (domain,) = domains
 
@@ -145,6 +147,7 @@ class Compiled:
                     body(e)
 
             return one
+        # Made once: the arguments of an action are the same in every state.
         instances = list(product(*domains))
         last = first + count
 
@@ -166,6 +169,7 @@ class Compiled:
 
     def block(self, body: Block, then: Run) -> Run:
         """The statements of a block, then what follows it."""
+        # From the last to the first, because each statement's function needs that of what follows it.
         for stmt in reversed(body):
             then = self._statement(stmt, then)
         return then
@@ -260,8 +264,6 @@ class Compiled:
 
         return when
 
-    # ------------------------------------------------------------ assignments
-
     def _assign(self, stmt: Assign, then: Run) -> Run:
         target = self.size + stmt.slot
         value = self.evaluator.compile(stmt.value)
@@ -273,6 +275,8 @@ class Compiled:
         stepper = self.stepper
 
         def assign(e: list[Any]) -> None:
+            # Undone when what follows has run, so that the next way begins from the same environment.  Not
+            # in a `finally`: `Undefined` ends the whole state, and the environment with it.
             old = e[target]
             try:
                 write(e)
@@ -280,6 +284,8 @@ class Compiled:
                 stepper.horizon_cuts += 1
                 return
             then(e)
+            # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted
+            # there.
             e[target] = old
 
         return assign if stmt.slot not in self.often else self._remembering(stmt.slot, assign)
@@ -289,6 +295,8 @@ class Compiled:
         at: list[Callable[[list[Any]], Any]] = list(keys)
 
         def partial(e: list[Any]) -> None:
+            # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
+            # engine has the same (`native.kernel.steps`).
             path = tuple([key(e) for key in at])
             new = value(e)
             if written is not None:
@@ -343,6 +351,7 @@ def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
     """Note that a place is written; undefined when it, or a place around or in it, already is."""
     paths: tuple[Path, ...] = e[written] or ()
     for other in paths:
+        # Of a whole and a part of it one path is the beginning of the other.
         shorter = min(len(path), len(other))
         if path[:shorter] == other[:shorter]:
             raise Undefined(stmt.span, "this place is assigned twice in one step")
@@ -351,6 +360,8 @@ def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
 
 def _assigned_often(body: Block) -> frozenset[int]:
     """Variables with more than one assignment in the block."""
+    # Statically and roughly: two assignments on different ways are counted as well, which costs a claim at
+    # run time and changes no meaning.
     slots = [stmt.slot for stmt in _assignments(body)]
     return frozenset(slot for slot in slots if slots.count(slot) > 1)
 
