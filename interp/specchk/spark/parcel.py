@@ -61,6 +61,7 @@ class Host:
     @property
     def scratch(self) -> Path:
         """The directory of the run on this machine: of this boot, as tables may not outlive one."""
+        # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
         local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
         base = Path(self.parcel.scratch or local or tempfile.gettempdir())
         return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"

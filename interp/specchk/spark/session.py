@@ -36,7 +36,10 @@ _SETTINGS = (
     ("spark.shuffle.spill.compress", "false"),
     ("spark.rdd.compress", "false"),
     ("spark.broadcast.compress", "false"),
+    # Spark waits three seconds for the executor that has a partition's data; a small level takes less than
+    # a tenth of one.
     ("spark.locality.wait", "100ms"),
+    # An executor that lost a task is as good as any other: retries find what the ledger has.
     ("spark.excludeOnFailure.enabled", "false"),
 )
 
@@ -80,7 +83,9 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
         log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
         conf.setMaster(chosen)
         if chosen.startswith("local"):
+            # Without it workers would be the first `python3` of the path, not the one of this environment.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # Else Spark resolves the machine's name, which may be slow, or wrong behind a VPN.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             conf.set("spark.driver.host", "127.0.0.1")
             log = f"{log} {_SMALL_JVM}"
@@ -117,6 +122,7 @@ def _prepare(context: SparkContext, archive: Path) -> None:
     if not is_local(context):
         write_archive(archive, files)
         context.addPyFile(str(archive))
+    # As many as there are cores, so that every worker is likely to be among those that answer.
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: ask the workers for their version")
     answers = context.parallelize(range(many), many).mapPartitions(question()).collect()

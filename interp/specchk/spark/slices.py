@@ -53,6 +53,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         counts = [self.counts, other.counts]
+        # An empty tally has no coverage points at all, so it is no vector of zeroes that could be added.
         both = tuple(map(sum, zip(*counts, strict=True))) if all(counts) else self.counts or other.counts
         return Tally(
             self.generated + other.generated,
@@ -97,6 +98,8 @@ class Checks:
         """Some more bytes."""
         view, at = memoryview(data), 0
         while at < len(view):
+            # Parts are of any size, blocks of one: a reader can then check a block without reading what is
+            # before it.
             some = view[at : at + self._room]
             self._open, self._room, at = crc32c(some, self._open), self._room - len(some), at + len(some)
             if not self._room:
@@ -166,6 +169,7 @@ class Slices:
             for part in parts:
                 checks.add(part)
                 yield part
+            # At the end, because the checksums are known only when the states were written.
             yield ended({"run": self.run, **asdict(about), "checks": checks.values})
 
         self.storage.write(self.path(about.level, about.partition), everything())

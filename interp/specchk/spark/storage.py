@@ -71,6 +71,8 @@ class LocalStorage:
     def write(self, path: str, parts: Iterable[Data]) -> None:
         """See `Storage`."""
         target = self.root / path
+        # A name that no other attempt has: a speculative copy of the task may write the same slice at this
+        # moment.
         draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +81,7 @@ class LocalStorage:
                     write_fully(file.fileno(), part)
                 if self.durable:
                     os.fsync(file.fileno())
+            # Replaces what another attempt may have written, which has the same states.
             draft.replace(target)
         except OSError as error:
             raise Unwritable(f"{target}: {error.strerror or error}") from error

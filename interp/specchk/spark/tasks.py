@@ -53,9 +53,8 @@ class Trailer:
     tally: Tally
 
 
-Block = tuple[
-    int, int, bytes
-]  # source, checksum, states; Spark's own checksums do not cover what is not compressed
+# Source, checksum, states.  Spark's own checksums do not cover what is not compressed.
+Block = tuple[int, int, bytes]
 Row = tuple[int, Block | Trailer]
 
 
@@ -91,6 +90,8 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
             sent[target][1] += len(block)
             yield target, (partition, crc32c(block), block)
         for target, (blocks, size) in enumerate(sent):
+            # Also to partitions that got no block: that nothing comes must be distinguishable from a lost
+            # stream.
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
         worker.release()
@@ -134,6 +135,8 @@ class Absorb:
     def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[int]:
         """The level, when the slice of one partition is kept for good."""
         host = worker_host(self.parcel.value)
+        # Another attempt made it: whatever `rows` would bring, the slice in the ledger is the one that
+        # counts.
         if host.slices.done(self.level, partition) is None:
             visited = opened(host, self.level, partition)
             try:
@@ -169,6 +172,9 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
             level, partition, inside, visited.used - first - inside, incoming.size, _attempt(),
             incoming.tally + tally_from(worker),
         )  # fmt: skip
+        # The slice first: if the process ends in between, the visited set is a level behind, and reads the
+        # slice.  The other way round it would have states that no ledger has, and they would never be found
+        # new again.
         host.slices.write(about, visited.views([*runs, *gaps(runs, first, visited.used)]))
         visited.commit()
     finally:
@@ -215,11 +221,14 @@ def opened(host: Host, level: int, partition: int) -> Visited:
     place = host.cache(partition)
     try:
         visited = Visited(place, host.layout.words, host.kernel)
+        # The ledger was resumed from an earlier level, so the table knows states that are to be found
+        # again.
         if visited.levels > level:  # of a level that was undone
             visited.close()
             shutil.rmtree(place)
             visited = Visited(place, host.layout.words, host.kernel)
     except Busy:  # a lost executor's worker, which may never end, still has it
+        # A table of its own instead of waiting: the slice's rename decides which attempt counts.
         visited = Visited(place.with_name(f"{place.name}-{uuid.uuid4().hex}"), host.layout.words, host.kernel)
     return visited
 
@@ -302,5 +311,7 @@ class Forget:
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
         """How many partitions were asked."""
+        # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is
+        # of this boot.
         shutil.rmtree(worker_host(self.parcel.value).scratch, ignore_errors=True)
         yield len(list(partitions))

@@ -21,9 +21,8 @@ from specchk.symbolic.zones.expand import Expander, Part
 from specchk.symbolic.zones.zones import Shape, Zone
 
 SLICE = 1500  # zones between two looks at the budget
-Order = tuple[
-    int, int
-]  # the zone before, -1 for an initial one, and a number that tells its successors apart
+# The zone before, -1 for an initial one, and a number that tells its successors apart.
+Order = tuple[int, int]
 Arrival = tuple[Order, Zone, Taken]
 
 
