@@ -18,7 +18,6 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from typing import Any
 from crc32c import crc32c
 
 from specchk.native.identity import Identity, Unusable, refuse_others
-from specchk.native.memory import write_fully
+from specchk.native.memory import sync_folder, write_fully
 from specchk.native.store import Found, Run, Store
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.verdict import Inconclusive
@@ -118,7 +117,7 @@ class Checkpoints:
         finally:
             os.close(file)
         # The name of a new file is a change of the directory, which `fsync` of the file does not sync.
-        _sync(self.directory)
+        sync_folder(self.directory)
         return found
 
     def load(self, store: Store) -> Saved:
@@ -180,16 +179,6 @@ def _read(file: int, store: Store, first: int, end: int) -> int:
             at += got
         check = crc32c(view, check)
     return check
-
-
-def _sync(directory: Path) -> None:
-    """Have the names in a directory on the disk, where the system can."""
-    with suppress(OSError):
-        file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:

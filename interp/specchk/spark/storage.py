@@ -24,7 +24,7 @@ from pyarrow import fs
 
 from specchk.native.claims import bid, claimed
 from specchk.native.identity import Unusable
-from specchk.native.memory import write_fully
+from specchk.native.memory import sync_folder, write_fully
 
 Data = bytes | memoryview
 
@@ -83,11 +83,20 @@ class LocalStorage:
                     os.fsync(file.fileno())
             # Replaces what another attempt may have written, which has the same states.
             draft.replace(target)
+            if self.durable:
+                self._sync_names(target.parent)
         except OSError as error:
             raise Unwritable(f"{target}: {error.strerror or error}") from error
         finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
+
+    def _sync_names(self, folder: Path) -> None:
+        """Have a new file's name on the disk, and those of the folders that were made for it."""
+        for place in (folder, *folder.parents):
+            sync_folder(place)
+            if place == self.root:
+                return
 
     def open(self, path: str) -> BinaryIO:
         """See `Storage`."""
