@@ -63,9 +63,6 @@ def tally_from(worker: Worker) -> Tally:
     return Tally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
 
 
-# ------------------------------------------------------------ expand
-
-
 @dataclass(frozen=True, slots=True)
 class Expand:
     """Expands slices of a level; `parcel` is a broadcast of the packed parcel."""
@@ -107,9 +104,6 @@ def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterat
         yield from buckets.drain()
     finally:
         buckets.release()
-
-
-# ------------------------------------------------------------ absorb
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +234,6 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> Non
         with host.slices.open(missing, partition) as opened:
             visited.add_known(opened, opened.about.inside + opened.about.outside)
         visited.commit()
-
-
-# ------------------------------------------------------------ traces, and the end
 
 
 @dataclass(frozen=True, slots=True)
