@@ -81,6 +81,7 @@ def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
     with ExitStack() as stack:
         if isinstance(control, BadCode):
             stack.enter_context(planted(control))
+        # A wrong spec may need a binding that leaves out what only the right one checks.
         binding = cls(trial.program) if is_code else cls.against(trial.program)
         found = run_suite(Replayer(binding), trial.suite).divergence
     return Tried(control.name, "code" if is_code else "spec", "" if found is None else _told(found))

@@ -120,6 +120,7 @@ def update(held: Held, path: Path) -> Held:
     try:
         known = read(path)
     except (BadLock, FileNotFoundError):
+        # A lock that cannot be read has nothing worth keeping: it is written anew, and reviewed.
         known = None
     found = held.found
     if known is not None:

@@ -50,6 +50,7 @@ def run_harness(
         if number:
             done(_outcome(mutants[number - 1], result))
 
+    # The self-check without a mutant has to pass, or its failures with one would say nothing.
     unchanged, *every = run_all([task(one) for one in (UNCHANGED, *mutants)], cores(), LIMIT_SECONDS, ended)
     outcomes = [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
     return _ground(_outcome(UNCHANGED, unchanged)), outcomes

@@ -85,6 +85,8 @@ class Reporter:
     def tell(self, test: str, reason: str) -> bool:
         """Count a test; `reason` is why it failed, empty where it passed, which it has not without an end."""
         self.tests += 1
+        # Also where the test came back: a mutant's `except BaseException` may have caught what should have
+        # ended it.
         is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
         if reason or is_endless:
             self.failed.add((self.member, test))
@@ -165,6 +167,7 @@ class Replay:
         except BROKEN as error:
             reporter.tell("loading", f"{type(error).__name__}: {error}")
             return True
+        # After the binding was loaded: what it did not import it cannot test.
         if modules and not any(module in sys.modules for module in modules):
             return False
         program = bench.instance(self.at).program

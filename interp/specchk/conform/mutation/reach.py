@@ -45,6 +45,8 @@ class _Function:
         elif event == "call":
             self.calls += 1
             if self.calls > PATIENCE:
+                # A line that counts as run too much costs a test; one too few would leave out a member that
+                # sees the mutant.
                 self.run |= self.left
                 self.left.clear()
             if not self.left:
@@ -64,6 +66,7 @@ class Tracer:
         code = frame.f_code
         function = self.seen.get(id(code))
         if function is None:
+            # Without a local trace function a foreign frame costs one call and no lines.
             if code.co_filename not in self.names:
                 return None
             function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, _lines_of(code))
@@ -123,6 +126,7 @@ def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] 
         lines = frozenset(range(first, first + patch.old.rstrip("\n").count("\n") + 1))
         inside = {line for span in _functions(source) for line in span}
         if not lines & inside:
+            # A default, a decorator or a constant of a class: run at import, by whatever imports.
             return None
         found.append((patch.module, lines & inside))
     return tuple(found)

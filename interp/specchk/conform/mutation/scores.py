@@ -80,6 +80,8 @@ class Score:
             return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
         if not self.counted:
             return "there was no mutant to kill"
+        # Even if all undecided ones were killed it would not be enough: then that is the answer, not
+        # "undecided".
         if self.killed + self.counts[UNFINISHED] < self.wanted.share * self.counted:
             return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} wanted"
         if self.counts[UNFINISHED]:

@@ -48,6 +48,7 @@ WORDS = MappingProxyType({
 
 def wanted(program: Program, found: Divergence) -> State | None:
     """The allowed state with the fewest differences; None where the spec allows none."""
+    # The nearest of several is what a reader compares with.
     return min(found.expected, key=lambda state: len(differences(program, found, state)), default=None)
 
 
@@ -107,9 +108,6 @@ def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[
     first = f"diverges: {WORDS[found.kind]}"
     said = (first, step_text(found), found.reason, *places[:MOST_PLACES], *more)
     return tuple(filter(None, said))
-
-
-# -- files
 
 
 def as_json(program: Program, found: Divergence) -> dict[str, Any]:

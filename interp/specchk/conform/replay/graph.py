@@ -58,6 +58,7 @@ class Kinds:
         if number == len(self.keys):
             self.keys.append(key)
             self.examples.append([])
+        # States come by distance, so the first examples are the nearest.
         if len(self.examples[number]) < CANDIDATES:
             self.examples[number].append(example)
         return number
@@ -155,6 +156,7 @@ class ClassGraph:
             edge = Edge(source, looked.index, looked.args, choice, self.number[reached.after])
             key = self.classifier.edge(self.states[source], looked, reached.after, reached.marks)
             number = self.classes.note(key, edge)
+            # One edge may be reached by several ways through the action, each with a class.
             edges[edge] = tuple(dict.fromkeys((*edges.get(edge, ()), number)))
 
 

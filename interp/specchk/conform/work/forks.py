@@ -35,7 +35,9 @@ def each(
     An exception of a task that is `passing` is raised here, that of the first task if there are
     several.  Of any other the process dies, with a traceback, and `Lost` is raised.
     """
+    # A lock that another thread holds at the fork is never released in the child.
     can_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+    # One task needs no process of its own, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork:
         return [task() for task in tasks]
     context = multiprocessing.get_context("fork")
@@ -49,12 +51,14 @@ def each(
             forked = context.Process(target=_work, args=(theirs, task, passing))
             forked.start()
             theirs.close()
+            # Else the pipe stays open here, and a child that dies is never noticed as the end of its data.
             running[ours] = number, forked
         for ready in wait(list(running)):
             assert isinstance(ready, Connection)
             number, process = running.pop(ready)
             found[number] = _received(ready, process)
     for number in sorted(found):
+        # All tasks have ended, so the first in order is reported, whichever failed first in time.
         result = found[number]
         if isinstance(result, Exception):
             raise result

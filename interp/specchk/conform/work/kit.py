@@ -50,6 +50,7 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
         roots[root] = None
         if package is not None:
             found.update(path for path in package.rglob("*.py") if path.is_file())
+    # The common folder: files keep their places relative to one another, which imports and `spec` rely on.
     base = Path(os.path.commonpath([*roots, *(path.parent for path in found)]))
     files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(found))
     inside = tuple(root.relative_to(base).as_posix() for root in roots)
@@ -72,6 +73,7 @@ def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
         if file is not None and Path(file).resolve() in wanted:
             path = Path(file).resolve()
             folder = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            # One folder up for each dot: the root is where the top package is, not where this module is.
             for _ in name.split(".")[1:]:
                 folder = folder.parent
             yield folder.parent, folder if folder.is_dir() else None
@@ -90,6 +92,7 @@ class Shipped:
     def __call__(self, place: Path) -> Callable[[Any], Any]:
         """What does the work's pieces; raises what importing the user's modules raises."""
         enter(place, self.roots)
+        # A binding that needed more depth here needs it there; a worker starts with Python's own limit.
         sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))
         main = place / self.main
         cls = load_tracing(main) if self.is_tracing else load_binding(main)
@@ -111,5 +114,6 @@ def enter(place: Path, roots: Iterable[str]) -> None:
     ]
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
+        # Modules of an earlier kit would answer for the files of this one.
         if file.startswith(around) and ".zip" + os.sep not in file:
             del sys.modules[name]
