@@ -132,6 +132,8 @@ class _Runner:
             if not kept:
                 raise self._failed(line.span, "no outcome of the step satisfies `where`", outcomes[0])
             outcomes = kept
+        # Of traces to one state the first: what follows depends on the state, and one way to it is enough
+        # to show.
         unique = {trace.last: trace for trace in reversed(outcomes)}
         self.traces = list(unique.values())[::-1]
 

@@ -43,6 +43,7 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
         case Record() if isinstance(old, tuple) and isinstance(new, tuple):
             for (name, item), was, now in zip(kind.fields, old, new, strict=True):
                 yield from _inside(item, was, now, f"{path}.{name}")
+        # Only where it is looked into: of `some(3)` to `some(4)` the whole is the shorter text.
         case Option(item=Record() | Map()) if (
             old and new and isinstance(old, tuple) and isinstance(new, tuple)
         ):

@@ -30,6 +30,7 @@ from specchk.search.verdict import (
 )
 
 BRANCHES_SHOWN = 3
+# One variable takes no more room than the line that would fold it.
 WORTH_FOLDING = 2
 
 
