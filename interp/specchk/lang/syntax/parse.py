@@ -56,6 +56,8 @@ class Parser:
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse characters `start..end` of a source as `decl` or `expr`."""
         text = source.text[start:end]
+        # The layout looks at characters behind the token (its rule 3), so it needs the chunk and not only
+        # its tokens.
         self.layout.text = text
         self.layout.ends_line = rule == "decl"
         self.builder.begin(source, start)
