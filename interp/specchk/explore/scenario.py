@@ -81,6 +81,8 @@ class _Runner:
         """Run one line; raises `_Failed`."""
         if isinstance(line, decls.Assert):
             for trace in self.traces:
+                # In each outcome: with a choice left open, an assertion that holds in one of them only says
+                # nothing.
                 self._assert(line.condition, trace, line.span)
         elif line.refused:
             self._refused(line)

@@ -198,6 +198,8 @@ def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
 
 def _parse(text: str, kind: Type) -> Any:
     """The value that `show` wrote as `text`."""
+    # By showing all values: there is one way to write a value, so this is the inverse without a parser of
+    # its own.
     return next(value for value in universe(kind) if show(value, kind) == text)
 
 

@@ -203,6 +203,7 @@ def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
             return value - low
 
         return in_range
+    # Keys that are no numbers: their position is found by value, once for all maps over the type.
     table = positions(wanted)
 
     def known(e: Any) -> Any:

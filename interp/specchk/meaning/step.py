@@ -83,6 +83,7 @@ class Stepper:
 
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
+        # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned.
         return [*state, *state, *([0] * (self._locals + self.size))]
 
     def successors(self, state: State) -> list[Successor]:
@@ -104,6 +105,8 @@ class Stepper:
 
     def of_action(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
         """The successors by one action with given arguments; none where an argument is out of range."""
+        # A recording or a scenario may name an argument that no instance has; a compiled body would index
+        # with it.
         if any(arg not in domain for arg, domain in zip(args, self._domains[index], strict=True)):
             return []
         env = self.environment(state)
@@ -224,6 +227,7 @@ class Compiled:
 
     def _choice(self, stmt: Choice, then: Run) -> Run:
         slot, domain = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.domain)
+        # What follows the choice is compiled into its body, so that it runs once for each item.
         body = self.block(stmt.body, then)
 
         def choice(e: list[Any]) -> None:

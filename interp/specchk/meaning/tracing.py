@@ -208,6 +208,7 @@ class _Watching(Evaluator):
     def _named(self, compute: Get, got: list[int], where: int, size: int) -> Get:
         """A comparison of names: which they are says more than whether they are equal."""
         append = self.tracer.trail.append
+        # Made beforehand, since a comparison runs millions of times.
         marks = [Mark("enum", where, how) for how in range(size * size)]
 
         def named(e: list[Any]) -> Any:

@@ -123,6 +123,7 @@ class Checkpoints:
     def load(self, store: Store) -> Saved:
         """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
         content = self._content()
+        # Before a state is read: states of another search may have another size.
         refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
         # The resumed search goes on with this file; what was written behind the last checkpoint is
         # overwritten.

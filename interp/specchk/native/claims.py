@@ -161,6 +161,7 @@ def _has_locks(directory: Path) -> bool:
 
 def _locked(file: int, directory: Path) -> bool:
     """Lock a file; whether there are locks.  `Unusable` where another process has it."""
+    # Not wall time, which may be set back while this process waits.
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -272,6 +273,7 @@ def _await(place: Place, what: str, own: str, patience_s: float) -> None:
         # decides.
         gives_way = first.startswith("bid-") and first > f"bid-{own}"
         if not gives_way or time.monotonic() > end:
+            # Named for a person, who alone can know that a process of another machine is dead.
             files = " and ".join(others)
             raise held_by(what, _reader(place, first), f"; if it has ended, remove {files} there")
         time.sleep(_PAUSE_S)
@@ -283,6 +285,8 @@ def _others(place: Place, own: str) -> list[str]:
     for name in sorted(place.names()):
         if name.startswith(("bid-", "held-")) and not name.endswith(own):
             holder = _reader(place, name)
+            # Only of this very system and boot, as `is_gone` has it: a mark of another machine may be of a
+            # living process.
             if holder is not None and holder.is_gone:
                 with suppress(OSError):  # somebody else may have removed it
                     place.remove(name)

@@ -89,6 +89,7 @@ def build_module(
 def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> Loaded:
     """The kernel of a program, from the cache or newly compiled."""
     _initialize()
+    # Object code and not IR: most of the time of a small search is LLVM's.
     path = kept.place("kernels", f"{kernel_key(program, renamings, compact=compact)}.o")
     code = kept.read(path)
     if code is not None:
@@ -150,6 +151,7 @@ def compile_module(text: str) -> bytes:
     """Optimised object code of LLVM IR."""
     machine = _machine()
     module = llvm.parse_assembly(text)
+    # Invalid IR is an error here, and a crash or worse once it is compiled.
     module.verify()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)

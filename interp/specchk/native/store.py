@@ -181,6 +181,7 @@ class Store:
         # Numbers that no state has yet must be left out: their words are zeroes or those of a lost race,
         # and would be entered as states.
         ranges = list(self.taken())
+        # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
         tasks = [(low, min(low + share, end)) for first, end in ranges for low in range(first, end, share)]
         self._each_task([lambda a=a, b=b: self._rehash(a, b) for a, b in tasks])  # type: ignore[misc]

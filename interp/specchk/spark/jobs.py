@@ -70,6 +70,7 @@ class Team:
         """What each piece came to, in order."""
         if not pieces:
             return []
+        # Sent once to each executor, not with each of its pieces.
         shipped = self.context.broadcast(pickle.dumps(start, protocol=5))
         self.context.setJobDescription(f"specchk {about}")
         # Packed here and opened in `Do`: Spark would unpack before any code of ours runs, and a module that

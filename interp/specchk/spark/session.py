@@ -59,6 +59,7 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     """A context whose workers were asked for this package; `Unavailable` where there is none."""
     if not has_java():
         raise Unavailable(NO_JAVA)
+    # Somebody's own session (a notebook's) must be there after the search.
     existing = SparkContext._active_spark_context is not None
     context = _made(master, settings)
     try:
@@ -116,6 +117,7 @@ def _first_line(error: Exception) -> str:
 
 def _prepare(context: SparkContext, archive: Path) -> None:
     """Ship the package where it has to go, and ask all workers for it; `Unavailable` if they lack it."""
+    # Nothing to ship: workers are forks of this Python, with the same path.
     if is_local(context) and os.environ.get("PYSPARK_PYTHON") in (None, sys.executable):
         return  # the workers are this very Python
     files = package_files()

@@ -125,6 +125,7 @@ class Opened:
     def blocks(self) -> Iterator[tuple[bytearray, int]]:
         """The states to expand, some at once, each with their number; the buffer is used again."""
         block, size = block_bytes(self.state_bytes), self._size
+        # One buffer for all blocks: the kernel reads it by address before the next block is read into it.
         buffer = bytearray(min(block, max(1, size)))
         inside = self.about.inside * self.state_bytes
         for number, first in enumerate(range(0, inside, block)):
@@ -205,6 +206,7 @@ class Slices:
     def _opened(self, file: BinaryIO, level: int, partition: int) -> Opened:
         name = self._name(level, partition)
         found, size = read_end(file, name)
+        # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
         if (found.pop("run"), found["level"], found["partition"]) != (self.run, level, partition):
             raise Broken(f"{name} is another slice in its place")
         checks = found.pop("checks")
@@ -255,6 +257,7 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
     """What the end of a file says, and how many bytes come before; `Broken` where it has no end."""
     with reading(name):
         size = file.seek(0, SEEK_END)
+        # From the end, because its length is there; a file that is too short has no room for one.
         file.seek(max(0, size - _END.size))
         end = file.read(_END.size)
         check, length, magic = _END.unpack(end) if len(end) == _END.size else (0, 0, b"")

@@ -37,6 +37,7 @@ class Path:
 
 def raised(program: Program, path: Path) -> Program:
     """The program with horizons high enough for a path and one step more."""
+    # One more for a step out of the last state, and what was chosen there without being stored.
     return raised_to(program, max(most_in(path.states) + 1, path.chosen))
 
 
@@ -143,6 +144,8 @@ class Replay:
         for index, action in enumerate(self.program.actions):
             for args in self._arguments(action):
                 with suppress(Faulty):
+                    # One instance at a time: where another one is undefined, `successors` would give
+                    # nothing for the whole state.
                     if after in [found[2] for found in self.stepper.of_action(before, index, args)]:
                         yield Step.of(self.program, index, args, after)
 

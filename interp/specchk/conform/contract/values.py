@@ -155,6 +155,7 @@ def _raw_option(found: Any, kind: Option) -> Value:
 
 
 def _raw_fields(found: Any, kind: Record) -> Value:
+    # As many fields, so that one too many is a mistake too, and not silently dropped.
     if not isinstance(found, Mapping) or len(found) != len(kind.fields):
         raise _wrong(found, kind)
     values = []

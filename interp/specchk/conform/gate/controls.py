@@ -96,6 +96,7 @@ def _told(found: Divergence) -> str:
 
 def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
     """Why the controls do not show that the gate could have failed; empty where they do."""
+    # One of each kind: a wrong spec shows that steps are compared, wrong code that the code is what runs.
     missing = [what for kind, what in KINDS if not any(isinstance(one, kind) for one in cls.controls)]
     if missing:
         return f"the binding's `controls` lack {' and '.join(missing)}"

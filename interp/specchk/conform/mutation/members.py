@@ -207,6 +207,7 @@ class Outside:
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """As `Replay.hold`."""
+        # By prefix: `about` names packages, and what such a check runs in them is not known more exactly.
         if modules and not any(module.startswith(self.about) for module in modules):
             return False
         self.run(reporter)
@@ -243,6 +244,7 @@ def load(path: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = path.stem
+    # Loaded once in each process; `forget` takes it out where it must be loaded with other patches.
     if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
         return sys.modules[name]
     module = ModuleType(name)

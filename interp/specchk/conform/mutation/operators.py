@@ -117,6 +117,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _within(node: ast.expr) -> Iterator[ast.expr]:
+    # Texts for people: a change in one is no flaw that a gate should see.
     if isinstance(node, ast.JoinedStr):
         return
     yield node
@@ -134,6 +135,7 @@ def _of_expression(node: ast.expr) -> Iterator[Change]:
     match node:
         case ast.Compare(ops=ops):
             for number, op in enumerate(ops):
+                # A copy, because the same tree gives the other mutants.
                 changed = copy.deepcopy(node)
                 changed.ops[number] = _FLIPS[type(op)]()
                 yield "compare", changed

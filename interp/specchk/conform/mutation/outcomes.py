@@ -93,6 +93,7 @@ def outcome_of(mutant: Mutant, ended: Ended) -> Outcome:
     """What the process of a mutant said, and how it ended."""
     kills = tuple(one[1] for one in ended.said if one[0] == "kill")
     asked = [one for one in ended.said if one[0] == "asked"]
+    # The reporter counts on over all members, so the last number is the sum.
     tests = max((one[2] for one in asked), default=0)
     names = tuple(one[1] for one in asked)
     how, is_late = words_of(ended), ended.how == LATE

@@ -71,6 +71,7 @@ class Score:
     @property
     def shortfall(self) -> str:
         """Why the score is not what it must be; empty if it is."""
+        # First of all: if the implementation as it is fails, every mutant "fails" with it.
         if self.ground is not None and self.ground.kills:
             first = self.ground.kills[0]
             return f"the implementation as it is fails {first.member} {first.test}: {first.reason}"

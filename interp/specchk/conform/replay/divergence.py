@@ -145,6 +145,7 @@ def read(program: Program, trace: Trace, found: Mapping[str, Any]) -> Divergence
     if found.get("kind") not in WORDS or not isinstance(found.get("spec_states"), list):
         raise Unreadable("it has no divergence of a known kind")
     action, args = found.get("action"), found.get("args") or ()
+    # The step's own state is not used: it diverged, so the spec has none, or several.
     step = Step(action, tuple(map(str, args)), trace.last) if isinstance(action, str) else None
     expected = tuple(_whole(program, state) for state in found["spec_states"])
     seen = found.get("implementation_state")

@@ -152,6 +152,7 @@ class _Writer:
             before = step.state
         if found.step is not None:
             instance = self.by_label[found.step.action, found.step.args]
+            # Successors by the spec and not those of the report: none means that the step must be refused.
             yield self._call(before, found.step, found.way, self.replayer.allowed(before, instance))
         elif found.kind in ("restored", "reopened"):
             yield f"system.is_{'kept' if found.kind == 'restored' else 'on_disk'}()"

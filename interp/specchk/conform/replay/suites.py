@@ -129,8 +129,11 @@ def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
         return f"a wrong value of {', '.join(blind_to)} was not noticed"
     if not tally.taken:
         return "no step was taken"
+    # Where something is forbidden it must have been tried: a suite that skips its probes would pass on
+    # anything.
     if disabled and not tally.refused and not tally.impossible:
         return f"none of {disabled} disabled instances was tried"
+    # The initial state is compared as well, so there must be one comparison more than steps.
     if tally.compared <= sum(tally.taken.values()):
         return "not every step was followed by a comparison"
     return ""

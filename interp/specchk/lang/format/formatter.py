@@ -52,6 +52,8 @@ def format_source(text: str, path: str = "spec") -> str:
     """Format the text of a spec file; raises `SpecError` with its syntax errors."""
     report = Report()
     source = Source(path, text.removeprefix("\N{BYTE ORDER MARK}").replace("\r\n", "\n"))
+    # Parsed first: of a text with errors it is not known which words are keywords, and so where blocks
+    # begin.
     declarations = parse_tokens(source, report) if fits(source, report) else []
     report.stop_if_any()
     pieces: dict[int, _Piece] = {}

@@ -157,6 +157,8 @@ class _Expressions(_Base):
         return self._deep(node, c)
 
     def _callee(self, node: Child) -> tree.Name:
+        # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
+        # only here.
         if isinstance(node, tree.Field) and isinstance(node.base, tree.Name):
             return tree.Name(node.span, node.name, node.base.text)
         if isinstance(node, tree.Name):

@@ -150,6 +150,7 @@ def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report
 
 
 def _raise_or_report(error: VisitError, report: Report) -> None:
+    # Lark wraps what a rule raises; anything else than too deep a tree is a bug, and stays one.
     cause = error.orig_exc
     if not isinstance(cause, TooDeep):
         raise error
@@ -174,6 +175,8 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         report.add("S101", span, "the declaration ends too early", expectation(expected, names))
         return
     span = _place(token, source, start)
+    # A habit of another language first: it says what to write, where the list of what may stand here does
+    # not.
     habit = habit_hint(source.text[source.line_starts[span.line - 1] : span.start])
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these

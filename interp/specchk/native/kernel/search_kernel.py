@@ -123,6 +123,7 @@ class Kernel(TableKernel):
         states, work = self.pointer(asm, control, Control.STATES), self.pointer(asm, control, Control.WORK)
         stop = asm.b.gep(control, [asm.val(int(Control.STOP))])
         cursor = asm.b.gep(control, [asm.val(int(Control.CURSOR))])
+        # Where the last call stopped: an unfinished piece goes on with its next state.
         current = asm.cell(I64, asm.load(thread, int(Thread.PIECE)))
         end = asm.cell(I64, asm.load(thread, int(Thread.PIECE_END)))
         pending = asm.cell(I64)

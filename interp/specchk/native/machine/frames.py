@@ -23,6 +23,8 @@ CHUNK = 1024  # state numbers that a worker takes at once
 MAX_RUNS = 4096  # runs of new states, at half of which a worker asks to report them
 # 10^12 states, far more than fit any memory; the rest of a slot decides which states are worth a look.
 INDEX_BITS = 40  # of a table slot; the others are the tag
+# Room for all successors of one state is reserved in every worker: kernels write them without looking at a
+# limit.
 MAX_SUCCESSORS = 1 << 20
 
 
@@ -131,6 +133,8 @@ def _ways(body: Block) -> int:
             case Choice():
                 total *= _most_items(stmt.domain) * _ways(stmt.body)
             case Either():
+                # Alternatives add up, statements in a row multiply; a `when` has at most as many ways as
+                # its larger branch.
                 total *= sum(_ways(branch) for branch in stmt.branches)
             case When():
                 total *= max(_ways(stmt.then), _ways(stmt.orelse))

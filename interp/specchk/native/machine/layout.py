@@ -107,6 +107,7 @@ def set_size(kind: Set) -> int:
 def key_count(kind: Map) -> int:
     """How many keys a map has."""
     size = cardinality(kind.key)
+    # A map's code has its value once for each key, and a state has 4096 bits at most.
     if size > 1 << 16:
         raise Unsupported(f"a map over {show(kind.key)} has {size} keys")
     return size
@@ -220,6 +221,8 @@ class Layout:
         """A state as words."""
         code = 0
         for place, value in zip(self.places, state, strict=True):
+            # The whole state as one number, then cut into words: a straddling variable needs no case of its
+            # own.
             code |= encode(place.type, value) << place.offset
         return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
 

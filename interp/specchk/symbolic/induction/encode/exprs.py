@@ -85,6 +85,7 @@ def _apply(expr: Apply, scope: Scope) -> Tree:
 
 def _any(found: Tree, expr: Expr) -> Tree:
     """Where there is certainly no value (a fault), any value of the type goes on."""
+    # The fault is noted; the rest of the expression still needs a tree of the right shape.
     return default(expr.type) if found is None else found
 
 
@@ -243,6 +244,7 @@ def _case(expr: Case, scope: Scope) -> Tree:
     rest: list[Truth] = []
     for tag, local, body in expr.arms:
         if isinstance(found, Opt):
+            # Of an option arm 1 is `some`, arm 0 `none`.
             here = found.present if tag else negation(found.present)
             payload = found.item
         else:
