@@ -147,7 +147,7 @@ class _Paths:
                 kept = [edge for edge in edges if last or edge[0].state not in seen]
                 self.edges[state] = kept
                 following.update(dict.fromkeys(step.state for step, _ in kept))
-            # The last state may lie outside of a constraint: such states are checked, but not gone on from.
+            # The last state may lie outside of a constraint: such states are checked, but not expanded.
             level = list(following) if number == self.depth - 1 else [s for s in following if self._inside(s)]
             seen.update(level)
             levels.append(level)

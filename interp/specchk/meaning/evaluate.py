@@ -136,7 +136,7 @@ class Evaluator:
         stop_at = not expr.every
 
         def quantifier(e: Env) -> Value:
-            # The loop variable is the slot itself: binding costs nothing, and nobody reads the slot outside
+            # The loop variable is the slot itself: binding costs nothing, and the slot is not read outside
             # of the body.
             for e[slot] in domain(e):  # type: ignore[union-attr]
                 if bool(body(e)) is stop_at:

@@ -44,7 +44,7 @@ class _Explainer:
 
     def bind(self, local: Local, value: Any) -> None:
         self.env[self.evaluator.index(local)] = value
-        # Names that lowering made up would tell a reader nothing.
+        # Names that lowering made up mean nothing to a reader.
         if not local.name.startswith("_"):
             self.bindings.append((local.name, show(value, local.type)))
 

@@ -125,7 +125,7 @@ class Checkpoints:
         content = self._content()
         # Before a state is read: states of another search may have another size.
         refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
-        # The resumed search goes on with this file; what was written behind the last checkpoint is
+        # The resumed search continues in this file; what was written behind the last checkpoint is
         # overwritten.
         self._states = self.directory / content["file"]
         self._checks = [(first, end, check) for first, end, check in content["checks"]]

@@ -68,8 +68,8 @@ class Holder:
     def is_gone(self) -> bool:
         """Whether the process has ended for certain."""
         # Certain only on this boot and in this name space of process numbers: elsewhere the number may be
-        # another's, or nobody's although the process lives.  The start time tells it from a later process
-        # of the same number.
+        # another's, or no process's although the holder lives.  The start time distinguishes it from a
+        # later process of the same number.
         return bool(self.system) and self.system == _system() and self.started != _started(self.process)
 
     def __str__(self) -> str:
@@ -269,11 +269,11 @@ def _await(place: Place, what: str, own: str, patience_s: float) -> None:
     while others := _others(place, own):
         # Claims that are held before bids, then by name: a holder always wins, and of bids the smallest.
         first = min(others, key=lambda name: (name.startswith("bid-"), name))
-        # Names are random, so nobody has the smaller one always; that all compare them alike is what
+        # Names are random, so no process always has the smaller one; that all compare them alike is what
         # decides.
         gives_way = first.startswith("bid-") and first > f"bid-{own}"
         if not gives_way or time.monotonic() > end:
-            # Named for a person, who alone can know that a process of another machine is dead.
+            # Named for a person, who alone can find out that a process of another machine is dead.
             files = " and ".join(others)
             raise held_by(what, _reader(place, first), f"; if it has ended, remove {files} there")
         time.sleep(_PAUSE_S)

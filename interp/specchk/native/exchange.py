@@ -34,7 +34,7 @@ class Buckets:
         self.partitions = partitions
         self.state_bytes = 8 * layout.words
         self._call = kernel.call
-        # FULL is looked at between states, so the successors of one more must fit.
+        # FULL is checked between states, so the successors of one more must fit.
         share = (CAPACITY + most_successors(program) + BATCH) * self.state_bytes
         self._room = Region(partitions * share)
         self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))

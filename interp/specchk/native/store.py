@@ -61,7 +61,7 @@ class Worker:
         self.records = records_of(program)
         self.points = len(program.points)
         self.block = Words(int(Thread.COUNTS) + self.points)
-        # The kernel asks for a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states;
+        # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states;
         # where every other one is outside of a constraint, each of the rest is a run of its own.
         self._runs = Words(2 * (MAX_RUNS + room))
         self._records = Words(len(self.records) * record_words(self.words))

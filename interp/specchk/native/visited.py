@@ -214,7 +214,7 @@ class Visited(VisitedSet):
         """See `VisitedSet`."""
         super().begin()
         self._kept = self.used
-        # Before the table is touched: from here on a process that ends leaves a table that nobody believes.
+        # Before the table is touched: from here on a process that ends leaves a table that is not believed.
         self._write_head(at_work=True)
 
     def commit(self) -> None:

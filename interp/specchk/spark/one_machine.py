@@ -88,7 +88,7 @@ class Maker:
     def __init__(self, host: Host, partition: int, folder: Path) -> None:
         self.host, self.partition = host, partition
         self._folder = folder
-        # Spark's daemon: when it is gone a task has another parent, and nobody would end it.
+        # Spark's daemon: when it has ended a task has another parent, and nothing would end it.
         self._parent = os.getppid()
         self._room = free_bytes() // SHARE // host.parcel.partitions
         self._visited: VisitedSet | None = None

@@ -65,7 +65,7 @@ class Levels:
             # lost.
             failed = failed + 1 if len(self.sizes) == before else 0
             failure = job.failure or not_there()
-            # Cancelled by the driver, or Spark's process is gone: another job would end in the same way.
+            # Cancelled by the driver, or Spark's process has ended: another job would end in the same way.
             if not isinstance(failure, PySparkException | Py4JError) or "cancelled" in str(failure):
                 break
         raise failure

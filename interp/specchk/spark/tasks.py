@@ -215,8 +215,7 @@ def opened(host: Host, level: int, partition: int) -> Visited:
     place = host.cache(partition)
     try:
         visited = Visited(place, host.layout.words, host.kernel)
-        # The ledger was resumed from an earlier level, so the table knows states that are to be found
-        # again.
+        # The ledger was resumed from an earlier level, so the table has states that are to be found again.
         if visited.levels > level:  # of a level that was undone
             visited.close()
             shutil.rmtree(place)

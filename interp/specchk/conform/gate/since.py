@@ -117,7 +117,7 @@ class Revision:
         """All files that are not as they were, new ones included."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
         names = self._git("diff", "--name-only", "-z", self.name, "--").split("\0")
-        # `git diff` does not list files that git does not know yet.
+        # `git diff` does not list untracked files.
         new = self._git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":/").split("\0")
         return [top / name for name in [*names, *new] if name]
 

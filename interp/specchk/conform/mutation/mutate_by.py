@@ -51,8 +51,8 @@ class Holding:
         campaign = Campaign(bench, (folder / self.mutants).resolve(), self.packages, self.settings)
         for member in campaign.members:
             member.prepare(bench)
-        # The folder that stands for `base` there: as many levels above the binding as its path from `base`
-        # has.
+        # The folder that corresponds to `base` there: as many levels above the binding as its path from
+        # `base` has.
         place = str([folder, *folder.parents][len(Path(self.main).parts) - 1])
         # In a process of its own there, too: a mutant must not be able to spoil the executor for the next
         # one.

@@ -65,7 +65,7 @@ class Recorded:
         found = validator.explain(tracing(validator.program, recording), recording)
         if found.blocked is not None:
             return _told(found.blocked)
-        # Nothing blocked and not all consumed would be a validator that looks away.
+        # Nothing blocked and not all consumed would be a validator that skips events.
         if not found.consumed or found.consumed != len(recording.events):
             return f"{found.consumed} of {len(recording.events)} events were explained"
         return ""

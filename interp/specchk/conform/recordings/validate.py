@@ -122,8 +122,8 @@ class Validator:
     ) -> tuple[tuple[State, ...], int, tuple[State, ...]]:  # fmt: skip
         """The candidates after an event, how many silent steps came before it, and where it was tried."""
         after = self.taken(meaning, before)
-        # Silent steps only where nothing else goes on: taken at every event, they would multiply the
-        # candidates until the spec could be anywhere, which agrees with anything.
+        # Silent steps only where no candidate takes the event: taken at every event, they would multiply
+        # the candidates until the spec could be anywhere, which agrees with anything.
         if after or not tracing.silent:
             return after, 0, before
         near = tracing.near(event)

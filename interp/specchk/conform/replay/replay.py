@@ -226,7 +226,7 @@ class Replayer(Generic[S]):
         states, ways = (place.state,), place.ways()
         blank = Divergence("reopened", place.trace(), None, "", "", states, ways=ways)
         try:
-            # On a restored system, so that reopening cannot disturb the one that goes on.
+            # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._back(place.kept)), blank)
         except FAILURES as error:  # the code under test is foreign; its failing is a finding
             raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
@@ -254,7 +254,7 @@ class Replayer(Generic[S]):
             successors = found.get((instance.index, instance.args))
             if successors is not None:
                 enabled.append((instance, tuple(successors)))
-            # Asked only where some step was cut: running every instance alone once more doubles the work.
+            # Checked only where some step was cut: running every instance alone once more doubles the work.
             elif not (is_cut and self._goes_beyond(state, instance)):
                 disabled.append(instance)
         return enabled, disabled

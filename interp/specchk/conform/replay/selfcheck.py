@@ -101,7 +101,7 @@ def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
     for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
         places, args = _places(replayer, case)
         states = [place.state for place in places]
-        # Lies are told in one state of the case: it must be met once, and differ from the others.
+        # Lies concern one state of the case: it must be met once, and differ from the others.
         if len(states) < 3 or states[-1] in states[:-1] or states[0] == states[1]:
             continue
         looks = [_look(binding, place) for place in places]

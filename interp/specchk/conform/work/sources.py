@@ -34,8 +34,7 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
         named = {path.resolve() for pattern in patterns for path in own.parent.glob(pattern)}
         return own, *sorted(path for path in named - {own} if path.is_file())
     found: dict[Path, None] = {own: None}
-    # Over the syntax, because a module does not record what it imported; imports inside of functions count,
-    # too.
+    # Over the syntax, because a module has no record of its imports; those inside of functions count, too.
     queue = [(own, "")]
     while queue:
         path, package = queue.pop()

@@ -141,7 +141,7 @@ def _indented(lines: list[Cells], pieces: dict[int, _Piece]) -> list[Cells]:
             start, base = line.indent, INDENT * piece.level
             new[number] = base
         else:
-            # A line that goes on keeps its distance: how it was lined up is the author's.
+            # A continued line keeps its distance: how it was lined up is the author's.
             new[number] = max(base + line.indent - start, _least(piece, base))
     _comments(lines, new)
     return lines

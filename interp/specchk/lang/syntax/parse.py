@@ -175,8 +175,8 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         report.add("S101", span, "the declaration ends too early", expectation(expected, names))
         return
     span = _place(token, source, start)
-    # A habit of another language first: it says what to write, where the list of what may stand here does
-    # not.
+    # A habit of another language first: its hint is what to write, where the list of what may stand here
+    # does not.
     habit = habit_hint(source.text[source.line_starts[span.line - 1] : span.start])
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these

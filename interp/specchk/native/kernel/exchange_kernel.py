@@ -48,7 +48,7 @@ class ExchangeKernel(Kernel):
         done, out = asm.cell(I64), asm.block("out")
         asm.b.store(asm.val(0), asm.b.gep(exchange, [asm.val(int(Exchange.FULL))]))
 
-        # FULL is looked at between states, so a bucket may have the successors of one state more than its
+        # FULL is checked between states, so a bucket may have the successors of one state more than its
         # capacity; `exchange.Buckets` leaves the room for them.
         def goes_on() -> Val:
             more = asm.below(asm.b.load(done), count)
@@ -99,8 +99,8 @@ class ExchangeKernel(Kernel):
         hashed = self.hash(asm, words)
         cache = self.pointer(asm, exchange, Exchange.CACHE)
         place = asm.band(hashed, asm.load(exchange, int(Exchange.CACHE_MASK)))
-        # The last word of an entry tells it from fresh memory, where the state of all zeroes would be
-        # found.
+        # The last word of an entry distinguishes it from fresh memory, where the state of all zeroes would
+        # be found.
         entry = asm.b.gep(cache, [asm.val(asm.mul(place, self.words + 1))])
         known: Val = asm.cmp("==", asm.load(entry, self.words), 1)
         for index, word in enumerate(words):

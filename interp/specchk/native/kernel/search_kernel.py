@@ -123,7 +123,7 @@ class Kernel(TableKernel):
         states, work = self.pointer(asm, control, Control.STATES), self.pointer(asm, control, Control.WORK)
         stop = asm.b.gep(control, [asm.val(int(Control.STOP))])
         cursor = asm.b.gep(control, [asm.val(int(Control.CURSOR))])
-        # Where the last call stopped: an unfinished piece goes on with its next state.
+        # Where the last call stopped: an unfinished piece continues with its next state.
         current = asm.cell(I64, asm.load(thread, int(Thread.PIECE)))
         end = asm.cell(I64, asm.load(thread, int(Thread.PIECE_END)))
         pending = asm.cell(I64)
@@ -147,8 +147,8 @@ class Kernel(TableKernel):
         state = self.state_at(asm, states, asm.b.load(current))
         asm.b.store(asm.b.call(expand, [control, thread, state, asm.b.load(pending)]), pending)
         asm.b.store(asm.b.add(asm.b.load(current), asm.val(1)), current)
-        # STOP is looked at only here, with the batch empty: where a worker stops, PIECE is all that has to
-        # be kept.
+        # STOP is checked only here, with the batch empty: where a worker stops, PIECE is all that has to be
+        # kept.
         asm.leave_if(asm.b.icmp_unsigned("<", asm.b.load(pending), asm.val(BATCH)), more)
         asm.b.call(flush, [control, thread, asm.b.load(pending)])
         asm.b.store(asm.val(0), pending)
@@ -157,7 +157,7 @@ class Kernel(TableKernel):
         asm.enter(out)
         # The list may end in the middle of a batch.
         asm.b.call(flush, [control, thread, asm.b.load(pending)])
-        # Where the next call goes on, and what a checkpoint counts as not expanded (`Store.unexpanded`).
+        # Where the next call continues, and what a checkpoint counts as not expanded (`Store.unexpanded`).
         asm.store(asm.b.load(current), thread, int(Thread.PIECE))
         asm.store(asm.b.load(end), thread, int(Thread.PIECE_END))
         asm.b.ret_void()

@@ -175,8 +175,8 @@ class TableKernel:
             asm.leave_if(asm.cmp("==", slot, hashed), done)
             return
         other = asm.block("other")
-        # Tags first: but for one in 16 million an unequal state is known by its slot, without a miss for
-        # its words.
+        # Tags first: except for one in 16 million an unequal state is recognised by its slot, without a
+        # miss for its words.
         asm.leave_if(asm.negate(asm.cmp("==", asm.shr(asm.xor(slot, hashed), INDEX_BITS), 0)), other)
         known = self.state_at(asm, states, asm.sub(asm.band(slot, mask(INDEX_BITS)), 1))
         # One branch for all words: which of them differs is of no interest, and nearly always none does.
@@ -233,7 +233,7 @@ class TableKernel:
         inside = asm.b.call(self.parts.check, [state, thread])
 
         # As in TLC: a state outside of the constraints stays in the table, so that it is checked only once,
-        # but a run ends before it and the next begins behind it, so that nobody expands it.
+        # but a run ends before it and the next begins behind it, so that it is not expanded.
         def outside() -> None:
             self._end_run(asm, thread, number)
             asm.store(after, thread, int(Thread.RUN))

@@ -263,7 +263,7 @@ def _fitted(sizes: list[int], words: int) -> list[int] | None:
     offsets = [0] * len(sizes)
     start = 0
     # First fit decreasing needs at most 11/9 of the best number of words; where it needs more than the bits
-    # do, `None` says so, and the variables are put in a row.
+    # do, `None` reports it, and the variables are put in a row.
     order = sorted(range(len(sizes)), key=lambda slot: (-sizes[slot], slot))
     for slot in order:
         # Wide variables come first in the order, and take the words from the start on.

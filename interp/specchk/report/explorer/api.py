@@ -82,8 +82,8 @@ def _pin(walker: Walker, state: State, twins: set[State]) -> str:
     told = [
         f"{variable.name} == {show(value, variable.type)}"
         for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))
-        # Only the variables that tell this outcome from others: a `where` with all of them would break with
-        # any change.
+        # Only the variables that distinguish this outcome from others: a `where` with all of them would
+        # break with any change.
         if any(twin[slot] != value for twin in twins)
     ]
     return " and ".join(told)

@@ -117,8 +117,8 @@ class Unrolling:
         numbers = [*self.system.fresh.offsets, *chosen]
         most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)
         end = 1
-        # Any model is a counterexample; a reader wants one with small offsets.  Doubling the bound asks
-        # log2 times.
+        # Any model is a counterexample; a reader wants one with small offsets.  Doubling the bound takes
+        # log2 queries.
         while end < most:
             self.solver.push()
             self.solver.add([number <= end for number in numbers])

@@ -123,8 +123,8 @@ class Concretiser:
         faulty = {action for action in self.faulty if before is None or action < before}
         among = [instance for instance in self.moves.instances if instance[0] in faulty]
         moves = self.moves.moves(point.states[-1], point.rows, among)
-        # Only actions that were seen to be undefined in some zone are tried: this is asked at every step of
-        # a path.
+        # Only actions that were seen to be undefined in some zone are tried: this is computed at every step
+        # of a path.
         faults = [move.rows for move in moves if isinstance(move.after, Undefined)]
         return reduce(outside, faults, [point.rows])
 

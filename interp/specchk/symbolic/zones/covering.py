@@ -110,7 +110,7 @@ def _telling(masks: list[int]) -> int:
     width = max(masks).bit_length()
     columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)
     places = {column: width - 1 - number for number, column in enumerate(columns)}
-    # A bit that half of the masks have halves the groups to be looked at.  Equal columns are one key of
+    # A bit that half of the masks have halves the groups to be searched.  Equal columns are one key of
     # `places`.
     best = nsmallest(SIGNS, places, key=lambda column: abs(2 * column.count("1") - len(masks)))
     return sum([1 << places[column] for column in best])

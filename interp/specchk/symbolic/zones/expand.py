@@ -118,9 +118,9 @@ class Expander:
             if arrive is not None:
                 self._successors(index, control, classes, zone.bounds, arrive, part)
                 if control.still is None:
-                    # After the first zone: `Tree.only` shows the leaf of a tree in which nothing is asked,
-                    # so that it is the same for every zone of the shape.  Without this, a spec of many
-                    # instances has 48 times as many runs.
+                    # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that
+                    # it is the same for every zone of the shape.  Without this, a spec of many instances
+                    # has 48 times as many runs.
                     control.prune()
         self._tell(part.counts)
         return part

@@ -21,7 +21,7 @@ from specchk.symbolic.zones.expand import Expander, Part
 from specchk.symbolic.zones.zones import Shape, Zone
 
 SLICE = 1500  # zones between two looks at the budget
-# The zone before, -1 for an initial one, and a number that tells its successors apart.
+# The zone before, -1 for an initial one, and a number that distinguishes its successors.
 Order = tuple[int, int]
 Arrival = tuple[Order, Zone, Taken]
 
@@ -95,7 +95,7 @@ class Member:
         """A successor: it goes to its owner, unless it is known that it is dropped there."""
         owner = self._owner(zone.shape)
         # Both are only savings: the owner would drop the zone in `take`.  Another member's `covered` is not
-        # asked for.
+        # consulted.
         if zone in self._met or (owner == self.number and self.covered.has(zone)):
             return False
         self._met.add(zone)

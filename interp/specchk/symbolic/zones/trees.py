@@ -82,8 +82,8 @@ class Recorder(Path):
         while node.up is not None:
             script.append(side)
             node, side = node.up, node.side
-        # From nothing known, whatever the zone: what the zone knows would hide questions that other zones
-        # must answer.
+        # From nothing known, whatever the zone: what is known of the zone would hide questions that other
+        # zones must answer.
         self.begin(_unknown(size), script[::-1])
         self._node, self._side = node, side
         self._classes = classes.copy()
