@@ -89,10 +89,10 @@ def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
 
 def values_of(program: Program, before: State, step: Step) -> frozenset[str]:
     """The values that a reader meets in a step: its arguments, and what it writes."""
-    found = set(step.args)
+    values = set(step.args)
     for variable, old, new in zip(program.variables, before, step.state, strict=True):
-        found |= _written(variable.type, old, new)
-    return frozenset(found)
+        values |= _written(variable.type, old, new)
+    return frozenset(values)
 
 
 def distinct_values(program: Program, trace: Trace) -> int:
@@ -223,10 +223,10 @@ class _Paths:
         least = min((self.togo[0][state, None] for state in self.starts), default=None)
         if least is None:
             return None
-        found: list[tuple[int, Trace]] = []
+        paths: list[tuple[int, Trace]] = []
         for start in self.starts:
-            self._fewest(Trace(start, ()), None, least, frozenset(), found)
-        return found[-1][1] if found else None
+            self._fewest(Trace(start, ()), None, least, frozenset(), paths)
+        return paths[-1][1] if paths else None
 
     def _fewest(
         self, trace: Trace, came: Lane, left: int, met: frozenset[str], found: list[tuple[int, Trace]]

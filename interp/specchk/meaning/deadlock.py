@@ -52,7 +52,7 @@ class Ends:
         """
         counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
         try:
-            found: Sequence[object] = self.stepper.successors(state)
+            successors: Sequence[object] = self.stepper.successors(state)
             is_cut = self.stepper.horizon_cuts > cuts
         except Faulty:
             return None
@@ -60,7 +60,7 @@ class Ends:
             self.stepper.counts[:] = counts
             self.stepper.horizon_cuts = cuts
         # A step above a horizon was there, though it was not taken.
-        return None if found or is_cut else self.without_steps(state)
+        return None if successors or is_cut else self.without_steps(state)
 
     def is_deadlock(self, state: State) -> bool:
         """Whether a state is a deadlock, and known to be one."""

@@ -185,10 +185,10 @@ class Evaluator:
         fold = min if expr.gather is Gather.MIN else max
 
         def extreme(e: Env) -> Value:
-            found = fold(items(e), default=None)
-            if found is None:
+            best = fold(items(e), default=None)
+            if best is None:
                 raise Undefined(span, f"`{fold.__name__}` of nothing")
-            return found
+            return best
 
         return extreme
 
@@ -223,17 +223,17 @@ class Evaluator:
         }
 
         def case(e: Env) -> Value:
-            found = scrutinee(e)
-            assert isinstance(found, tuple)
+            value = scrutinee(e)
+            assert isinstance(value, tuple)
             # `()` is none and `(x,)` is some: the length is the variant.
-            tag = len(found) if is_option else found[0]
+            tag = len(value) if is_option else value[0]
             arm = table.get(tag)  # type: ignore[arg-type]
             if arm is None:
                 assert default is not None
                 return default(e)
             slot, body = arm
             if slot is not None:
-                e[slot] = found[-1]
+                e[slot] = value[-1]
             return body(e)
 
         return case

@@ -119,14 +119,14 @@ def _operands(expr: Expr) -> Sequence[Expr]:
         return [operand for part in expr.parts for operand in _operands(part)]
     if not isinstance(expr, Apply):
         return ()
-    found: list[Expr] = []
+    operands: list[Expr] = []
     for arg in expr.args:
         if isinstance(arg, Const):
             continue
-        found.append(arg)
+        operands.append(arg)
         if isinstance(arg, Apply) and arg.op in (Op.ADD, Op.SUB, Op.MIN, Op.MAX):
-            found.extend(part for part in arg.args if not isinstance(part, Const))
-    return found
+            operands.extend(part for part in arg.args if not isinstance(part, Const))
+    return operands
 
 
 def _text(expr: Expr) -> str:

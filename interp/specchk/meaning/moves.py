@@ -141,9 +141,9 @@ class Moves(Stepper):
     ) -> Iterator[Move]:
         """All ways on from a state over a matrix, by these instances."""
         for index, args in among:
-            for found in self.ask(partial(self.once, state, index, args), rows):
-                if found is not None:
-                    yield Move(index, *found, self.path.rows)
+            for result in self.ask(partial(self.once, state, index, args), rows):
+                if result is not None:
+                    yield Move(index, *result, self.path.rows)
 
     def idle(self, state: State, rows: Matrix) -> list[Matrix]:
         """The parts of a matrix over which nothing can be done in a state, whatever is chosen."""
@@ -151,8 +151,8 @@ class Moves(Stepper):
         for index, args in self.instances:
             cuts = self.horizon_cuts
             # A run that a horizon ended has a step in the real system, so its part is not idle.
-            for found in self.ask(partial(self.once, state, index, args), rows):
-                if found is not None or self.horizon_cuts > cuts:
+            for result in self.ask(partial(self.once, state, index, args), rows):
+                if result is not None or self.horizon_cuts > cuts:
                     parts = outside(parts, self.path.rows)
                 cuts = self.horizon_cuts
         return parts

@@ -31,8 +31,8 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
 
     By order and equality alone: open numbers (`meaning.paths`) are equal where no hash can show it.
     """
-    found = sorted(items)
-    return tuple([item for at, item in enumerate(found) if not at or item != found[at - 1]])
+    ascending = sorted(items)
+    return tuple([item for at, item in enumerate(ascending) if not at or item != ascending[at - 1]])
 
 
 def _unary(fn: Callable[[Any], Any]) -> Rule:
@@ -149,10 +149,10 @@ def _get(expr: Apply, args: list[Fn]) -> Fn:
     span = expr.span
 
     def get(e: Any) -> Any:
-        found = a(e)
-        if not found:
+        option = a(e)
+        if not option:
             raise Undefined(span, "`get` of none")
-        return found[0]
+        return option[0]
 
     return get
 
@@ -163,8 +163,8 @@ def _get_or(_: Apply, args: list[Fn]) -> Fn:
     def get_or(e: Any) -> Any:
         # Strict, as all operators here: the default is evaluated even where it is not used, so its faults
         # count.
-        found, default = a(e), b(e)
-        return found[0] if found else default
+        option, default = a(e), b(e)
+        return option[0] if option else default
 
     return get_or
 
@@ -241,10 +241,10 @@ def _extreme(fn: Callable[[Any], Any], name: str) -> Rule:
         span = expr.span
 
         def extreme(e: Any) -> Any:
-            found = a(e)
-            if not found:
+            items = a(e)
+            if not items:
                 raise Undefined(span, f"`{name}` of nothing")
-            return fn(found)
+            return fn(items)
 
         return extreme
 

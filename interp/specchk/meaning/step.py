@@ -218,9 +218,9 @@ class Compiled:
         slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
 
         def unwrap(e: list[Any]) -> None:
-            found: Any = value(e)
-            if found:
-                e[slot] = found[0]
+            option: Any = value(e)
+            if option:
+                e[slot] = option[0]
                 then(e)
 
         return unwrap
@@ -371,15 +371,15 @@ def _assigned_often(body: Block) -> frozenset[int]:
 
 
 def _assignments(body: Block) -> list[Assign]:
-    found: list[Assign] = []
+    assignments: list[Assign] = []
     for stmt in body:
         match stmt:
             case Assign():
-                found.append(stmt)
+                assignments.append(stmt)
             case Choice():
-                found += _assignments(stmt.body)
+                assignments += _assignments(stmt.body)
             case Either():
-                found += [a for branch in stmt.branches for a in _assignments(branch)]
+                assignments += [a for branch in stmt.branches for a in _assignments(branch)]
             case When():
-                found += _assignments(stmt.then) + _assignments(stmt.orelse)
-    return found
+                assignments += _assignments(stmt.then) + _assignments(stmt.orelse)
+    return assignments

@@ -236,8 +236,8 @@ class _Watching(Evaluator):
         append, where = self.tracer.trail.append, self.tracer.place(expr.span)
 
         def matched(e: list[Any]) -> Any:
-            found: Any = scrutinee(e)
-            append(Mark("case", where, len(found) if is_option else found[0]))
+            value: Any = scrutinee(e)
+            append(Mark("case", where, len(value) if is_option else value[0]))
             return compute(e)
 
         return matched

@@ -101,7 +101,7 @@ class Checkpoints:
 
     def _appended(self, store: Store, saved: Saved) -> list[Checked]:
         """Write what counts and is not in the file: new states, and numbers that were free last time."""
-        size, found = store.state_bytes, []
+        size, checks = store.state_bytes, []
         file = os.open(self._states, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             # A number that was free last time may lie before the end of the file, so this is no plain
@@ -112,13 +112,13 @@ class Checkpoints:
                 for view in _views(store, first, end):
                     write_fully(file, view)
                     check = crc32c(view, check)
-                found.append((first, end, check))
+                checks.append((first, end, check))
             os.fsync(file)
         finally:
             os.close(file)
         # The name of a new file is a change of the directory, which `fsync` of the file does not sync.
         sync_folder(self.directory)
-        return found
+        return checks
 
     def load(self, store: Store) -> Saved:
         """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
@@ -145,14 +145,14 @@ class Checkpoints:
 
     def _content(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads(unsealed(_SEAL, self._search.read_bytes()))
+            content: dict[str, Any] = json.loads(unsealed(_SEAL, self._search.read_bytes()))
         except FileNotFoundError as error:
             raise Unusable(f"there is no checkpoint in {self.directory}") from error
         except OSError as error:
             raise self._damaged(self._search, str(error.strerror)) from error
         except Damaged as error:
             raise self._damaged(self._search, str(error)) from error
-        return found
+        return content
 
     def _damaged(self, path: Path, why: str) -> Unusable:
         return Unusable(
@@ -184,17 +184,17 @@ def _read(file: int, store: Store, first: int, end: int) -> int:
 
 def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
     """What of some ranges (first, end) is in none of the others; both in order."""
-    found = []
+    left = []
     for start, end in ranges:
         first = start
         for low, high in others:
             if low < end and high > first:
                 if first < low:
-                    found.append((first, low))
+                    left.append((first, low))
                 first = max(first, high)
         if first < end:
-            found.append((first, end))
-    return found
+            left.append((first, end))
+    return left
 
 
 def found_of(entry: tuple[int, list[int], list[int], int]) -> tuple[Found, int]:

@@ -281,7 +281,7 @@ def _await(place: Place, what: str, own: str, patience_s: float) -> None:
 
 def _others(place: Place, own: str) -> list[str]:
     """The marks of others, those aside that are left of processes that have ended."""
-    found = []
+    marks = []
     for name in sorted(place.names()):
         if name.startswith(("bid-", "held-")) and not name.endswith(own):
             holder = _reader(place, name)
@@ -291,8 +291,8 @@ def _others(place: Place, own: str) -> list[str]:
                 with suppress(OSError):  # somebody else may have removed it
                     place.remove(name)
             else:
-                found.append(name)
-    return found
+                marks.append(name)
+    return marks
 
 
 def _reader(place: Place, name: str) -> Holder | None:

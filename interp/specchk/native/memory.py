@@ -22,10 +22,10 @@ _WRITE_AT_ONCE = 1 << 26
 
 
 def _library() -> ctypes.CDLL:
-    found = ctypes.CDLL(None, use_errno=True)
+    library = ctypes.CDLL(None, use_errno=True)
     # Without a type ctypes takes 32 bits of the address.
-    found.mmap.restype = ctypes.c_void_p
-    found.mmap.argtypes = [
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [
         ctypes.c_void_p,
         ctypes.c_size_t,
         ctypes.c_int,
@@ -33,11 +33,11 @@ def _library() -> ctypes.CDLL:
         ctypes.c_int,
         ctypes.c_long,
     ]
-    found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    found.mremap.restype = ctypes.c_void_p
-    found.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
-    found.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return found
+    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.mremap.restype = ctypes.c_void_p
+    library.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return library
 
 
 class Region:

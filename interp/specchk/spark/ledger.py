@@ -102,10 +102,10 @@ def _content(storage: Storage) -> dict[str, Any]:
 def look_through(slices: Slices, handed: Handed) -> None:
     """See that all that was handed over is there; `Spoiled` where it is not."""
     for level, size in enumerate(handed.sizes):
-        found = slices.level(level, handed.partitions)
+        made = slices.level(level, handed.partitions)
         # A lost file of an early level would otherwise be noticed only by a table that is built anew, or by
         # a trace, perhaps hours later.
-        if found is None or sum(about.inside for about in found) != size:
+        if made is None or sum(about.inside for about in made) != size:
             place = slices.storage.name_of(folder_of(slices.run))
             raise Spoiled(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
 
@@ -159,12 +159,12 @@ def _outside(search: NativeSearch) -> list[Run]:
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
     """What of first..end is in none of the runs."""
-    found = []
+    runs_between = []
     for start, count in [*sorted(runs), (end, 0)]:
         if first < start:
-            found.append((first, start - first))
+            runs_between.append((first, start - first))
         first = start + count
-    return found
+    return runs_between
 
 
 def handed_of(search: NativeSearch, identity: Identity, run: str, partitions: int) -> Handed:

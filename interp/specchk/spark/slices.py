@@ -66,10 +66,10 @@ class Tally:
 def smallest(found: Iterable[Found]) -> tuple[Found, ...]:
     """Of each record the smallest state, and of these the smallest after it."""
     best: dict[int, Found] = {}
-    for one in found:
-        known = best.get(one.record)
-        if known is None or (one.state, one.after) < (known.state, known.after):
-            best[one.record] = one
+    for noted in found:
+        known = best.get(noted.record)
+        if known is None or (noted.state, noted.after) < (known.state, known.after):
+            best[noted.record] = noted
     return tuple(best[record] for record in sorted(best))
 
 

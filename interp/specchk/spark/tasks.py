@@ -255,16 +255,16 @@ class Precede:
 def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -> tuple[int, ...] | None:
     """The smallest state of a slice that has the target as a successor."""
     worker = exchange_worker(host.parcel.program, host.layout)
-    found = []
+    states = []
     try:
         with host.slices.open(level, partition) as opened:
             for data, count in opened.blocks():
                 best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
                 if best is not None:
-                    found.append(best)
+                    states.append(best)
     finally:
         worker.release()
-    return min(found, default=None)
+    return min(states, default=None)
 
 
 def confirmed(

@@ -124,10 +124,10 @@ class Replay:
         """The trace along the states, actions filled in; it need not start in an initial state."""
         steps: list[Step] = []
         for before, after in itertools.pairwise(states):
-            found = self._steps(before, after)
-            if not found:
+            steps_between = self._steps(before, after)
+            if not steps_between:
                 raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the path to the next")
-            steps.append(found[0])
+            steps.append(steps_between[0])
         return Trace(states[0], tuple(steps))
 
     def _steps(self, before: State, after: State) -> list[Step]:

@@ -99,8 +99,8 @@ def _count(name: str, events: Iterable[Event]) -> None:
 def renumbered(events: Iterable[Event]) -> tuple[Event, ...]:
     """The same events, each writer's numbered from 1: as if it had been recorded so."""
     counts: dict[Any, int] = {}
-    found = []
+    renumbered_events = []
     for event in events:
         counts[event["at"]] = counts.get(event["at"], 0) + 1
-        found.append({**event, "seq": counts[event["at"]]})
-    return tuple(found)
+        renumbered_events.append({**event, "seq": counts[event["at"]]})
+    return tuple(renumbered_events)

@@ -175,11 +175,11 @@ def _text(value: str) -> str:
 def read(path: Path) -> Choices | None:
     """What a file says, None where there is none; raises `BadChoices`."""
     try:
-        found = tomllib.loads(seal.read(path, _REASON))
-        if found["version"] != VERSION:
-            raise BadChoices(f"{path} has version {found['version']}; this specchk reads {VERSION}")
-        suites = {label: _listed(one) for label, one in found.get("suites", {}).items()}
-        return Choices(found["spec"], found["implementation"], suites)
+        table = tomllib.loads(seal.read(path, _REASON))
+        if table["version"] != VERSION:
+            raise BadChoices(f"{path} has version {table['version']}; this specchk reads {VERSION}")
+        suites = {label: _listed(one) for label, one in table.get("suites", {}).items()}
+        return Choices(table["spec"], table["implementation"], suites)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -194,11 +194,11 @@ def _text(value: str) -> str:
 def read(path: Path) -> Lock:
     """The lock in a file; raises `BadLock`, and `OSError` where there is none."""
     try:
-        found = tomllib.loads(seal.read(path))
+        table = tomllib.loads(seal.read(path))
         # Before anything else is read: another version may have the same keys with another meaning.
-        if found["version"] != VERSION:
-            raise BadLock(f"{path} has version {found['version']}; this specchk reads {VERSION}")
-        return _lock(found)
+        if table["version"] != VERSION:
+            raise BadLock(f"{path} has version {table['version']}; this specchk reads {VERSION}")
+        return _lock(table)
     except seal.Broken as broken:
         raise BadLock(f"{broken}; {MEND}") from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:

@@ -114,14 +114,14 @@ def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
     """The shares in the order of lots and cases, each of about the same number of cases."""
     # Of about the same size over all lots, so that a large suite has more shares than a small one.
     size = max(1, -(-sum(len(lot.cases) for lot in lots) // (hands * PER_HAND)))
-    found = []
+    shares = []
     for number, lot in enumerate(lots):
         if lot.suite is None:
-            found.append(Share(number, None))
+            shares.append(Share(number, None))
         else:
             count = len(lot.cases)
-            found += [Share(number, one) for one in slices(count, max(1, -(-count // size)))]
-    return found
+            shares += [Share(number, one) for one in slices(count, max(1, -(-count // size)))]
+    return shares
 
 
 def joined(lots: Sequence[Lot], came: Sequence[Came]) -> list[Result]:

@@ -105,13 +105,13 @@ class Revision:
     def sources(self, files: Sequence[Path]) -> dict[str, str]:
         """The text of each file as it was, by its shown path; those that it did not have are left out."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
-        found = {}
+        sources = {}
         for path in files:
             if path.is_relative_to(top):
                 text = self._git_or_none("show", f"{self.name}:{path.relative_to(top).as_posix()}")
                 if text is not None:
-                    found[shown(path, self.folder)] = text
-        return found
+                    sources[shown(path, self.folder)] = text
+        return sources
 
     def changed(self) -> list[Path]:
         """All files that are not as they were, new ones included."""

@@ -185,13 +185,13 @@ def source_of(module: str) -> Path:
     path: Sequence[str] | None = None
     parts = module.split(".")
     for number in range(len(parts)):
-        found = PathFinder.find_spec(".".join(parts[: number + 1]), path)
-        if found is None:
+        module_spec = PathFinder.find_spec(".".join(parts[: number + 1]), path)
+        if module_spec is None:
             raise StalePatch(f"there is no module {module}")
-        path = found.submodule_search_locations
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        path = module_spec.submodule_search_locations
+    if module_spec is None or module_spec.origin is None or not module_spec.origin.endswith(".py"):
         raise StalePatch(f"{module} is no module with a source")
-    return Path(found.origin)
+    return Path(module_spec.origin)
 
 
 def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:

@@ -41,7 +41,7 @@ def each(
     if workers == 1 or len(tasks) == 1 or not can_fork:
         return [task() for task in tasks]
     context = multiprocessing.get_context("fork")
-    found: dict[int, T | Exception] = {}
+    results: dict[int, T | Exception] = {}
     running: dict[Connection, tuple[int, BaseProcess]] = {}
     todo = list(enumerate(tasks))
     while todo or running:
@@ -56,13 +56,13 @@ def each(
         for ready in wait(list(running)):
             assert isinstance(ready, Connection)
             number, process = running.pop(ready)
-            found[number] = _received(ready, process)
-    for number in sorted(found):
+            results[number] = _received(ready, process)
+    for number in sorted(results):
         # All tasks have ended, so the first in order is reported, whichever failed first in time.
-        result = found[number]
+        result = results[number]
         if isinstance(result, Exception):
             raise result
-    return [result for _, result in sorted(found.items()) if not isinstance(result, Exception)]
+    return [result for _, result in sorted(results.items()) if not isinstance(result, Exception)]
 
 
 def _received(ready: Connection, process: BaseProcess) -> Any:

@@ -60,9 +60,9 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
 def spec_files(spec: Spec) -> set[Path]:
     """The files of a spec: itself, what it extends and what it imports."""
     spans = [*spec.declared.values(), *(decl.span for decl in (*spec.inits, *spec.actions.values()))]
-    found = {spec.source.path, *(span.source.path for span in spans)}
+    paths = {spec.source.path, *(span.source.path for span in spans)}
     inside = {path for one in spec.imports.values() for path in spec_files(one)}
-    return {path.resolve() for path in map(Path, found) if path.is_file()} | inside
+    return {path.resolve() for path in map(Path, paths) if path.is_file()} | inside
 
 
 def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:

@@ -33,16 +33,16 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
     if patterns:
         named = {path.resolve() for pattern in patterns for path in own.parent.glob(pattern)}
         return own, *sorted(path for path in named - {own} if path.is_file())
-    found: dict[Path, None] = {own: None}
+    files: dict[Path, None] = {own: None}
     # Over the syntax, because a module has no record of its imports; those inside of functions count, too.
     queue = [(own, "")]
     while queue:
         path, package = queue.pop()
         for name, imported in _imported(path, package):
-            if imported not in found:
-                found[imported] = None
+            if imported not in files:
+                files[imported] = None
                 queue.append((imported, name))
-    return own, *sorted(path for path in found if path != own)
+    return own, *sorted(path for path in files if path != own)
 
 
 def is_theirs(path: Path) -> bool:

@@ -72,12 +72,12 @@ def parser() -> Parser:
 
 def parse(source: Source, report: Report) -> decls.Module:
     """The tree of a file; syntax errors go to `report` and their declarations are left out."""
-    found = []
+    declarations = []
     for start, end in _chunks(source, report):
         decl = _parse_chunk(source, start, end, "decl", report)
         if decl is not None:
-            found.append(decl)
-    return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", found)))
+            declarations.append(decl)
+    return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", declarations)))
 
 
 def parse_once(source: Source, report: Report) -> decls.Module:
@@ -102,11 +102,11 @@ def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]
 
     Line ends and blocks stand as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
     """
-    found = []
+    declarations = []
     for start, end in _chunks(source, report):
         if _parse_chunk(source, start, end, "decl", report) is not None:
-            found.append((start, parser().layout.seen))
-    return found
+            declarations.append((start, parser().layout.seen))
+    return declarations
 
 
 def parse_expression(source: Source, report: Report) -> tree.Expr | None:

@@ -119,15 +119,15 @@ def assigned_often(body: Block) -> frozenset[int]:
 
 
 def _assigned(body: Block) -> list[int]:
-    found: list[int] = []
+    slots: list[int] = []
     for stmt in body:
         match stmt:
             case Assign():
-                found.append(stmt.slot)
+                slots.append(stmt.slot)
             case Choice():
-                found += _assigned(stmt.body)
+                slots += _assigned(stmt.body)
             case Either():
-                found += [slot for branch in stmt.branches for slot in _assigned(branch)]
+                slots += [slot for branch in stmt.branches for slot in _assigned(branch)]
             case When():
-                found += _assigned(stmt.then) + _assigned(stmt.orelse)
-    return found
+                slots += _assigned(stmt.then) + _assigned(stmt.orelse)
+    return slots

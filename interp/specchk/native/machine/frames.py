@@ -89,15 +89,15 @@ class Record:
 
 def records_of(program: Program) -> tuple[Record, ...]:
     """All records of a program; positions are what the kernel refers to."""
-    found: list[Record] = [Record("deadlock", "deadlock")]
-    found += [Record("undefined", action.name) for action in program.actions]
-    found.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
+    records: list[Record] = [Record("deadlock", "deadlock")]
+    records += [Record("undefined", action.name) for action in program.actions]
+    records.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
     for prop in (*program.invariants, *program.step_invariants):
-        found += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
-    found += [Record("undefined", prop.name) for prop in program.constraints]
+        records += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
+    records += [Record("undefined", prop.name) for prop in program.constraints]
     for prop in program.witnesses:
-        found += [Record("reached", prop.name), Record("undefined", prop.name)]
-    return tuple(found)
+        records += [Record("reached", prop.name), Record("undefined", prop.name)]
+    return tuple(records)
 
 
 DEADLOCK, FAULTS = 0, 1

@@ -162,10 +162,10 @@ class Controls:
 
     def of(self, shape: Shape, size: int) -> Control:
         """The control part of a shape with `size` offsets."""
-        found = self._known.get(shape)
-        if found is None:
-            found = self._known[shape] = self._new(shape, size)
-        return found
+        control = self._known.get(shape)
+        if control is None:
+            control = self._known[shape] = self._new(shape, size)
+        return control
 
     def _new(self, shape: Shape, size: int) -> Control:
         # Symbol 0 is the number 0.
@@ -184,13 +184,13 @@ class Controls:
         """What a run gives, and what it counts."""
         counts, moves = self.moves.counts, self.moves
         moves.horizon_cuts = 0
-        found = run()
+        result = run()
         delta = tuple([(point, counts[point]) for point in compress(self._points, counts)])
         for point, _ in delta:
             # Back to zero for the next run: what is kept are differences, to be multiplied by the number of
             # zones.
             counts[point] = 0
-        return found, delta, moves.horizon_cuts
+        return result, delta, moves.horizon_cuts
 
     def _answer(self, test: Test, env: list[Any]) -> Answer:
         def ask() -> bool | Undefined:

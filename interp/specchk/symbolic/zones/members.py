@@ -81,15 +81,15 @@ class Member:
         # Parcels come by member; sorted by the zone before, they have the order that one process would see.
         # Which of two zones that cover each other stays, and so every count, depends on that order only.
         arrived.sort(key=itemgetter(0))
-        found = []
+        new = []
         self._level = []
         for order, zone, taken in arrived:
             if self.covered.add(zone):
-                found.append((order, taken))
+                new.append((order, taken))
                 self._level.append(zone)
             else:
                 dropped += 1
-        return Taking(found, dropped)
+        return Taking(new, dropped)
 
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
         """A successor: it goes to its owner, unless it is known that it is dropped there."""
