@@ -69,6 +69,8 @@ class Choice:
         """Search the base, and lower ones while it leaves its dials no room."""
         found: Levels | None = None
         for step in range(STEPS + 1):
+            # Half of each: far enough from the model that a trend shows, near enough that it is of the same
+            # kind.
             base = {name: self._lowest(name, value // 2 - step) for name, value in self.dials.items()}
             low = tuple(base.values())
             if low in self.tried or low == tuple(self.dials.values()) or self.searches <= 0:

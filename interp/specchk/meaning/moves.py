@@ -244,6 +244,7 @@ class _Alternatives(Compiled):
         path, domain = self._moves.path, stmt.domain
         if isinstance(domain, Const) and domain.ends_at_horizon:
             assert isinstance(domain.type, Set)
+            # One open number for each shape of a value; a plain offset has one shape, an option of one two.
             choices, moves = outlines(domain.type.item), self._moves
 
             def anything(e: list[Any]) -> None:
@@ -268,6 +269,7 @@ class _Alternatives(Compiled):
 
         def item(e: list[Any]) -> None:
             items: Any = items_of(e)
+            # A set of offsets that the state has: its items may be terms, but there are so many of them.
             if items:
                 e[slot] = items[path.choose(len(items))]
                 body(e)

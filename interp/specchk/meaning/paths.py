@@ -223,6 +223,8 @@ class Term:
             return Term(self.path, self.symbol, self.plus - index(other))
         if self.symbol == other.symbol:
             return self.plus - other.plus
+        # A number of its own kind: it can be compared with a known number, which is a constraint of the
+        # matrix, and nothing else.
         return Difference(self.path, self.symbol, other.symbol, self.plus - other.plus)
 
     def _no_number(self, *_: object) -> Any:

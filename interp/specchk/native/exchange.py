@@ -60,6 +60,7 @@ class Buckets:
         while done < count:
             at = address + done * self.state_bytes
             self._call[name](self._block.address, worker.block.address, at, count - done)
+            # What was expanded before a bucket was full; the rest is given again, once buckets are empty.
             done += self._block[Exchange.DONE]
             if self._block[Exchange.FULL]:
                 # The others that are half full go along, since states are spread evenly and theirs would

@@ -131,6 +131,8 @@ class Explainer:
     def _step(self, record: Record, found: Found, levels: Levels) -> Violation:
         base = self.trace(found.state, levels[:-1])
         last, after = base.states[-1], self.layout.unpack(found.after)
+        # With symmetry the packed successor is one of several renamings, so several real steps may lead to
+        # its class.
         for step in step_to(self.program, self.stepper, last, after, self.symmetry):
             env = self.properties.environment(last, step.state)
             for prop, kind, blame in self.properties.failed(env, self.properties.steps):

@@ -96,6 +96,8 @@ def forecast(question: Question, options: engine.Options, effort: Effort = Effor
         if time.monotonic() > end:
             return None
         try:
+            # A smaller model may have no sense (an empty sort, a constant out of its range): then it is
+            # left out.
             found = _sampled(question.program(dials), below)
         except (SpecError, Unsupported):
             return None

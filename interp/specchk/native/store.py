@@ -65,6 +65,8 @@ class Worker:
         # where every other one is outside of a constraint, each of the rest is a run of its own.
         self._runs = Words(2 * (MAX_RUNS + room))
         self._records = Words(len(self.records) * record_words(self.words))
+        # Regions get pages when they are used: of the room for a million successors most states touch a few
+        # lines.
         self._buffers = [Region(8 * room * self.words), Region(8 * room)]
         for word, at in ((Thread.RUN_LIST, self._runs), (Thread.RECORDS, self._records),
                          (Thread.PENDING, self._buffers[0]), (Thread.HASHES, self._buffers[1])):  # fmt: skip
@@ -80,6 +82,7 @@ class Worker:
 
     def drain(self) -> list[Run]:
         """The runs of new states that are complete."""
+        # Read while no worker runs: the kernel writes pairs and count without any order between them.
         pairs = self._runs.read(0, 2 * self.block[Thread.RUNS])
         self.block[Thread.RUNS] = 0
         return list(zip(pairs[::2], pairs[1::2], strict=True))
@@ -98,6 +101,7 @@ class Worker:
     def forget(self) -> None:
         """Empty the records."""
         for index in range(len(self.records)):
+            # The first word says whether a record is filled, so the others need not be cleared.
             self._records[index * record_words(self.words)] = 0
 
     def found(self) -> Iterator[Found]:
@@ -227,6 +231,7 @@ class Store:
 
     def add(self, state: Sequence[int]) -> None:
         """An initial state."""
+        # The kernel makes the state canonical in place, so it gets a copy.
         words = Words(len(state))
         words.fill(list(state))
         self.kernel.call["add"](self.control.address, self.workers[0].block.address, words.address)

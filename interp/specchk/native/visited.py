@@ -126,6 +126,7 @@ class VisitedSet(ABC):
         runs: list[Run] = []
         block = worker.block
         for first in range(0, count, PIECE):
+            # In pieces, because the table can grow only between two calls of the kernel.
             many = min(PIECE, count - first)
             self._make_room(many)
             at = address + first * self.state_bytes
@@ -233,6 +234,8 @@ class Visited(VisitedSet):
     def _map(self, slots: int, *, anew: bool) -> None:
         """Map states and table, which is empty if it is made anew."""
         self.slots = slots
+        # The number of slots is in the name: a table that was made for another size is never mapped as this
+        # one.
         path = self.directory / f"slots-{slots}"
         if anew:
             # A new file is an empty table, without writing zeroes.

@@ -120,6 +120,7 @@ def value_from_json(found: Any, kind: Type) -> Value:
 def value_from_itf(found: Any, kind: Type) -> Value:
     """The value that `report.itf.value_itf` wrote; raises `Unreadable`."""
     match kind:
+        # Tools write small numbers plainly, too; both forms are read.
         case Int() if isinstance(found, dict):
             digits = _fields(found, kind, ("#bigint",))["#bigint"]
             try:

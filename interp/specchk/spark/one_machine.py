@@ -90,6 +90,7 @@ class Maker:
         self._folder = folder
         # Spark's daemon: when it has ended a task has another parent, and nothing would end it.
         self._parent = os.getppid()
+        # Shared out beforehand: tasks do not see how much memory the others take.
         self._room = free_bytes() // SHARE // host.parcel.partitions
         self._visited: VisitedSet | None = None
 
@@ -100,12 +101,15 @@ class Maker:
                 self._forget(level - 2)  # whoever sent from the level before has all that came from this one
                 with ExitStack() as files:
                     self._send(level)
+                    # Opened before anything is absorbed, so that every sender's file is known to be whole.
                     came = Came(
                         self, level, [files.enter_context(self._awaited(level, n)) for n in self._sources]
                     )
                     self._absorb(level + 1, came)
                 level += 1
                 if came.is_nothing:
+                    # Before it returns: a task that still waits for this one must be able to see that
+                    # nothing will come.
                     self._ended(self.partition).touch()
                     return level
         except Stopped:

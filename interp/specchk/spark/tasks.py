@@ -159,6 +159,8 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
         first = visited.used
         runs: list[Run] = []
         for block in incoming.blocks():
+            # Absorbed as it comes, although a trailer may show in the end that something is missing: then
+            # no slice is written, and the visited set is thrown back to the level before.
             runs += visited.absorb(worker, address_of_bytes(block), len(block) // host.state_bytes)
         runs += worker.end_run()
         inside = sum(count for _, count in runs)

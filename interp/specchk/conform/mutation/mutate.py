@@ -213,6 +213,7 @@ class Campaign:
         """The members that could notice a mutant, and what a test of each may do."""
         changed, ground = touched(mutant.patches), self.ground
         names = [one.name for one in self.members]
+        # Without a survey every member is held to be able: slower, and never wrong.
         able = [name for name in names if ground is None or reaches(ground.lines[name], changed)]
         return Asked(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))
 
@@ -269,5 +270,6 @@ def _loaded() -> Iterator[Path]:
 def _silence() -> None:
     """Let what members print go nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
+    # The descriptors and not `sys.stdout`: members may start processes, or print from C.
     for stream in (1, 2):
         os.dup2(nowhere, stream)

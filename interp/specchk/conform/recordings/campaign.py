@@ -160,6 +160,7 @@ def run_campaign(
         about = f"{cls.__name__}: {len(paths)} recordings"
         work = Explaining(wanted, checked.spec.source.path)
         parts = crew.each(work, [tuple(map(_sheet, mine)) for mine in shares], about)
+    # Put back as they were dealt, so that results have the order of the files.
     results = tuple(parts[number % count][number // count] for number in range(len(paths)))
     found = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
     return replace(found, vacuous=_vacuous(cls, found, wanted))

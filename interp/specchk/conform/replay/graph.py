@@ -140,6 +140,7 @@ class ClassGraph:
         for looked in self.classifier.tracer.look(state):
             if looked.reached:
                 self._edges(source, looked, edges)
+            # Beyond a horizon the spec does not say whether the step is refused.
             elif not looked.beyond:
                 refusal = Refusal(source, looked.index, looked.args)
                 number = self.refusals.note((looked.index, looked.dead_ends), refusal)

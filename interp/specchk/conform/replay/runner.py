@@ -153,6 +153,8 @@ class Runner(Generic[S]):
     def _step(self, place: Place[S], step: CaseStep) -> Place[S] | None:
         """The place after a step; None where the implementation made another choice of the spec's."""
         enabled, _ = self.replayer.options(place.state)
+        # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
+        # (`StaleCase`).
         for instance, successors in enabled:
             if (instance.label.action, instance.label.args) == (step.action, step.args):
                 wanted = sorted(successors)[step.choice]

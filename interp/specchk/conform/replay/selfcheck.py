@@ -231,6 +231,7 @@ def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
         return (scene.last if found == scene.first else scene.first) if tainted else found
 
     def restored(self: Binding[Any], kept: Any) -> Any:
+        # A restored system is unspoilt, as a real one would be; else every later comparison would fail.
         tainted.clear()
         return again(self, kept)
 

@@ -127,6 +127,8 @@ class _Shrinker(Generic[S]):
         while size and self.left > 0:
             before = len(self.best.trace.steps)
             self._leave_out_parts(size)
+            # Once something could go, parts of the same size are tried again: what they were needed for may
+            # be gone as well.
             is_shorter = len(self.best.trace.steps) < before
             size = min(size, len(self.best.trace.steps)) if is_shorter else size // 2
 
@@ -172,6 +174,7 @@ class _Shrinker(Generic[S]):
         queue = deque((state, 0) for state in came)
         while queue and target not in came and len(came) < MAX_STATES:
             state, depth = queue.popleft()
+            # Not deeper than the path that is known: a longer one would be of no use.
             if depth == longest or not self.replayer.inside(state):
                 continue
             for index, args, after in stepper.successors(state):

@@ -45,6 +45,7 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
     patterns = tuple(getattr(cls, "implementation", ()))
     found = {*imported, *files_of(own, patterns), *spec_files(checked.spec), *(one.resolve() for one in more)}
     roots = {own.parent: None}
+    # Neighbours too: a binding may import one inside a function that has not run here.
     found.update(path for path in own.parent.glob("*.py") if path.is_file())
     for root, package in _packages(imported):
         roots[root] = None

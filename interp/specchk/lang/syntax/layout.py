@@ -86,6 +86,7 @@ class Layout:
             last = token
             yield token
         line.check_closed()
+        # The grammar ends every statement with a line end, and a file need not end with one.
         if self.ends_line and last is not None and last.type != "_NEWLINE":
             yield Token.new_borrow_pos("_NEWLINE", "\n", last)
         if last is not None:

@@ -201,6 +201,8 @@ def _number(new: Sequence[int]) -> int:
 def _loop(
     asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
 ) -> None:
+    # Sorted, so that the table of a program is the same in every process, and its object code is found
+    # again.
     names = sorted(renamings[0])
     flat = [_number(renaming[name]) for renaming in renamings for name in names]
     shape = ir.ArrayType(I64, len(flat))

@@ -51,6 +51,7 @@ class Steps(Expressions):
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
         self.program = program
+        # All words once, at the beginning: every action reads them, and most fit registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
         self.often: frozenset[int] = frozenset()
@@ -67,6 +68,7 @@ class Steps(Expressions):
         asm.enter(first)
         for index, action in enumerate(self.program.actions):
             self._action(index, action)
+        # `written` counts words: it is where the next successor is stored.
         count = asm.b.udiv(asm.b.load(self.written), asm.val(self.layout.words))
         asm.b.ret(count)
         asm.finish()
@@ -238,6 +240,7 @@ class Steps(Expressions):
     def _when(self, stmt: When, path: Path, then: Then) -> None:
         condition = self.value(stmt.condition)
         if isinstance(condition, int):
+            # Decided by the constants: the other branch is not built, and its coverage point stays at 0.
             chosen = 0 if condition else 1
             self._branch(stmt.points[chosen], (stmt.then, stmt.orelse)[chosen], path, then)
             return
@@ -314,6 +317,8 @@ class Steps(Expressions):
     def _inside(self, slot: int, path: Path, kind: Seq, offset: Val, index: Val) -> None:
         """Leave for `undefined` unless an index is inside the sequence as assigned so far."""
         place = self.layout.places[slot]
+        # The sequence as assigned so far, and not as before the step: its length may have changed on this
+        # path.
         whole = read_bits(self.asm, list(path.words), place.offset, place.width)
         items = self.asm.bits(whole, self.asm.sub(offset, place.offset), width(kind))
         check_index(self, kind, items, index)

@@ -54,6 +54,7 @@ class Asm:
         return value
 
     def _both(self, a: Val, b: Val, kind: ir.Type = I64) -> tuple[ir.Value, ir.Value]:
+        # A constant has no width of its own: it takes that of the other operand.
         kind = a.type if isinstance(a, ir.Value) else b.type if isinstance(b, ir.Value) else kind
         return self.val(a, kind), self.val(b, kind)
 
@@ -89,6 +90,8 @@ class Asm:
             return a & b
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int):
+                # Folding by identities, and not by values alone: a mask of all ones or a shift by zero is
+                # what unrolled layouts mostly give, and what LLVM never sees it need not remove.
                 if x == 0:
                     return 0
                 if isinstance(y, ir.Value) and x & mask(y.type.width) == mask(y.type.width):
@@ -198,6 +201,8 @@ class Asm:
             if a == b:
                 return a
             return self.b.select(condition, self.val(a, kind), self.val(b, kind))
+        # Both sides are computed: a select is for values without faults, `pick` for code that may only run
+        # on one side.
         return self.b.select(condition, *self._both(a, b))
 
     def min(self, a: Val, b: Val) -> Val:

@@ -81,6 +81,8 @@ def width(kind: Type) -> int:
         case Record():
             return sum(width(item) for _, item in kind.fields)
         case Union():
+            # All variants share the bits below the tag; the rest of a shorter one is 0, so that equal
+            # values have equal codes.
             return bits_for(len(kind.variants)) + payload_width(kind)
         case Map():
             return key_count(kind) * width(kind.value)

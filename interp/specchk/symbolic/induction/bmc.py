@@ -113,6 +113,7 @@ class Unrolling:
     def _smallest(self) -> Any:
         """A model whose offsets are small, where a few tries find one."""
         model = self.solver.model()
+        # Also what was chosen without being stored: the horizon of the replay has to contain it.
         chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
         numbers = [*self.system.fresh.offsets, *chosen]
         most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)

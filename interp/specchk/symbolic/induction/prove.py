@@ -85,6 +85,7 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
         seen: set[tuple[object, ...]] = set()
         for position, given in enumerate(arguments(program, action, "")):
             values = tuple([plain(tree) for tree in given.trees])
+            # The first of its class stands for it; the others are counted as renamed copies.
             if values in seen:
                 left_out += 1
                 continue
@@ -101,6 +102,7 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
 def _renamings(program: Program) -> list[Renaming]:
     """The renamings that no action, invariant or constraint can notice; initial states may differ by them."""
     bodies = [root for action in program.actions for root in roots(action.body)]
+    # Initial states play no part in consecution, so they may name elements.
     bodies += [prop.body for prop in properties(program) if prop not in program.inits]
     nodes = [node for body in bodies for node in inside(body)]
     fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}

@@ -193,6 +193,8 @@ class Concretiser:
     def _trace(self, replay: Replay, states: Sequence[State], goal: Goal) -> Trace:
         """The behaviour along the states, of renamed states where there is symmetry."""
         if self.symmetry is None:
+            # Without symmetry the states are the spec's own, and the steps between them are all that is
+            # missing.
             return replay.trace(states)
         symmetry = Symmetry(replay.program)
         if goal.step is None or goal.step.shape is None:

@@ -203,6 +203,7 @@ class Controls:
         return Answer(delta, cuts, value)
 
     def _step(self, state: State, index: int, args: tuple[Any, ...]) -> Leaf:
+        # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
         taken, delta, cuts = self._counted(lambda: self.moves.once(state, index, args))
         if taken is None:
             return Idle(delta, cuts)

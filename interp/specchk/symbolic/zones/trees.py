@@ -102,6 +102,7 @@ class Recorder(Path):
             return False
         node = self._node.after[self._side]
         if node is None:
+            # Code is a function of its answers, so a node that is there already is this very question.
             node = self._node.after[self._side] = Ask(self._node, self._side, i, j, bound)
         if self._at < len(self._script):
             answer = self._script[self._at]
