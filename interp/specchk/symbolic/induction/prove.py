@@ -60,10 +60,11 @@ def prove(program: Program, asked: Asked) -> Proof:
         return _proof(program, asked, Inconclusive(NO_INVARIANTS, budget=False), Work(), (0, 0), meter)
     # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
     start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
-    if isinstance(start.verdict, Violated):
-        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
-    # With `budget` it is the depth that ended, as it should.
-    if isinstance(start.verdict, Inconclusive) and not start.verdict.budget:
+    # "Inconclusive" is what the base reports where it holds: its depth ended.  If a limit or the solver
+    # ended it earlier, the first k states were not all checked, and induction from them would prove
+    # nothing.
+    is_whole = isinstance(start.verdict, Inconclusive) and start.verdict.budget
+    if not is_whole or start.statistics.depth < asked.k:
         return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
     instances, alike = representatives(program)
     work, stopped = _asked(program, asked, instances, meter)
