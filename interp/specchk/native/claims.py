@@ -23,6 +23,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import socket
 import time
 import uuid
@@ -151,7 +152,8 @@ def _has_locks(directory: Path) -> bool:
     place, best, options = directory.resolve(), "", ""
     for line in mounts.splitlines():
         words = line.split()
-        at = words[4].encode().decode("unicode_escape")
+        # Blanks and backslashes are octal there, everything else is as it is, in UTF-8 too.
+        at = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), words[4])
         # The longest mount point is the innermost; of two at the same place the later line is the one on
         # top.
         if place.is_relative_to(at) and len(at) >= len(best):
