@@ -67,15 +67,21 @@ def replace(path: Path, data: bytes) -> None:
 
     What is no file, as a pipe, is written to.
     """
+    # Through links: what is replaced is the file, not the link to it.
     target = path.resolve()
+    # A rename would put a file in the place of a pipe or a device, and who reads from it would wait without
+    # end.
     if target.exists() and not target.is_file():
         path.write_bytes(data)
         return
+    # In the same folder, because a rename is atomic only within a file system; the name is this writer's
+    # alone.
     beside = target.with_name(f".{target.name[:40]}.{os.getpid()}.{token_hex(4)}")
     try:
         with beside.open("xb") as file:
             file.write(data)
         if target.exists():
+            # A new file would have the modes of the umask, not those that its owner gave the old one.
             beside.chmod(target.stat().st_mode)
         beside.replace(target)
     except BaseException:
@@ -83,11 +89,9 @@ def replace(path: Path, data: bytes) -> None:
         raise
 
 
-# -- names
-
-
 def name_of(*about: object) -> str:
     """A short name of values, by how they are written."""
+    # `repr` and not `hash` or pickle: hashes of text are salted in each process, pickles are not canonical.
     return hashlib.sha256(repr(about).encode()).hexdigest()[:40]
 
 
@@ -97,6 +101,7 @@ def sources(*rooms: str) -> str:
     if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
         return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
     folders = [SPECCHK / room for room in rooms] or [SPECCHK]
+    # How files are named and sealed decides what is in them, too.
     own = {Path(__file__), Path(__file__).with_name("sealed.py")}
     found = own.union(*(folder.rglob("*") for folder in folders))
     files = [path for path in found if path.is_file() and path.suffix not in (".pyc", ".pyo")]
@@ -108,6 +113,7 @@ def contents(files: Iterable[Path], folder: Path, about: str = "") -> str:
     digest = hashlib.sha256(about.encode())
     for name, path in sorted((os.path.relpath(path, folder), path) for path in files):
         data = path.read_bytes()
+        # With lengths, so that no two lists of files are the same bytes.
         digest.update(f"\0{name}\0{len(data)}\0".encode() + data)
     return digest.hexdigest()
 

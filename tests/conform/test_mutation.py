@@ -19,6 +19,7 @@ from till_folder import TILL, build, mutate
 
 from laws.sources import ROOT
 from specchk.conform.contract.binding import At
+from specchk.conform.mutation import harness
 from specchk.conform.mutation.members import Bench, Kill, members_of
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutation.operators import argued, generated, sampled
@@ -186,6 +187,14 @@ def test_every_curated_mutant_fits_the_source_and_compiles():
         sys.path.append(str(ROOT / "conformance"))
         assert diff(one).count("\n") > 3, one.id
         sys.path.remove(str(ROOT / "conformance"))
+
+
+def test_a_harness_mutant_is_installed_before_what_it_changes_is_loaded():
+    """The process that a self-check runs in finds `patches`, and has none of the patched modules yet."""
+    every = [patch for one in load(MUTANTS / "harness") for patch in one.patches]
+    command = [sys.executable, "-c", harness._START, json.dumps(as_json(every)), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

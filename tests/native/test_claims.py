@@ -170,13 +170,15 @@ def test_without_locks_files_do(number: int, tmp_path: Path, monkeypatch: pytest
             claimed(tmp_path, "another").__enter__()
 
 
+@pytest.mark.parametrize("name", ["share", "our share", "größe"])
 def test_locks_that_other_machines_do_not_see_are_not_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An NFS mount with `nolock` has locks, which are this machine's own."""
+    """An NFS mount with `nolock` has locks, which are this machine's own; blanks are escaped in the table."""
+    shown = str(tmp_path / name).replace(" ", "\\040")
     mounts = (
         "22 1 0:2 / / rw,relatime - ext4 /dev/sda1 rw\n"
-        f"23 1 0:3 / {tmp_path} rw,relatime - nfs server:/share rw,vers=3,nolock,local_lock=all\n"
+        f"23 1 0:3 / {shown} rw,relatime - nfs server:/share rw,vers=3,nolock,local_lock=all\n"
     )
     real = Path.read_text
 
@@ -184,7 +186,7 @@ def test_locks_that_other_machines_do_not_see_are_not_enough(
         return mounts if self == Path("/proc/self/mountinfo") else real(self, *args, **kinds)
 
     monkeypatch.setattr(Path, "read_text", read_text)
-    assert not claims._has_locks(tmp_path / "ledger")
+    assert not claims._has_locks(tmp_path / name / "ledger")
     assert claims._has_locks(Path("/somewhere/else"))
 
 

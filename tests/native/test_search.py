@@ -56,6 +56,24 @@ def test_a_budget_ends_in_no_answer() -> None:
     assert "1000 states" in verdict.reason
 
 
+def test_no_run_is_lost_among_the_successors_of_one_state(tmp_path: Path) -> None:
+    """Every other of 10 000 successors is outside of the constraint: 5 000 runs of one state each."""
+    spec = tmp_path / "wide.spec"
+    spec.write_text(
+        "spec wide\n\n"
+        "var n : 0..10000 = 0\n"
+        "var is_done : bool = false\n\n"
+        "action jump(to: 1..10000):\n    require n == 0\n    n' = to\n\n"
+        "action finish():\n    require n > 0 and not is_done\n    is_done' = true\n\n"
+        "deadlock ok\n\n"
+        "constraint even: n % 2 == 0\n\n"
+        "model all_even:\n    properties even\n",
+        encoding="utf-8",
+    )
+    program = instantiate(check(str(spec)), "all_even").program
+    assert run(program, PLAIN).statistics.levels == (1, 5_000, 5_000)
+
+
 def test_progress_is_reported_while_workers_run() -> None:
     """A long search tells how far it is, with numbers that only grow."""
     seen: list[Progress] = []

@@ -127,6 +127,29 @@ def test_a_slice_says_what_was_written(storage: Storage) -> None:
     assert states == packed(range(3))
 
 
+def test_a_durable_file_has_its_names_synced_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a new slice the content, then, under its name, every folder down to the ledger's own."""
+    events: list[str] = []
+    sync, rename = os.fsync, os.replace
+
+    def synced(file: int) -> None:
+        events.append(str(Path(f"/proc/self/fd/{file}").readlink()))
+        sync(file)
+
+    def renamed(draft: Path, target: Path) -> None:
+        events.append("rename")
+        rename(draft, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    LocalStorage(tmp_path).write("run-x/00001/00000.slice", [b"states"])
+    content, *names = events
+    assert content.startswith(f"{tmp_path}/run-x/00001/.")
+    assert names == ["rename", f"{tmp_path}/run-x/00001", f"{tmp_path}/run-x", str(tmp_path)]
+
+
 @pytest.mark.parametrize(
     "change",
     [

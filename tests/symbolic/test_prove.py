@@ -12,6 +12,7 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.step import Stepper
 from specchk.report.proof import proof_json, render_proof
+from specchk.search import budget
 from specchk.search.budget import Budget
 from specchk.search.proof import Proof
 from specchk.search.reference import Options, search
@@ -45,6 +46,34 @@ def proof_of(folder: Path, *, step: int = 1, pace: int = 1, more: str = "", k: i
     found = program_of(COUNTER.format(step=step, pace=pace, more=more), folder)
     assert found is not None
     return prove(found, Asked(k=k))
+
+
+TWO_STEPS = """spec two_steps
+var x : 0..2 = 0
+action up():
+    require x < 2
+    x' = x + 1
+invariant not_one: x != 1
+model m:
+    expect violates not_one in 1 steps
+"""
+
+
+def test_a_base_that_a_limit_cuts_short_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No two good states follow each other here, so with k = 2 the first two states decide alone.
+
+    Memory is over its limit after the first of them, and below it ever after.
+    """
+    found = program_of(TWO_STEPS, tmp_path)
+    assert found is not None
+    sizes = iter([2000])
+    monkeypatch.setattr(budget, "resident_bytes", lambda: next(sizes, 0))
+    limited = prove(found, Asked(k=2, budget=Budget(max_memory_bytes=1000)))
+    assert isinstance(limited.verdict, Inconclusive)
+    assert "memory" in limited.verdict.reason
+    assert isinstance(prove(found, Asked(k=2)).verdict, Violated)
 
 
 @pytest.mark.parametrize("model", ["two_replicas", "three_replicas"])

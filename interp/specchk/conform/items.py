@@ -94,6 +94,8 @@ class Run:
 
     def report(self, case: Case, found: Divergence) -> str:
         """The report of a case that diverges, on as short a path as can be found."""
+        # With a replayer of its own: the report is then what `specchk conform --case` prints for this case
+        # alone.
         alone = run_suite(Replayer(self.part.binding), self.suite, cases=[case])
         result = replace(alone, suite=f"case {case.id}", divergence=alone.divergence or found, coverage=None)
         return self.render(result)
@@ -152,6 +154,7 @@ class CaseItem(ReportItem):
             number for classes in case.classes for number in classes}))]  # fmt: skip
         if found.divergence is not None:
             raise Diverges(self.run.report(case, found.divergence))
+        # Each case carries the check of the comparison, since pytest may run any of them alone.
         if runner.done.blind_to:
             raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not noticed")
 

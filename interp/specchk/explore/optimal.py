@@ -89,10 +89,10 @@ def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
 
 def values_of(program: Program, before: State, step: Step) -> frozenset[str]:
     """The values that a reader meets in a step: its arguments, and what it writes."""
-    found = set(step.args)
+    values = set(step.args)
     for variable, old, new in zip(program.variables, before, step.state, strict=True):
-        found |= _written(variable.type, old, new)
-    return frozenset(found)
+        values |= _written(variable.type, old, new)
+    return frozenset(values)
 
 
 def distinct_values(program: Program, trace: Trace) -> int:
@@ -141,9 +141,13 @@ class _Paths:
             for state in level:
                 edges = self._steps(state)
                 last = number == self.depth - 1 and self.violation.kind == "step invariant"
+                # A shortest trace passes each state at its own distance; an edge to one that was seen is on
+                # none of them.  The last step of a step invariant is the exception: it may lead anywhere,
+                # back too.
                 kept = [edge for edge in edges if last or edge[0].state not in seen]
                 self.edges[state] = kept
                 following.update(dict.fromkeys(step.state for step, _ in kept))
+            # The last state may lie outside of a constraint: such states are checked, but not expanded.
             level = list(following) if number == self.depth - 1 else [s for s in following if self._inside(s)]
             seen.update(level)
             levels.append(level)
@@ -172,6 +176,8 @@ class _Paths:
             ((state, lane) for state in self._levels[-1] if self._is_end(state) for lane in lanes), 0
         )
         self.togo = [ends]
+        # Switches add up along a path, so what is left of a path depends on the state and the lane before
+        # it only.
         for number in range(self.depth - 1, -1, -1):
             after, here = self.togo[0], {}
             for state in self._levels[number]:
@@ -217,15 +223,16 @@ class _Paths:
         least = min((self.togo[0][state, None] for state in self.starts), default=None)
         if least is None:
             return None
-        found: list[tuple[int, Trace]] = []
+        paths: list[tuple[int, Trace]] = []
         for start in self.starts:
-            self._fewest(Trace(start, ()), None, least, frozenset(), found)
-        return found[-1][1] if found else None
+            self._fewest(Trace(start, ()), None, least, frozenset(), paths)
+        return paths[-1][1] if paths else None
 
     def _fewest(
         self, trace: Trace, came: Lane, left: int, met: frozenset[str], found: list[tuple[int, Trace]]
     ) -> None:
         number, state = len(trace.steps), trace.last
+        # Two cuts: more switches than the best has, or as many values as one that was found already.
         if self.togo[number].get((state, came), left + 1) > left or (found and len(met) >= found[-1][0]):
             return
         if number == self.depth:

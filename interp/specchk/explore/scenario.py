@@ -80,6 +80,8 @@ class _Runner:
         """Run one line; raises `_Failed`."""
         if isinstance(line, decls.Assert):
             for trace in self.traces:
+                # In each outcome: with a choice left open, an assertion that holds in one of them only says
+                # nothing.
                 self._assert(line.condition, trace, line.span)
         elif line.refused:
             self._refused(line)
@@ -131,6 +133,8 @@ class _Runner:
             if not kept:
                 raise self._failed(line.span, "no outcome of the step satisfies `where`", outcomes[0])
             outcomes = kept
+        # Of traces to one state the first: what follows depends on the state, and one way to it is enough
+        # to show.
         unique = {trace.last: trace for trace in reversed(outcomes)}
         self.traces = list(unique.values())[::-1]
 

@@ -99,6 +99,7 @@ class _Simulation:
         )
 
     def _report(self, number: int) -> None:
+        # Progress reads this process's memory from the system: not after every short walk.
         if self.on_progress is not None and number % 16 == 0:
             self.on_progress(Progress(len(self.seen), self.generated, self.longest, self.walks.walks - number,
                                       self.meter.seconds, resident_bytes()))  # fmt: skip
@@ -153,6 +154,7 @@ class _Simulation:
             blame = Blame(fault.undefined.span, fault.undefined.reason, ())
             return Violation("undefined", self.program.actions[fault.action].name, walked.trace, blame)
         if not successors:
+            # Whether no listed step is a deadlock or the end of a horizon is for `meaning.deadlock`.
             if self.stepper.horizon_cuts > cuts or self.ends.without_steps(state) is not End.DEADLOCK:
                 return None
             return Violation("deadlock", "deadlock", walked.trace)

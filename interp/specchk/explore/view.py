@@ -77,6 +77,7 @@ class Viewer:
             return sorts[name] if name in sorts else self._enum(name)
         keys = [v.type.key for v in self.program.variables if isinstance(v.type, Map)]
         counts = Counter(key.name for key in keys if isinstance(key, Sort))
+        # Of equally frequent sorts the first, as `Counter` keeps them in the order of the variables.
         return sorts[counts.most_common(1)[0][0]] if counts else None
 
     def _enum(self, name: str) -> Enum | None:
@@ -140,6 +141,8 @@ class Viewer:
         key = (id(item.value), lane)
         if key not in self._known:
             assert self.sort is not None
+            # The lane is put in as a constant and compiled once for each: a view is evaluated for every
+            # state of a trace.
             here = Const(self.sort, item.value.span, lane)
             self._known[key] = self._compiled(item.value, {item.lane: here})
         return self._run(self._known[key], state)
@@ -192,6 +195,8 @@ def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
 
 def _parse(text: str, kind: Type) -> Any:
     """The value that `show` wrote as `text`."""
+    # By showing all values: there is one way to write a value, so this is the inverse without a parser of
+    # its own.
     return next(value for value in universe(kind) if show(value, kind) == text)
 
 

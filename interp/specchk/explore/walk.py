@@ -88,6 +88,8 @@ class Walker:
 
     def enabled(self, state: State) -> list[Step]:
         """The steps enabled in a state, each once, in the order of actions; raises `Faulty`."""
+        # A choice that leads to the same state twice is one step; numbers of a path count steps, not
+        # choices.
         return list(dict.fromkeys(Step.of(self.program, *one) for one in self._stepper.successors(state)))
 
     def find(self, name: str, seconds: float) -> Trace | None:
@@ -163,6 +165,7 @@ def asking(program: Program, name: str) -> Program | None:
             return replace(bare, step_invariants=(prop,))
     for prop in program.witnesses:
         if prop.name == name:
+            # "Never" as an invariant: its counterexample is a shortest way to the witness.
             never = Apply(Bool(), prop.span, Op.NOT, (prop.body,))
             return replace(bare, invariants=(replace(prop, kind="invariant", body=never),))
     return replace(bare, deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None

@@ -46,6 +46,8 @@ def blocks(walks: Walks) -> list[Walks]:
     """The blocks of a run, with their seeds."""
     seeds = Random(walks.seed)  # noqa: S311 - reproducible walks, not secrets
     sizes = [min(BLOCK, walks.walks - first) for first in range(0, walks.walks, BLOCK)]
+    # Blocks have no budget of their own: it is compared between blocks, so that a block is the same in
+    # every run.
     return [replace(walks, seed=seeds.getrandbits(48), walks=size, budget=Budget()) for size in sizes]
 
 
@@ -101,6 +103,7 @@ class _Merge:
         )  # fmt: skip
         reached: dict[str, Trace] = {}
         for outcome in done:
+            # The first block to reach a witness keeps it, as one process would have.
             reached = {**dict(outcome.witnesses), **reached}
         coverage = tuple(sum(counts) for counts in zip(*(outcome.coverage for outcome in done), strict=True))
         return replace(
@@ -129,6 +132,7 @@ def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block
         ahead: list[Future[Block]] = []
         for block in todo:
             ahead.append(pool.submit(walked, program, block))
+            # Not all at once: a violation in an early block makes the others superfluous.
             if len(ahead) > 2 * workers:
                 yield ahead.pop(0).result()
         for future in ahead:

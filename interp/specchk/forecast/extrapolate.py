@@ -24,6 +24,8 @@ from itertools import pairwise
 
 from specchk.forecast.regression import Point, Prior, predicted
 
+# In logarithms: from the base to its full value one dial multiplies the states by e^2, with a deviation of
+# as much in the exponent; searches grow exponentially with most constants.
 TOTALS = Prior(slope=2.0, slope_sd=2.0, bend_sd=0.7, product=0.2, product_sd=0.6, noise=0.05)
 DEPTHS = Prior(slope=0.8, slope_sd=0.8, bend_sd=0.2, product=0.05, product_sd=0.2, noise=0.03)
 DEPTH_UNIT = 10.0
@@ -70,11 +72,15 @@ def estimate(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
     found = [_by_growth(levels)]
     if smaller:
         found = [_by_bounds(smaller), _by_shape(levels, smaller)]
+    # Inverse variances, the best weights of independent estimates; that these two are not quite independent
+    # is in `apart`, how far they disagree.
     weights = [1 / one.deviation**2 for one in found]
     value = sum(w * one.value for w, one in zip(weights, found, strict=True)) / sum(weights)
     apart = max(one.value for one in found) - min(one.value for one in found)
     known = math.log(sum(levels))
+    # What is extrapolated far is never sure, however well the estimates agree.
     floor = 0.1 + 0.1 * max(0.0, value - known)
+    # Never fewer states than were seen.
     return Estimate(max(value, known), math.hypot(1 / math.sqrt(sum(weights)), apart / 4, floor))
 
 
@@ -106,6 +112,7 @@ def _along_parabola(levels: Sequence[int], depth: float) -> float:
     last, back = math.log(levels[-1]), min(4, len(levels) - 1)
     slope = (last - math.log(levels[-1 - back])) / back
     gap = max(1.0, depth - len(levels))
+    # Of all parabolas with this value and slope here the one that ends with the last level at the depth.
     bend = (math.log(LAST_LEVEL) - last - slope * gap) / gap**2
     ahead = [last + slope * step + bend * step * step for step in range(1, math.ceil(gap) + 1)]
     return _log_sum([math.log(sum(levels)), *ahead])
@@ -137,6 +144,8 @@ def _by_growth(levels: Sequence[int]) -> Estimate:
     fall /= sum((x - middle) ** 2 for x in range(len(recent)))
     step = mean + fall * (len(recent) - middle)
     size, ahead = math.log(levels[-1]), []
+    # Growth that does not fall would never end: it is made to fall, to nothing within twice the levels that
+    # were seen.
     slower = min(fall, -max(0.0, step) / (2.0 * len(levels)))
     while (size := size + step) > 0:
         ahead.append(size)
@@ -147,5 +156,6 @@ def _by_growth(levels: Sequence[int]) -> Estimate:
 
 def _log_sum(values: Sequence[float]) -> float:
     """The logarithm of a sum of exponentials."""
+    # The largest is taken out, since exp of these would overflow.
     most = max(values)
     return most + math.log(sum(math.exp(value - most) for value in values))

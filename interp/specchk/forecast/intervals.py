@@ -65,6 +65,7 @@ class Forecast:
 
 def table_bytes(states: int, state_bytes: int) -> int:
     """Memory of so many states and the table over them."""
+    # As `native.store`: 2^14 at least, doubled when `LOAD` full.
     slots = 1 << max(14, math.ceil(math.log2(max(1.0, states / LOAD))))
     return states * state_bytes + 8 * slots
 
@@ -99,6 +100,8 @@ def _left(group: Path, limit: str, used: str, files: str, only: str) -> int | No
         most, now = (group / limit).read_text(encoding="ascii"), (group / used).read_text(encoding="ascii")
         text = (group / "memory.stat").read_text(encoding="ascii")
         parts = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+        # Pages of files count as used, but are given back when memory is wanted; those that are memory's
+        # own (`shmem`) are not.
         return max(0, int(most) - int(now) + parts.get(files, 0) - parts.get(only, 0))
     except (OSError, ValueError):  # no such group, or `max`
         return None

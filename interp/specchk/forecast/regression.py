@@ -69,6 +69,7 @@ def predicted(points: Sequence[tuple[Point, float]], at: Point, prior: Prior) ->
 def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
     """The solution of a positive definite system, by elimination."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    # No pivoting: the matrix is positive definite, for the noise is on its diagonal.
     for i, pivot in enumerate(rows):
         for below in rows[i + 1 :]:
             factor = below[i] / pivot[i]

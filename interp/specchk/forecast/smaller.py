@@ -69,6 +69,8 @@ class Choice:
         """Search the base, and lower ones while it leaves its dials no room."""
         found: Levels | None = None
         for step in range(STEPS + 1):
+            # Half of each: far enough from the model that a trend shows, near enough that it is of the same
+            # kind.
             base = {name: self._lowest(name, value // 2 - step) for name, value in self.dials.items()}
             low = tuple(base.values())
             if low in self.tried or low == tuple(self.dials.values()) or self.searches <= 0:
@@ -76,6 +78,7 @@ class Choice:
             levels = self._tried(low)
             if levels is not None:
                 self.base, self.found[low], found = base, levels, levels
+                # Small enough that its dials can still be turned up; otherwise one lower is looked for.
                 if sum(levels) * ROOM <= self.most_states:
                     break
         return found is not None
@@ -99,17 +102,17 @@ class Choice:
                 continue
             levels = self._tried(up)
             if levels is not None and sum(levels) < WIDER * least and value < self.dials[name]:
+                # At its full value it is a constant of all models, and one axis less to be guessed along.
                 idle.append(name)
         if idle:
             self.base |= {name: self.dials[name] for name in idle}
             place = [list(self.base).index(name) for name in idle]
+            # Models with the dial down are of another family now.
             self.found = {v: x for v, x in self.found.items() if all(v[i] == self._low[i] for i in place)}
             if self._low == tuple(self.dials.values()):
                 return False
             return self._low in self.found or self._tried(self._low) is not None
         return True
-
-    # ------------------------------------------------------------ the next one
 
     @property
     def _moving(self) -> list[int]:
@@ -135,6 +138,8 @@ class Choice:
             if any(all(known[i] == low[i] for known in self.found) for i in turned):
                 if sum(values) - sum(low) > 1:  # nothing is known of this dial yet
                     continue
+                # A first step along a dial comes before everything else: without it the slope is only the
+                # prior's.
                 near = math.inf
             else:
                 if predicted(points, self._place(values), TOTALS)[0] > math.log(self.most_states):

@@ -52,14 +52,15 @@ class Ends:
         """
         counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
         try:
-            found: Sequence[object] = self.stepper.successors(state)
+            successors: Sequence[object] = self.stepper.successors(state)
             is_cut = self.stepper.horizon_cuts > cuts
         except Faulty:
             return None
         finally:
             self.stepper.counts[:] = counts
             self.stepper.horizon_cuts = cuts
-        return None if found or is_cut else self.without_steps(state)
+        # A step above a horizon was there, though it was not taken.
+        return None if successors or is_cut else self.without_steps(state)
 
     def is_deadlock(self, state: State) -> bool:
         """Whether a state is a deadlock, and known to be one."""
@@ -79,6 +80,7 @@ class Ends:
         if moves is None:
             return End.UNDECIDED
         try:
+            # Nothing is open in a real state, so the one matrix is idle whole or not at all.
             return End.DEADLOCK if moves.idle(state, START) else End.BOUNDED
         except NotSymbolic:
             return End.UNDECIDED

@@ -135,6 +135,8 @@ class Evaluator:
         stop_at = not expr.every
 
         def quantifier(e: Env) -> Value:
+            # The loop variable is the slot itself: binding costs nothing, and the slot is not read outside
+            # of the body.
             for e[slot] in domain(e):  # type: ignore[union-attr]
                 if bool(body(e)) is stop_at:
                     return stop_at
@@ -182,10 +184,10 @@ class Evaluator:
         fold = min if expr.gather is Gather.MIN else max
 
         def extreme(e: Env) -> Value:
-            found = fold(items(e), default=None)
-            if found is None:
+            best = fold(items(e), default=None)
+            if best is None:
                 raise Undefined(span, f"`{fold.__name__}` of nothing")
-            return found
+            return best
 
         return extreme
 
@@ -220,21 +222,23 @@ class Evaluator:
         }
 
         def case(e: Env) -> Value:
-            found = scrutinee(e)
-            assert isinstance(found, tuple)
-            tag = len(found) if is_option else found[0]
+            value = scrutinee(e)
+            assert isinstance(value, tuple)
+            # `()` is none and `(x,)` is some: the length is the variant.
+            tag = len(value) if is_option else value[0]
             arm = table.get(tag)  # type: ignore[arg-type]
             if arm is None:
                 assert default is not None
                 return default(e)
             slot, body = arm
             if slot is not None:
-                e[slot] = found[-1]
+                e[slot] = value[-1]
             return body(e)
 
         return case
 
     def _narrow(self, expr: Narrow) -> Callable[[Env], Value]:
+        # Without horizons only the lower end is left to check.
         kind = expr.type if self.horizons else without_horizons(expr.type)
         body, check = self.compile(expr.body), checker(kind, expr.span)
 
@@ -248,6 +252,7 @@ class Evaluator:
     def _cover(self, expr: Cover) -> Callable[[Env], Value]:
         body, counts, point = self.compile(expr.body), self.counts, expr.point
         if counts is None:
+            # Explanations evaluate parts once more, which must not count as coverage.
             return body
 
         def cover(e: Env) -> Value:
@@ -260,6 +265,7 @@ class Evaluator:
 def _conjunction(parts: list[Callable[[Env], Value]]) -> Callable[[Env], Value]:
     if len(parts) == 2:
         a, b = parts
+        # Two parts, as most junctions have, without a loop.
         return lambda e: a(e) and b(e)
 
     def conjunction(e: Env) -> Value:
@@ -308,6 +314,7 @@ def _check_int(kind: Int, span: Span) -> Check:
     low, high, horizon = kind.low, kind.high, kind.horizon
 
     def check(value: Value) -> None:
+        # In this order: below the range is a mistake even where the upper end is only a horizon.
         if value < low or (value > high and not horizon):  # type: ignore[operator]
             raise Undefined(span, f"{value} is outside {show(kind)}")
         if value > high:  # type: ignore[operator]

@@ -45,6 +45,7 @@ class _Explainer:
 
     def bind(self, local: Local, value: Any) -> None:
         self.env[self.evaluator.index(local)] = value
+        # Names that lowering made up mean nothing to a reader.
         if not local.name.startswith("_"):
             self.bindings.append((local.name, show(value, local.type)))
 
@@ -56,6 +57,7 @@ class _Explainer:
             case And() | Or():
                 return self._junction(expr, found)
             case Implies():
+                # True, an implication has two reasons and none of them alone; false it has one.
                 return self.descend(expr.right, found=False) if not found else self._leaf(expr)
             case Quantifier():
                 return self._quantifier(expr, found)
@@ -83,6 +85,7 @@ class _Explainer:
             return self._leaf(expr)
         slot = self.evaluator.index(expr.local)
         for item in self.value(expr.domain):
+            # The slot without the note: only the item that decides is shown.
             self.env[slot] = item
             if bool(self.value(expr.body)) is found:
                 self.bind(expr.local, item)
@@ -105,6 +108,7 @@ class _Explainer:
         for part in _operands(expr):
             text = _text(part)
             shown = show(self.value(part), part.type)
+            # A literal explains nothing by its value.
             if text != shown and (text, shown) not in [*values, *self.bindings]:
                 values.append((text, shown))
         return Blame(expr.span, _text(expr), tuple(self.bindings), tuple(values))
@@ -116,14 +120,14 @@ def _operands(expr: Expr) -> Sequence[Expr]:
         return [operand for part in expr.parts for operand in _operands(part)]
     if not isinstance(expr, Apply):
         return ()
-    found: list[Expr] = []
+    operands: list[Expr] = []
     for arg in expr.args:
         if isinstance(arg, Const):
             continue
-        found.append(arg)
+        operands.append(arg)
         if isinstance(arg, Apply) and arg.op in (Op.ADD, Op.SUB, Op.MIN, Op.MAX):
-            found.extend(part for part in arg.args if not isinstance(part, Const))
-    return found
+            operands.extend(part for part in arg.args if not isinstance(part, Const))
+    return operands
 
 
 def _text(expr: Expr) -> str:

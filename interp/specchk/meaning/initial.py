@@ -17,6 +17,7 @@ CONSTANT_LOCALS = 1000
 
 def initial_states(program: Program) -> list[State]:
     """All initial states, ascending, each once; `Undefined` where an initial value has none."""
+    # In the order of values, not of `product`: the order decides which of two counterexamples is reported.
     return sorted(set(_candidates(program)))
 
 

@@ -64,6 +64,8 @@ class Endless(Evaluator):
         """A quantifier that the values up to the horizon may decide; what others do is not known."""
         slot, body, decides = self.index(expr.local), self.compile(expr.body), not expr.every
         items = domain.value
+        # A witness below the horizon decides `exists` for good, and a counterexample `forall`; nothing else
+        # does.
         assert isinstance(items, tuple)
 
         def some(e: Env) -> Value:
@@ -140,17 +142,18 @@ class Moves(Stepper):
     ) -> Iterator[Move]:
         """All ways on from a state over a matrix, by these instances."""
         for index, args in among:
-            for found in self.ask(partial(self.once, state, index, args), rows):
-                if found is not None:
-                    yield Move(index, *found, self.path.rows)
+            for result in self.ask(partial(self.once, state, index, args), rows):
+                if result is not None:
+                    yield Move(index, *result, self.path.rows)
 
     def idle(self, state: State, rows: Matrix) -> list[Matrix]:
         """The parts of a matrix over which nothing can be done in a state, whatever is chosen."""
         parts = [rows]
         for index, args in self.instances:
             cuts = self.horizon_cuts
-            for found in self.ask(partial(self.once, state, index, args), rows):
-                if found is not None or self.horizon_cuts > cuts:
+            # A run that a horizon ended has a step in the real system, so its part is not idle.
+            for result in self.ask(partial(self.once, state, index, args), rows):
+                if result is not None or self.horizon_cuts > cuts:
                     parts = outside(parts, self.path.rows)
                 cuts = self.horizon_cuts
         return parts
@@ -165,6 +168,7 @@ class Moves(Stepper):
         env = self.environment(state)
         first = self.evaluator.first_local
         self._out.clear()
+        # Opened in the run: each is a symbol of the path, which every run begins anew.
         given = tuple([self.opened(arg) for arg in args])
         env[first : first + len(args)] = given
         try:
@@ -213,6 +217,8 @@ class _Alternatives(Compiled):
         ]
 
         def either(e: list[Any]) -> None:
+            # One branch for each run: in one environment, what one branch has assumed would hold for the
+            # next.
             branches[path.choose(len(branches))](e)
 
         return either
@@ -239,6 +245,7 @@ class _Alternatives(Compiled):
         path, domain = self._moves.path, stmt.domain
         if isinstance(domain, Const) and domain.ends_at_horizon:
             assert isinstance(domain.type, Set)
+            # One open number for each shape of a value; a plain offset has one shape, an option of one two.
             choices, moves = outlines(domain.type.item), self._moves
 
             def anything(e: list[Any]) -> None:
@@ -251,6 +258,7 @@ class _Alternatives(Compiled):
 
             def between(e: list[Any]) -> None:
                 least: Any = low(e)
+                # Both ends before the number, as the evaluator computes them to list the range.
                 most: Any = high(e)
                 number = Term(path, path.fresh())
                 if least <= number and number <= most:
@@ -262,6 +270,7 @@ class _Alternatives(Compiled):
 
         def item(e: list[Any]) -> None:
             items: Any = items_of(e)
+            # A set of offsets that the state has: its items may be terms, but there are so many of them.
             if items:
                 e[slot] = items[path.choose(len(items))]
                 body(e)

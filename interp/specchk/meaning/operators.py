@@ -32,8 +32,8 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
 
     By order and equality alone: open numbers (`meaning.paths`) are equal where no hash can show it.
     """
-    found = sorted(items)
-    return tuple([item for at, item in enumerate(found) if not at or item != found[at - 1]])
+    ascending = sorted(items)
+    return tuple([item for at, item in enumerate(ascending) if not at or item != ascending[at - 1]])
 
 
 def _unary(fn: Callable[[Any], Any]) -> Rule:
@@ -150,10 +150,10 @@ def _get(expr: Apply, args: list[Fn]) -> Fn:
     span = expr.span
 
     def get(e: Any) -> Any:
-        found = a(e)
-        if not found:
+        option = a(e)
+        if not option:
             raise Undefined(span, "`get` of none")
-        return found[0]
+        return option[0]
 
     return get
 
@@ -162,8 +162,10 @@ def _get_or(_: Apply, args: list[Fn]) -> Fn:
     a, b = args
 
     def get_or(e: Any) -> Any:
-        found, default = a(e), b(e)
-        return found[0] if found else default
+        # Strict, as all operators here: the default is evaluated even where it is not used, so its faults
+        # count.
+        option, default = a(e), b(e)
+        return option[0] if option else default
 
     return get_or
 
@@ -192,6 +194,7 @@ def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
     if isinstance(wanted, Int) and isinstance(found, Int):
         low, high = wanted.low, wanted.high
         if fits(found, wanted):
+            # A range that begins at 0 is its own position: the common case costs nothing.
             return key if low == 0 else lambda e: key(e) - low
 
         def in_range(e: Any) -> Any:
@@ -201,6 +204,7 @@ def position_of(wanted: Type, found: Type, key: Fn, at: Any) -> Fn:
             return value - low
 
         return in_range
+    # Keys that are no numbers: their position is found by value, once for all maps over the type.
     table = positions(wanted)
 
     def known(e: Any) -> Any:
@@ -238,10 +242,10 @@ def _extreme(fn: Callable[[Any], Any], name: str) -> Rule:
         span = expr.span
 
         def extreme(e: Any) -> Any:
-            found = a(e)
-            if not found:
+            items = a(e)
+            if not items:
                 raise Undefined(span, f"`{name}` of nothing")
-            return fn(found)
+            return fn(items)
 
         return extreme
 
@@ -267,6 +271,8 @@ def _range(expr: Apply, args: list[Fn]) -> Fn:
 
     def numbers(e: Any) -> Any:
         low, high = a(e), b(e)
+        # A shift and no comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
+        # Of an empty range the difference is negative, and so is what is left of it.
         if high - low >> MAX_LISTED_BITS:
             if high < low:
                 return ()

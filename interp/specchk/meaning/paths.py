@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, TypeVar
 
+# No real bound comes near it.  Sums leave it out, for FREE plus something would look like a bound.
 FREE = 1 << 60  # the bound of a difference without one
 Rows = list[list[int]]
 Matrix = Sequence[Sequence[int]]
@@ -74,6 +75,7 @@ class Path:
         """Whether `x_i - x_j <= bound`, from here on."""
         rows = self.rows
         if rows[i][j] <= bound:
+            # What is known decides: closed, the matrix has the tightest bound of every difference.
             self.known += 1
             return True
         if rows[j][i] < -bound:
@@ -82,6 +84,7 @@ class Path:
         if self.choose(2) == 0:
             self._assume(i, j, bound)
             return True
+        # The negation over whole numbers: x_i - x_j >= bound + 1.
         self._assume(j, i, -bound - 1)
         return False
 
@@ -94,6 +97,7 @@ class Path:
         if above == difference and below == -difference:
             self.known += 1
             return True
+        # Two questions, so three ways: below, above and equal.  The negation of an equality is no matrix.
         return self.at_most(i, j, difference) and self.at_most(j, i, -difference)
 
     def fresh(self) -> int:
@@ -103,6 +107,8 @@ class Path:
 
     def _own(self) -> Rows:
         if not self._owned:
+            # Copied at the first assumption: most runs assume nothing, and share the matrix that they began
+            # with.
             self.rows = [list(row) for row in self.rows]
             self._owned = True
         return self.rows  # type: ignore[return-value]
@@ -139,6 +145,8 @@ def outside(parts: Iterable[Matrix], taken: Matrix) -> list[Matrix]:
 def _without(rows: Matrix, taken: Matrix) -> Iterator[Matrix]:
     size = min(len(rows), len(taken))
     for i in range(size):
+        # Subtraction, constraint by constraint: what breaks the first, what keeps it and breaks the second,
+        # and so on.  The parts do not meet, and each is a matrix.
         for j in range(size):
             bound = taken[i][j]
             if rows[i][j] <= bound:
@@ -151,6 +159,9 @@ def _without(rows: Matrix, taken: Matrix) -> Iterator[Matrix]:
 
 
 def _close(rows: Rows, i: int, j: int, bound: int) -> None:
+    # One new constraint in a closed matrix needs no Floyd and Warshall: every path that it shortens goes
+    # through it once.  Row j is not changed by it, or the constraint would be inconsistent, so it can be
+    # read beforehand.
     onward = [(b, far) for b, far in enumerate(rows[j]) if far < FREE]
     for row in rows:
         near = row[i]
@@ -178,6 +189,8 @@ def outcomes(path: Path, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:
     while scripts:
         path.begin(rows, scripts.pop())
         result = run()
+        # A stack, so that few runs wait; reversed, so that the answers to the first open question come in
+        # their order.
         scripts += reversed(path.pending)
         yield result
 
@@ -210,6 +223,8 @@ class Term:
             return Term(self.path, self.symbol, self.plus - index(other))
         if self.symbol == other.symbol:
             return self.plus - other.plus
+        # A number of its own kind: it can be compared with a known number, which is a constraint of the
+        # matrix, and nothing else.
         return Difference(self.path, self.symbol, other.symbol, self.plus - other.plus)
 
     def _no_number(self, *_: object) -> Any:

@@ -83,6 +83,7 @@ class Stepper:
 
     def environment(self, state: State) -> list[Any]:
         """An environment in which the state is both before and after."""
+        # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned.
         return [*state, *state, *([0] * (self._locals + self.size))]
 
     def successors(self, state: State) -> list[Successor]:
@@ -94,6 +95,7 @@ class Stepper:
             for index, run in enumerate(self._actions):  # noqa: B007 - blamed below
                 run(env)
         except Undefined as undefined:  # a state in which a step is undefined has no successors
+            # The arguments are still in the environment where the instance left them.
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
 
@@ -103,6 +105,8 @@ class Stepper:
 
     def of_action(self, state: State, index: int, args: Sequence[Any]) -> list[Successor]:
         """The successors by one action with given arguments; none where an argument is out of range."""
+        # A recording or a scenario may name an argument that no instance has; a compiled body would index
+        # with it.
         if any(arg not in domain for arg, domain in zip(args, self._domains[index], strict=True)):
             return []
         env = self.environment(state)
@@ -137,6 +141,7 @@ class Compiled:
         body, domains = self.body, self.domains
         if count == 0:
             return body
+        # One parameter, as most actions have, without a tuple for each instance.
         if count == 1:
             (domain,) = domains
 
@@ -145,6 +150,7 @@ class Compiled:
                     body(e)
 
             return one
+        # Made once: the arguments of an action are the same in every state.
         instances = list(product(*domains))
         last = first + count
 
@@ -166,6 +172,7 @@ class Compiled:
 
     def block(self, body: Block, then: Run) -> Run:
         """The statements of a block, then what follows it."""
+        # From the last to the first, because each statement's function needs that of what follows it.
         for stmt in reversed(body):
             then = self._statement(stmt, then)
         return then
@@ -211,15 +218,16 @@ class Compiled:
         slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
 
         def unwrap(e: list[Any]) -> None:
-            found: Any = value(e)
-            if found:
-                e[slot] = found[0]
+            option: Any = value(e)
+            if option:
+                e[slot] = option[0]
                 then(e)
 
         return unwrap
 
     def _choice(self, stmt: Choice, then: Run) -> Run:
         slot, domain = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.domain)
+        # What follows the choice is compiled into its body, so that it runs once for each item.
         body = self.block(stmt.body, then)
 
         def choice(e: list[Any]) -> None:
@@ -260,8 +268,6 @@ class Compiled:
 
         return when
 
-    # ------------------------------------------------------------ assignments
-
     def _assign(self, stmt: Assign, then: Run) -> Run:
         target = self.size + stmt.slot
         value = self.evaluator.compile(stmt.value)
@@ -273,6 +279,8 @@ class Compiled:
         stepper = self.stepper
 
         def assign(e: list[Any]) -> None:
+            # Undone when what follows has run, so that the next way begins from the same environment.  Not
+            # in a `finally`: `Undefined` ends the whole state, and the environment with it.
             old = e[target]
             try:
                 write(e)
@@ -280,6 +288,8 @@ class Compiled:
                 stepper.horizon_cuts += 1
                 return
             then(e)
+            # Outside of the `try`: a horizon that a later statement passes is that statement's, and counted
+            # there.
             e[target] = old
 
         return assign if stmt.slot not in self.often else self._remembering(stmt.slot, assign)
@@ -289,6 +299,8 @@ class Compiled:
         at: list[Callable[[list[Any]], Any]] = list(keys)
 
         def partial(e: list[Any]) -> None:
+            # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
+            # engine has the same (`native.kernel.steps`).
             path = tuple([key(e) for key in at])
             new = value(e)
             if written is not None:
@@ -343,6 +355,7 @@ def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
     """Note that a place is written; undefined when it, or a place around or in it, already is."""
     paths: tuple[Path, ...] = e[written] or ()
     for other in paths:
+        # Of a whole and a part of it one path is the beginning of the other.
         shorter = min(len(path), len(other))
         if path[:shorter] == other[:shorter]:
             raise Undefined(stmt.span, "this place is assigned twice in one step")
@@ -351,20 +364,22 @@ def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
 
 def _assigned_often(body: Block) -> frozenset[int]:
     """Variables with more than one assignment in the block."""
+    # Statically and roughly: two assignments on different ways are counted as well, which costs a claim at
+    # run time and changes no meaning.
     slots = [stmt.slot for stmt in _assignments(body)]
     return frozenset(slot for slot in slots if slots.count(slot) > 1)
 
 
 def _assignments(body: Block) -> list[Assign]:
-    found: list[Assign] = []
+    assignments: list[Assign] = []
     for stmt in body:
         match stmt:
             case Assign():
-                found.append(stmt)
+                assignments.append(stmt)
             case Choice():
-                found += _assignments(stmt.body)
+                assignments += _assignments(stmt.body)
             case Either():
-                found += [a for branch in stmt.branches for a in _assignments(branch)]
+                assignments += [a for branch in stmt.branches for a in _assignments(branch)]
             case When():
-                found += _assignments(stmt.then) + _assignments(stmt.orelse)
-    return found
+                assignments += _assignments(stmt.then) + _assignments(stmt.orelse)
+    return assignments

@@ -108,6 +108,8 @@ class Tracer(Stepper):
 
     def place(self, span: Span) -> int:
         """The number of a place in the source."""
+        # By place and not by node: an inlined definition is many nodes with one span, and one place for the
+        # reader.
         number = self._numbers.setdefault((span.start, span.end), len(self.places))
         if number == len(self.places):
             self.places.append(span)
@@ -170,6 +172,8 @@ class _Watching(Evaluator):
     def _signed(self, expr: Apply) -> Get:
         """The operator, on operands that are remembered to be compared."""
         left, right = (self.compile(arg) for arg in expr.args)
+        # Operands are kept aside on the way, so that the operator's own rule computes the result and
+        # nothing is evaluated twice.
         got: list[Any] = [0, 0]
 
         def keep_left(e: list[Any]) -> Any:
@@ -185,6 +189,7 @@ class _Watching(Evaluator):
         if isinstance(expr.args[0].type, Enum):
             return self._named(compute, got, where, len(expr.args[0].type.members))
         equal, more, less = (Mark("sign", where, how) for how in (0, 1, -1))
+        # Values that are no numbers have an order, but none that a spec can see: equal or different is all.
         if not isinstance(expr.args[0].type, Int):
             less = more
 
@@ -199,6 +204,7 @@ class _Watching(Evaluator):
     def _named(self, compute: Get, got: list[int], where: int, size: int) -> Get:
         """A comparison of names: which they are says more than whether they are equal."""
         append = self.tracer.trail.append
+        # Made beforehand, since a comparison runs millions of times.
         marks = [Mark("enum", where, how) for how in range(size * size)]
 
         def named(e: list[Any]) -> Any:
@@ -226,8 +232,8 @@ class _Watching(Evaluator):
         append, where = self.tracer.trail.append, self.tracer.place(expr.span)
 
         def matched(e: list[Any]) -> Any:
-            found: Any = scrutinee(e)
-            append(Mark("case", where, len(found) if is_option else found[0]))
+            value: Any = scrutinee(e)
+            append(Mark("case", where, len(value) if is_option else value[0]))
             return compute(e)
 
         return matched
@@ -251,6 +257,7 @@ class _Watched(Compiled):
 
     def _statement(self, stmt: Stmt, then: Run) -> Run:
         run = super()._statement(stmt, then)
+        # Guards, bindings and options are followed after a failure; anything that has an effect is not.
         if isinstance(stmt, Assign | Choice | Either | When):
             run = self._unless_failing(run)
         return self._scoped(run)
@@ -301,6 +308,8 @@ class _Watched(Compiled):
                 try:
                     holds = test(e)
                 except Undefined:
+                    # Behind a false guard nothing has to have a value: the guard may be what keeps it from
+                    # being undefined.
                     if not tracer.failing:
                         raise
                     continue

@@ -59,6 +59,8 @@ def universe(kind: Type) -> list[Value]:
         case Map():
             return list(product(universe(kind.value), repeat=len(universe(kind.key))))
         case Set():
+            # `combinations` of an ascending list are ascending; sorted all the same, since a universe need
+            # not be.
             return [tuple(sorted(items)) for items in _subsets(universe(kind.item))]
         case Seq():
             items = universe(kind.item)
@@ -76,6 +78,7 @@ def _subsets(items: list[Value]) -> chain[tuple[Value, ...]]:
 @lru_cache(maxsize=4096)
 def positions(kind: Type) -> dict[Value, int]:
     """Each value of a map's key type with its position in the map's tuple."""
+    # Kept for all programs: types are values, and most specs have the same few.
     return {value: index for index, value in enumerate(sorted(universe(kind)))}
 
 

@@ -18,7 +18,6 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from typing import Any
 from crc32c import crc32c
 
 from specchk.native.identity import Identity, Unusable, refuse_others
-from specchk.native.memory import write_fully
+from specchk.native.memory import sync_folder, write_fully
 from specchk.native.store import Found, Run, Store
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.verdict import Inconclusive
@@ -73,18 +72,22 @@ class Checkpoints:
 
     def save(self, store: Store, saved: Saved) -> None:
         """Write a checkpoint; `OSError` leaves the one before as it was."""
+        # States first, synced with the name of their file, then what counts them.  If the machine goes down
+        # before the rename is on the disk, the old `search.json` is there; it counts fewer states, none of
+        # which was overwritten.
         checks = [*self._checks, *self._appended(store, saved)]
         about = {"identity": self.identity, "file": self._states.name, "checks": checks}
         draft = self._search.with_suffix(".new")
         with draft.open("wb") as out:
             out.write(sealed(_SEAL, json.dumps({**about, "saved": asdict(saved)}).encode()))
             out.flush()
+            # Before the rename: else the new name may reach the disk before the content.
             os.fsync(out.fileno())
         draft.replace(self._search)
+        # Only now: where writing failed, the next attempt begins with what the file on disk counts.
         self._checks, self._written = checks, saved.taken
-        for other in self.directory.glob(
-            "states-*.bin"
-        ):  # of a search that ended before its first checkpoint
+        # Others are of searches that ended before their first checkpoint: no `search.json` names them.
+        for other in self.directory.glob("states-*.bin"):
             if other != self._states:
                 other.unlink(missing_ok=True)
 
@@ -98,26 +101,32 @@ class Checkpoints:
 
     def _appended(self, store: Store, saved: Saved) -> list[Checked]:
         """Write what counts and is not in the file: new states, and numbers that were free last time."""
-        size, found = store.state_bytes, []
+        size, checks = store.state_bytes, []
         file = os.open(self._states, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
+            # A number that was free last time may lie before the end of the file, so this is no plain
+            # append.
             for first, end in without(saved.taken, self._written):
                 os.lseek(file, first * size, os.SEEK_SET)
                 check = 0
                 for view in _views(store, first, end):
                     write_fully(file, view)
                     check = crc32c(view, check)
-                found.append((first, end, check))
+                checks.append((first, end, check))
             os.fsync(file)
         finally:
             os.close(file)
-        _sync(self.directory)
-        return found
+        # The name of a new file is a change of the directory, which `fsync` of the file does not sync.
+        sync_folder(self.directory)
+        return checks
 
     def load(self, store: Store) -> Saved:
         """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
         content = self._content()
+        # Before a state is read: states of another search may have another size.
         refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
+        # The resumed search continues in this file; what was written behind the last checkpoint is
+        # overwritten.
         self._states = self.directory / content["file"]
         self._checks = [(first, end, check) for first, end, check in content["checks"]]
         saved = Saved(**content["saved"])
@@ -125,6 +134,8 @@ class Checkpoints:
             with self._states.open("rb", buffering=0) as file:
                 for first, end, check in self._checks:
                     file.seek(first * store.state_bytes)
+                    # Into the array at once, checked there: states may be most of the memory, and the
+                    # kernel has not begun.
                     if _read(file.fileno(), store, first, end) != check:
                         raise self._damaged(self._states, f"states {first} to {end} are not those written")
         except OSError as error:
@@ -134,14 +145,14 @@ class Checkpoints:
 
     def _content(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads(unsealed(_SEAL, self._search.read_bytes()))
+            content: dict[str, Any] = json.loads(unsealed(_SEAL, self._search.read_bytes()))
         except FileNotFoundError as error:
             raise Unusable(f"there is no checkpoint in {self.directory}") from error
         except OSError as error:
             raise self._damaged(self._search, str(error.strerror)) from error
         except Damaged as error:
             raise self._damaged(self._search, str(error)) from error
-        return found
+        return content
 
     def _damaged(self, path: Path, why: str) -> Unusable:
         return Unusable(
@@ -164,35 +175,26 @@ def _read(file: int, store: Store, first: int, end: int) -> int:
         while at < len(view):
             got = os.readv(file, [view[at:]])
             if not got:
+                # No CRC is negative: a file that is too short never compares equal.
                 return -1
             at += got
         check = crc32c(view, check)
     return check
 
 
-def _sync(directory: Path) -> None:
-    """Have the names in a directory on the disk, where the system can."""
-    with suppress(OSError):
-        file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
-
-
 def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
     """What of some ranges (first, end) is in none of the others; both in order."""
-    found = []
+    left = []
     for start, end in ranges:
         first = start
         for low, high in others:
             if low < end and high > first:
                 if first < low:
-                    found.append((first, low))
+                    left.append((first, low))
                 first = max(first, high)
         if first < end:
-            found.append((first, end))
-    return found
+            left.append((first, end))
+    return left
 
 
 def found_of(entry: tuple[int, list[int], list[int], int]) -> tuple[Found, int]:

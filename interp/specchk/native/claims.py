@@ -23,6 +23,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import socket
 import time
 import uuid
@@ -38,9 +39,9 @@ from specchk.ir.program import Program
 from specchk.native.identity import Unusable
 
 _NAME = "claim"
-_LOCAL_LOCKS = frozenset(
-    {"nolock", "local_lock=all", "local_lock=flock", "localflock", "nobrl"}
-)  # options of mounts
+# Options of mounts with which a lock holds on this machine only: of NFS, Lustre and CIFS.
+_LOCAL_LOCKS = frozenset({"nolock", "local_lock=all", "local_lock=flock", "localflock", "nobrl"})
+# What file systems without locks answer; ENOLCK is NFS without its lock service.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _NAMED = 4  # properties that a purpose names
 PATIENCE_S = 10.0  # for another process between two of its steps
@@ -67,6 +68,9 @@ class Holder:
     @property
     def is_gone(self) -> bool:
         """Whether the process has ended for certain."""
+        # Certain only on this boot and in this name space of process numbers: elsewhere the number may be
+        # another's, or no process's although the holder lives.  The start time distinguishes it from a
+        # later process of the same number.
         return bool(self.system) and self.system == _system() and self.started != _started(self.process)
 
     def __str__(self) -> str:
@@ -85,6 +89,8 @@ def _started(process: int) -> str:
     """When a process began, in ticks of this boot; "" where there is none."""
     with suppress(OSError):
         line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        # A command's name may have blanks and parentheses, so fields are counted from the last one; a
+        # zombie holds no lock any more.  The start is field 22 of proc(5).
         state, *words = line.rpartition(")")[2].split()
         return "" if state == "Z" else words[18]
     return ""
@@ -115,9 +121,6 @@ def held_by(what: str, holder: Holder | None, remedy: str = "") -> Unusable:
     return Unusable(f"{what} is held by another search ({who}): wait for it, or choose another place{remedy}")
 
 
-# ------------------------------------------------------------ a lock
-
-
 @contextmanager
 def claimed(directory: Path, purpose: str) -> Iterator[None]:
     """Have a directory, made where there is none, for this search alone.
@@ -130,6 +133,7 @@ def claimed(directory: Path, purpose: str) -> Iterator[None]:
     except OSError as error:
         raise Unusable(f"{directory} cannot be written: {error.strerror}") from error
     try:
+        # `yield from` keeps the generator in the `try`: the lock goes only after the name was removed.
         if _has_locks(directory) and _locked(file, directory):
             yield from _named(file, directory, purpose)
         else:
@@ -148,7 +152,10 @@ def _has_locks(directory: Path) -> bool:
     place, best, options = directory.resolve(), "", ""
     for line in mounts.splitlines():
         words = line.split()
-        at = words[4].encode().decode("unicode_escape")
+        # Blanks and backslashes are octal there, everything else is as it is, in UTF-8 too.
+        at = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), words[4])
+        # The longest mount point is the innermost; of two at the same place the later line is the one on
+        # top.
         if place.is_relative_to(at) and len(at) >= len(best):
             best, options = at, f"{words[5]},{words[-1]}"
     return not _LOCAL_LOCKS & set(options.split(","))
@@ -156,6 +163,7 @@ def _has_locks(directory: Path) -> bool:
 
 def _locked(file: int, directory: Path) -> bool:
     """Lock a file; whether there are locks.  `Unusable` where another process has it."""
+    # Not wall time, which may be set back while this process waits.
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -163,6 +171,8 @@ def _locked(file: int, directory: Path) -> bool:
             return True
         except BlockingIOError:
             holder = _present(file)  # None: one that begins or ends just now
+            # Between the lock and the name, and between emptying the file and the end of the lock, there is
+            # no name to report: such a moment is waited out.
             if holder is not None or time.monotonic() > end:
                 raise held_by(str(directory), holder) from None
         except OSError as error:
@@ -181,6 +191,8 @@ def _present(file: int) -> Holder | None:
 def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
     """Have one's name in a locked file for a while."""
     try:
+        # Emptied, not removed: a process that has the file open already would lock one that no other can
+        # find.
         os.ftruncate(file, 0)
         os.pwrite(file, _packed(Holder.this(purpose)), 0)
     except OSError as error:
@@ -190,9 +202,6 @@ def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
     finally:
         with suppress(OSError):
             os.ftruncate(file, 0)
-
-
-# ------------------------------------------------------------ files alone
 
 
 class Place(Protocol):
@@ -241,6 +250,8 @@ def bid(place: Place, what: str, purpose: str, patience_s: float = PATIENCE_S) -
     packed = _packed(Holder.this(purpose))
     try:
         try:
+            # Bid before looking, as in Lamport's bakery: of two that bid at once at least one sees the
+            # other.
             place.write(f"bid-{own}", packed)
             _await(place, what, own, patience_s)
             place.write(f"held-{own}", packed)
@@ -248,6 +259,7 @@ def bid(place: Place, what: str, purpose: str, patience_s: float = PATIENCE_S) -
             raise Unusable(f"{what} cannot be claimed: {error.strerror or error}") from error
         yield
     finally:
+        # In this order: a claim that is held refuses others at once, a bid is waited for.
         for name in (f"held-{own}", f"bid-{own}"):
             with suppress(OSError):
                 place.remove(name)
@@ -257,9 +269,13 @@ def _await(place: Place, what: str, own: str, patience_s: float) -> None:
     """Wait until there are no other bids; `Unusable` where one goes before this one, or stays."""
     end = time.monotonic() + patience_s
     while others := _others(place, own):
+        # Claims that are held before bids, then by name: a holder always wins, and of bids the smallest.
         first = min(others, key=lambda name: (name.startswith("bid-"), name))
+        # Names are random, so no process always has the smaller one; that all compare them alike is what
+        # decides.
         gives_way = first.startswith("bid-") and first > f"bid-{own}"
         if not gives_way or time.monotonic() > end:
+            # Named for a person, who alone can find out that a process of another machine is dead.
             files = " and ".join(others)
             raise held_by(what, _reader(place, first), f"; if it has ended, remove {files} there")
         time.sleep(_PAUSE_S)
@@ -267,16 +283,18 @@ def _await(place: Place, what: str, own: str, patience_s: float) -> None:
 
 def _others(place: Place, own: str) -> list[str]:
     """The marks of others, those aside that are left of processes that have ended."""
-    found = []
+    marks = []
     for name in sorted(place.names()):
         if name.startswith(("bid-", "held-")) and not name.endswith(own):
             holder = _reader(place, name)
+            # Only of this very system and boot, as `is_gone` has it: a mark of another machine may be of a
+            # living process.
             if holder is not None and holder.is_gone:
                 with suppress(OSError):  # somebody else may have removed it
                     place.remove(name)
             else:
-                found.append(name)
-    return found
+                marks.append(name)
+    return marks
 
 
 def _reader(place: Place, name: str) -> Holder | None:

@@ -67,8 +67,11 @@ def build_module(
     kind = ir.FunctionType(I64, [PTR, PTR, PTR, PTR])
     successors = ir.Function(module, kind, "successors")
     successors.linkage = "internal"
+    # The largest function of a kernel, called from several loops: compiled once.
     successors.attributes.add("noinline")
     for arg in successors.args:
+        # True of the four: coverage and cuts are different words of the thread's block, and the batch is no
+        # state that is expanded.  So a stored successor is in the way of no load and no counter.
         arg.add_attribute("noalias")
     Steps(Asm(successors), program, layout, facts).emit()
     parts = Parts(
@@ -76,6 +79,7 @@ def build_module(
         emit_check(module, program, layout, facts),
         emit_check_step(module, program, layout, facts) if program.step_invariants else None,
         emit_may_end(module, program, layout, facts),
+        # With the identity alone there is nothing to compare.
         emit_canonical(module, layout, renamings) if len(renamings) > 1 else None,
     )
     kernel(module, layout.words, parts, compact=compact).emit()
@@ -85,6 +89,7 @@ def build_module(
 def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> Loaded:
     """The kernel of a program, from the cache or newly compiled."""
     _initialize()
+    # Object code and not IR: most of the time of a small search is LLVM's.
     path = kept.place("kernels", f"{kernel_key(program, renamings, compact=compact)}.o")
     code = kept.read(path)
     if code is not None:
@@ -109,6 +114,7 @@ def load_exchange(program: Program, layout: Layout, renamings: list[Renaming], s
     """The kernel of shipped object code or, on a machine of another kind, compiled here."""
     _initialize()
     fits = shipped.machine == machine_name()
+    # Instructions of the driver's processor may be missing here; a signal would end the executor.
     code = shipped.code if fits else _exchange_compiled(program, layout, renamings)
     return _linked(code, EXCHANGE, was_cached=fits)
 
@@ -145,10 +151,12 @@ def compile_module(text: str) -> bytes:
     """Optimised object code of LLVM IR."""
     machine = _machine()
     module = llvm.parse_assembly(text)
+    # Invalid IR is an error here, and a crash or worse once it is compiled.
     module.verify()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=1)  # -O2 and -O3 make no faster code here
+    # Loops here run over few words or end early: vectorising has little to gain and takes time to compile.
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
@@ -165,8 +173,10 @@ def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bo
     tracker = library.link(jit, "kernel")
     calls = {}
     for name, count in entries:
+        # Such functions run without the interpreter's lock, so workers are threads.
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
         calls[name] = shape(tracker[name])
+    # The code is freed with these two, so whoever can call it keeps them.
     return Loaded(calls, (jit, tracker), was_cached)
 
 

@@ -16,6 +16,8 @@ from specchk.native.machine.layout import Layout
 from specchk.native.memory import Region, Words
 from specchk.native.store import Worker
 
+# Half a megabyte a partition at two words, so that what a block costs (a call, a row, a trailer) is spread
+# over many states.
 CAPACITY = 1 << 15
 CACHE_SLOTS = 1 << 16
 
@@ -32,6 +34,7 @@ class Buckets:
         self.partitions = partitions
         self.state_bytes = 8 * layout.words
         self._call = kernel.call
+        # FULL is checked between states, so the successors of one more must fit.
         share = (CAPACITY + most_successors(program) + BATCH) * self.state_bytes
         self._room = Region(partitions * share)
         self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))
@@ -57,8 +60,11 @@ class Buckets:
         while done < count:
             at = address + done * self.state_bytes
             self._call[name](self._block.address, worker.block.address, at, count - done)
+            # What was expanded before a bucket was full; the rest is given again, once buckets are empty.
             done += self._block[Exchange.DONE]
             if self._block[Exchange.FULL]:
+                # The others that are half full go along, since states are spread evenly and theirs would
+                # follow soon.
                 yield from self.drain(CAPACITY // 2)
 
     def drain(self, least: int = 1) -> Iterator[tuple[int, bytes]]:
@@ -68,6 +74,7 @@ class Buckets:
             count = self._block[word + 1]
             if count >= least:
                 self._block[word + 1] = 0
+                # A copy: the bucket is filled again while the block is on its way.
                 yield partition, ctypes.string_at(self._block[word], count * self.state_bytes)
 
     def release(self) -> None:
@@ -83,6 +90,7 @@ def smallest_predecessor(
     words = len(target)
     wanted, best, control = Words(words), Words(words + 1), Words(int(Control.SIZE))
     wanted.fill(list(target))
+    # `precede` reads the states through the control block alone; no table is needed.
     control[Control.STATES] = address
     call = kernel.call["precede"]
     call(control.address, worker.block.address, 0, count, wanted.address, best.address)

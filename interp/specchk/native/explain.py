@@ -50,6 +50,8 @@ class Explainer:
 
     def trace(self, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state whose predecessors are in the last of the levels."""
+        # Backwards, by expanding each level once more: only a search that found something pays for its
+        # trace.
         path = [tuple(state)]
         for level in reversed(levels):
             before = self.store.predecessor(path[-1], level)
@@ -69,12 +71,16 @@ class Explainer:
     def _known(self, words: tuple[int, ...]) -> State:
         """A packed state as the reference engine's representative."""
         state = self.layout.unpack(words)
+        # "Least" is by packed words in the kernel and by values here, so the same class has two
+        # representatives.
         return state if self.symmetry is None else self.symmetry.canonical(state)
 
     def violation(self, record: Record, found: Found, levels: Levels, *, of_level: bool) -> Violation:
         """The violation that a record tells of; `of_level`: of a state that was expanded."""
+        # A step ends outside of the levels, so its trace is that of its state and one step more.
         if record.kind == "step invariant" or self._is_step(record):
             return self._step(record, found, levels)
+        # What was expanded is in the last level, what is new is behind it.
         trace = self.trace(found.state, levels[:-1] if of_level else levels)
         if record.kind == "deadlock":
             if not self.ends.is_deadlock(trace.last):
@@ -125,6 +131,8 @@ class Explainer:
     def _step(self, record: Record, found: Found, levels: Levels) -> Violation:
         base = self.trace(found.state, levels[:-1])
         last, after = base.states[-1], self.layout.unpack(found.after)
+        # With symmetry the packed successor is one of several renamings, so several real steps may lead to
+        # its class.
         for step in step_to(self.program, self.stepper, last, after, self.symmetry):
             env = self.properties.environment(last, step.state)
             for prop, kind, blame in self.properties.failed(env, self.properties.steps):

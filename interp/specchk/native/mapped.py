@@ -50,6 +50,7 @@ class MappedFile:
 
 def _mapped(file: int, size: int) -> mmap.mmap:
     is_new = _enlarge(file, size)
+    # A file with contents is read whole by its checksum at once, so its pages may as well come in one call.
     flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))
     mapped = mmap.mmap(file, size, flags=flags)
     if is_new:
@@ -62,6 +63,7 @@ def _enlarge(file: int, size: int) -> bool:
     if os.fstat(file).st_size >= size:
         return False
     take(file, size)
+    # `take` enlarges the file only where the system has it.
     os.ftruncate(file, size)
     return True
 

@@ -24,6 +24,7 @@ def smallest_deadlock(
     """The smallest deadlock among packed states without steps; `findings` is given what is not decided."""
     best: tuple[int, ...] | None = None
     for state in found:
+        # Trying open numbers takes long, and only the smallest is reported: a larger one need not be tried.
         if best is None or state < best:
             end = ends.without_steps(layout.unpack(state))
             findings.note_end(end)
@@ -41,6 +42,7 @@ def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -
         start = address + 8 * words * first
         size = min(AT_ONCE, count - first)
         kernel.call["resting"](thread, start, size, places.address)
+        # Read where they are: a level may be most of the memory.
         data = (ctypes.c_uint64 * (words * size)).from_address(start)
         for place in places.read(1, places[0]):
             yield tuple(data[words * place : words * (place + 1)])

@@ -52,6 +52,7 @@ class Question:
             if isinstance(value, tree.IntLiteral) and value.value > 0:
                 found[name] = value.value
         if not found:
+            # A sort of one element has no smaller model.
             sizes = {name: binding.value for name, binding in bindings.items()}
             found = {n: v.value for n, v in sizes.items() if isinstance(v, tree.IntLiteral) and v.value > 1}
         return dict(list(found.items())[:MOST_DIALS])
@@ -88,12 +89,15 @@ def forecast(question: Question, options: engine.Options, effort: Effort = Effor
             states, states, states, states, len(sample.levels), 0, 8 * layout.words, sample.rate,
             free_bytes(), is_exact=True,
         )  # fmt: skip
+    # Violations do not matter here, sizes do: the search of a smaller model must not end at one.
     below = replace(options, budget=effort.budget, keep_going=True, strict=False)
 
     def search(dials: Mapping[str, int]) -> Levels | None:
         if time.monotonic() > end:
             return None
         try:
+            # A smaller model may have no sense (an empty sort, a constant out of its range): then it is
+            # left out.
             found = _sampled(question.program(dials), below)
         except (SpecError, Unsupported):
             return None
@@ -134,5 +138,6 @@ def _sampled(program: Program, options: engine.Options) -> _Sample:
         whole = not isinstance(search.findings.stopped, Inconclusive)
     finally:
         search.store.release()
+    # A level that the budget cut short would make the growth look smaller than it is.
     levels = tuple(search.sizes if whole else search.sizes[: len(search.levels)])
     return _Sample(levels, whole, seen, max(1.0, seen / max(seconds, 1e-6)))

@@ -30,11 +30,17 @@ from specchk.native.resting import resting
 
 Run = tuple[int, int]
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE)
+# A look-up of a new state then visits some four slots on average (Knuth, 6.4: (1 + 1 / (1 - LOAD)^2) / 2),
+# half of a cache line; a table is filled to this just before it doubles.
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
+# Small tables are rebuilt seldom rather than kept small: 8 MB here are less than the interpreter has.
 FAST_UNTIL = 1 << 20  # slots; up to here the table quadruples
+# 4 TiB are reserved and hardly any used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
+# Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
+# How late a limit, Control-C or progress may be noticed; the workers themselves are not slowed down.
 WAIT_S = 0.05
 
 
@@ -55,8 +61,12 @@ class Worker:
         self.records = records_of(program)
         self.points = len(program.points)
         self.block = Words(int(Thread.COUNTS) + self.points)
-        self._runs = Words(2 * MAX_RUNS)
+        # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states;
+        # where every other one is outside of a constraint, each of the rest is a run of its own.
+        self._runs = Words(2 * (MAX_RUNS + room))
         self._records = Words(len(self.records) * record_words(self.words))
+        # Regions get pages when they are used: of the room for a million successors most states touch a few
+        # lines.
         self._buffers = [Region(8 * room * self.words), Region(8 * room)]
         for word, at in ((Thread.RUN_LIST, self._runs), (Thread.RECORDS, self._records),
                          (Thread.PENDING, self._buffers[0]), (Thread.HASHES, self._buffers[1])):  # fmt: skip
@@ -72,6 +82,7 @@ class Worker:
 
     def drain(self) -> list[Run]:
         """The runs of new states that are complete."""
+        # Read while no worker runs: the kernel writes pairs and count without any order between them.
         pairs = self._runs.read(0, 2 * self.block[Thread.RUNS])
         self.block[Thread.RUNS] = 0
         return list(zip(pairs[::2], pairs[1::2], strict=True))
@@ -90,6 +101,7 @@ class Worker:
     def forget(self) -> None:
         """Empty the records."""
         for index in range(len(self.records)):
+            # The first word says whether a record is filled, so the others need not be cleared.
             self._records[index * record_words(self.words)] = 0
 
     def found(self) -> Iterator[Found]:
@@ -115,16 +127,19 @@ class Store:
         self.control = Words(int(Control.SIZE))
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
-        self.scouts = [
-            Worker(program, layout, self.room) for _ in range(workers)
-        ]  # count nothing of the search
+        # Scouts expand levels again for traces: with blocks of their own, coverage and totals stay those of
+        # the search.
+        self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]
         self.states = Region(ADDRESS_SPACE)
         self.holes: list[Run] = []  # numbers that a resumed search leaves unused
         self.table: Region | None = None
+        # Threads suffice: ctypes gives up the interpreter's lock while a kernel runs, and all share one
+        # table.
         self._pool = ThreadPoolExecutor(workers)
         self._work = Words(1)
         self.control[Control.STATES] = self.states.address
         slots = FIRST_SLOTS
+        # What workers add after STOP must fit the slots that LOAD leaves empty, or a probe would never end.
         while slots * (1 - LOAD) < self.slack:
             slots *= 2
         self._new_table(slots)
@@ -132,6 +147,7 @@ class Store:
     @property
     def slack(self) -> int:
         """States that workers may add after they were asked to stop."""
+        # A worker has at most one batch in hand, and the chunks around it.
         return len(self.workers) * (2 * CHUNK + self.room)
 
     @property
@@ -146,6 +162,8 @@ class Store:
 
     def _new_table(self, slots: int) -> None:
         if self.table is not None:
+            # Released first: both tables at once would be the peak of the memory, and the states have all
+            # that is in it.
             self.table.release()
         self.table = Region(8 * slots)
         self.slots = slots
@@ -164,7 +182,10 @@ class Store:
     def grow(self, slots: int) -> None:
         """A table of more slots, filled from the states."""
         self._new_table(slots)
+        # Numbers that no state has yet must be left out: their words are zeroes or those of a lost race,
+        # and would be entered as states.
         ranges = list(self.taken())
+        # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
         tasks = [(low, min(low + share, end)) for first, end in ranges for low in range(first, end, share)]
         self._each_task([lambda a=a, b=b: self._rehash(a, b) for a, b in tasks])  # type: ignore[misc]
@@ -185,6 +206,7 @@ class Store:
             (w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END]
         ]
         first = 0
+        # The last pair is a sentinel, so that what follows the last hole is given as well.
         for start, end in [*sorted(free + self.holes), (self.used, self.used)]:
             if first < start:
                 yield first, start
@@ -195,19 +217,21 @@ class Store:
         self.control[Control.NEXT] = used
         first = 0
         for start, end in [*taken, (used, used)]:
+            # What was free when the checkpoint was written is lost for good: workers begin with chunks of
+            # their own.
             if first < start:
                 self.holes.append((first, start))
             first = end
+        # Sums are all that counts, so the first worker has them, whatever their number was then.
         for word, value in zip(TOTALS, totals, strict=True):
             self.workers[0].block[word] = value
         for point, count in enumerate(counts):
             self.workers[0].block[Thread.COUNTS + point] = count
         self.grow(self.slots_needed)
 
-    # ------------------------------------------------------------ work
-
     def add(self, state: Sequence[int]) -> None:
         """An initial state."""
+        # The kernel makes the state canonical in place, so it gets a copy.
         words = Words(len(state))
         words.fill(list(state))
         self.kernel.call["add"](self.control.address, self.workers[0].block.address, words.address)
@@ -219,6 +243,7 @@ class Store:
             for first, count in runs
             for low in range(first, first + count, PIECE)
         ]
+        # Kept in the object, because the kernel has only its address.
         self._work = Words(2 * len(pieces) + 1)
         self._work.fill([word for piece in pieces for word in piece])
         self.control[Control.WORK] = self._work.address
@@ -246,12 +271,14 @@ class Store:
         self.control[Control.STOP] = 0
         many = self.control[Control.WORK_END] - self.control[Control.CURSOR]
         active = [w for w in self.workers if w[Thread.PIECE] != w[Thread.PIECE_END]]
+        # A level this small is over before a second thread has begun.
         if many <= 2 and not active:
             self._run("work_alone", self.workers[0])
         else:
             name = "work_shared" if len(self.workers) > 1 else "work_alone"
             futures = [self._pool.submit(self._run, name, worker) for worker in self.workers]
             self._wait(futures, looking)
+        # Each worker moved it past the end once; `unexpanded` and a second call count from it.
         self.control[Control.CURSOR] = min(self.control[Control.CURSOR], self.control[Control.WORK_END])
 
     def _run(self, name: str, worker: Worker) -> None:
@@ -269,6 +296,8 @@ class Store:
         except BaseException:
             self.control[Control.STOP] = 1
             for future in futures:
+                # Nothing may be released, nor a trace be searched, while a worker still writes: the error
+                # waits for all.
                 future.exception()
             raise
 
@@ -277,6 +306,8 @@ class Store:
         words = self.layout.words
         wanted = Words(words)
         wanted.fill(list(target))
+        # One for each scout: each keeps its smallest, and the smallest of these does not depend on the
+        # shares.
         best = [Words(words + 1) for _ in self.scouts]
         share = max(1 << 12, sum(count for _, count in runs) // len(self.scouts) + 1)
         parts = [

@@ -32,6 +32,7 @@ from specchk.native.mapped import MappedFile
 from specchk.native.memory import Region, Words
 from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker
 
+# Half of a search's first table: there is one for each partition.
 FIRST_SLOTS = 1 << 13
 PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
 _HEAD = struct.Struct("<4Q2I")
@@ -86,12 +87,14 @@ class VisitedSet(ABC):
         """Tell the kernel where they are."""
         for word, value in (
             (Control.TABLE, table), (Control.MASK, self.slots - 1), (Control.STATES, states),
+            # The kernel's own limit is out of reach; `_make_room` has room for a piece before each call.
             (Control.LIMIT, self.slots),
         ):  # fmt: skip
             self._control[word] = value
 
     def _room_for_states(self, slots: int) -> int:
         """Bytes that the states of a full table need."""
+        # The last chunk may begin just below the limit.
         return (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
 
     def _enter(self, first: int, end: int) -> None:
@@ -114,6 +117,7 @@ class VisitedSet(ABC):
             source.fill(view)
         finally:
             view.release()
+        # Before `used` counts them: a source that raises leaves the set as it was.
         self._enter(self.used, self.used + count)
         self.used += count
 
@@ -122,10 +126,13 @@ class VisitedSet(ABC):
         runs: list[Run] = []
         block = worker.block
         for first in range(0, count, PIECE):
+            # In pieces, because the table can grow only between two calls of the kernel.
             many = min(PIECE, count - first)
             self._make_room(many)
             at = address + first * self.state_bytes
             self._call["absorb"](self._control.address, block.address, at, many)
+            # A partition has one worker, whose numbers have no gaps: the next free one is the number of
+            # states.
             self.used = max(self.used, block[Thread.FREE])
             runs += worker.drain()
         return runs
@@ -161,6 +168,7 @@ class InMemory(VisitedSet):
         self._table.release()
         self.slots = slots
         self._table = Region(8 * slots)
+        # After the table was released, and before `_point`: states may move.
         self._states.grow(states)
         self._point(self._states.address, self._table.address)
         self._enter(0, self.used)
@@ -192,9 +200,11 @@ class Visited(VisitedSet):
         """Have what others left of it, as far as it is what they wrote."""
         self.levels, self.used, slots, at_work, self._check, table = self._read_head()
         self._map(slots, anew=bool(at_work))
+        # The states first: a table over wrong states would be of no use, whatever its own checksum says.
         if crc32c(self._view(0, self.used * self.state_bytes)) != self._check:
             self.levels = self.used = self._check = 0
             self._remap(FIRST_SLOTS)
+        # With somebody at work the table has states that no longer count; it was made anew by `_map`.
         elif not at_work and self._table_check != table:
             self._remap(slots)
         elif at_work:
@@ -205,12 +215,14 @@ class Visited(VisitedSet):
         """See `VisitedSet`."""
         super().begin()
         self._kept = self.used
+        # Before the table is touched: from here on a process that ends leaves a table that is not believed.
         self._write_head(at_work=True)
 
     def commit(self) -> None:
         """See `VisitedSet`."""
         super().commit()
         first, size = self._kept * self.state_bytes, (self.used - self._kept) * self.state_bytes
+        # Continued over the new states alone; the whole file would be read once for each level.
         self._check, self._kept = crc32c(self._view(first, size), self._check), self.used
         self._write_head(at_work=False)
 
@@ -222,8 +234,11 @@ class Visited(VisitedSet):
     def _map(self, slots: int, *, anew: bool) -> None:
         """Map states and table, which is empty if it is made anew."""
         self.slots = slots
+        # The number of slots is in the name: a table that was made for another size is never mapped as this
+        # one.
         path = self.directory / f"slots-{slots}"
         if anew:
+            # A new file is an empty table, without writing zeroes.
             path.unlink(missing_ok=True)
         self._slots = MappedFile(path, 8 * slots)
         self._states = MappedFile(self.directory / "states", self._room_for_states(slots))
@@ -242,6 +257,8 @@ class Visited(VisitedSet):
     def _grow(self, slots: int) -> None:
         old = self._slots.path
         self._remap(slots)
+        # A head that still names the old table does no harm: the empty one in its place does not have its
+        # checksum, and is made anew.
         old.unlink(missing_ok=True)
 
     @property
@@ -253,6 +270,7 @@ class Visited(VisitedSet):
 
     def _read_head(self) -> tuple[int, ...]:
         head = os.pread(self._head, _HEAD.size + _SEALED.size, 0)
+        # A torn, empty or foreign head: as of a set with nothing in it, where somebody was at work.
         if head != self._with_check(head[: _HEAD.size]):
             return 0, 0, FIRST_SLOTS, 1, 0, 0
         return _HEAD.unpack_from(head)
@@ -264,4 +282,6 @@ class Visited(VisitedSet):
 
     def _with_check(self, head: bytes) -> bytes:
         """A head with its checksum, which is also of where it is."""
+        # A head that was copied to another partition would describe other states; so its place is part of
+        # the sum.
         return head + _SEALED.pack(crc32c(head, crc32c("/".join(self.directory.parts[-2:]).encode())))

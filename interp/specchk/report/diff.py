@@ -26,11 +26,11 @@ class Change:
 
 def changes(program: Program, before: State, after: State) -> list[Change]:
     """Every place that differs, variables in declaration order."""
-    found: list[Change] = []
+    changed: list[Change] = []
     for variable, old, new in zip(program.variables, before, after, strict=True):
         for path, was, now in _inside(variable.type, old, new, variable.name):
-            found.append(Change(variable.name, path, was, now))
-    return found
+            changed.append(Change(variable.name, path, was, now))
+    return changed
 
 
 def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str, str, str]]:
@@ -43,6 +43,7 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
         case Record() if isinstance(old, tuple) and isinstance(new, tuple):
             for (name, item), was, now in zip(kind.fields, old, new, strict=True):
                 yield from _inside(item, was, now, f"{path}.{name}")
+        # Only where it is looked into: of `some(3)` to `some(4)` the whole is the shorter text.
         case Option(item=Record() | Map()) if (
             old and new and isinstance(old, tuple) and isinstance(new, tuple)
         ):

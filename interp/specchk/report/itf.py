@@ -24,6 +24,7 @@ def value_itf(value: Value, kind: Type) -> Any:
     if isinstance(kind, Bool):
         return bool(value)
     if isinstance(kind, Int):
+        # A number of JSON is a double to many readers, exact only up to 2^53.
         return {"#bigint": str(value)}
     if isinstance(kind, Enum | Sort):
         return kind.members[int_of(value)]

@@ -74,6 +74,8 @@ def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
                 "action": step.action,
                 "args": list(step.args),
                 "state": state_json(program, step.state),
+                # Whole states and what changed: a reader that wants one of them need not compute it from
+                # the other.
                 "changed": [change.path for change in changes(program, before, step.state)],
             }
         )

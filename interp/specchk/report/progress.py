@@ -27,6 +27,7 @@ class TerminalProgress:
     def __call__(self, progress: Progress) -> None:
         """Show where the search is."""
         text = line(progress)
+        # Padded to the last line's width, or its end would stay visible.
         self.stream.write("\r" + text.ljust(self.width))
         self.stream.flush()
         self.width = len(text)

@@ -85,6 +85,7 @@ def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
     name = f"`{failure.name}`"
     claim = f"{name} may be undefined" if failure.kind == "undefined" else f"{name} is not inductive"
     reach = {
+        # Induction begins anywhere: that a state is reached is said only where a search has found it.
         None: "the first may be unreachable",
         False: "no state within the horizons is the first one",
     }.get(failure.reached, "")

@@ -120,6 +120,7 @@ def value_from_json(found: Any, kind: Type) -> Value:
 def value_from_itf(found: Any, kind: Type) -> Value:
     """The value that `report.itf.value_itf` wrote; raises `Unreadable`."""
     match kind:
+        # Tools write small numbers plainly, too; both forms are read.
         case Int() if isinstance(found, dict):
             digits = _fields(found, kind, ("#bigint",))["#bigint"]
             try:
@@ -209,6 +210,7 @@ def _pairs(found: Any, kind: Type) -> list[list[Any]]:
 def _map(pairs: list[list[Any]], kind: Map, read: Read) -> Value:
     table = {read(key, kind.key): read(value, kind.value) for key, value in pairs}
     keys = sorted(universe(kind.key))
+    # Twice the same key leaves the table right and the pairs too many.
     if sorted(table) != keys or len(pairs) != len(keys):
         raise _wrong(pairs, kind)
     return tuple(table[key] for key in keys)
@@ -217,6 +219,8 @@ def _map(pairs: list[list[Any]], kind: Map, read: Read) -> Value:
 def _collected(items: list[Value], kind: Set | Seq | Bag) -> Value:
     """The items in their order, or in the canonical one; a set has each once, and limits hold."""
     if isinstance(kind, Set):
+        # A file written by hand with an item twice is no canonical value; reading it as one would hide the
+        # mistake.
         if len(set(items)) != len(items):
             raise Unreadable(f"a value of type {show_type(kind)} has an item twice")
     elif len(items) > kind.limit:

@@ -29,7 +29,9 @@ from specchk.search.verdict import (
     Violation,
 )
 
+# A model that switches half of a spec off has dozens of them, and the verdict would scroll away.
 BRANCHES_SHOWN = 3
+# One variable takes no more room than the line that would fold it.
 WORTH_FOLDING = 2
 
 

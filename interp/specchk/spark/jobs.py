@@ -70,8 +70,11 @@ class Team:
         """What each piece came to, in order."""
         if not pieces:
             return []
+        # Sent once to each executor, not with each of its pieces.
         shipped = self.context.broadcast(pickle.dumps(start, protocol=5))
         self.context.setJobDescription(f"specchk {about}")
+        # Packed here and opened in `Do`: Spark would unpack before any code of ours runs, and a module that
+        # is missing there would be an error without a name.
         packed = [(number, pickle.dumps(piece, protocol=5)) for number, piece in enumerate(pieces)]
         work = self.context.parallelize(packed, len(packed))
         try:
@@ -90,6 +93,7 @@ def team(master: str | None, settings: dict[str, str], files: Sequence[tuple[str
         name = f"specchk-kit-{uuid.uuid4().hex}"
         archive = Path(folder, f"{name}.zip")
         write_archive(archive, files)
+        # A name of its own: archives stay for the whole session, and a notebook may send several.
         context.addArchive(f"{archive}#{name}")
         yield Team(context, name)
 
@@ -133,6 +137,8 @@ def came(number: int, run: Callable[[], Any]) -> Came:
 def _sendable(error: Exception) -> Exception:
     """An exception that can be sent: itself, or one with its words."""
     try:
+        # Packing is not enough: an exception whose `__init__` wants more arguments fails only when it is
+        # opened.
         pickle.loads(pickle.dumps(error))  # noqa: S301 - packed in this line
     except Exception:  # a user's exception may refuse in any way
         return RuntimeError(f"{type(error).__name__}: {error}")

@@ -63,6 +63,7 @@ def make_ready(storage: Storage) -> None:
     try:
         if storage.exists(_NAME):
             raise Unusable("the ledger has a search already: go on with --resume, or choose another place")
+        # Without a `ledger.json` no run can be taken up, so what earlier ones left is only in the way.
         for folder in storage.folders():
             if folder.startswith(folder_of("")):
                 storage.remove(folder)
@@ -101,8 +102,10 @@ def _content(storage: Storage) -> dict[str, Any]:
 def look_through(slices: Slices, handed: Handed) -> None:
     """See that all that was handed over is there; `Spoiled` where it is not."""
     for level, size in enumerate(handed.sizes):
-        found = slices.level(level, handed.partitions)
-        if found is None or sum(about.inside for about in found) != size:
+        made = slices.level(level, handed.partitions)
+        # A lost file of an early level would otherwise be noticed only by a table that is built anew, or by
+        # a trace, perhaps hours later.
+        if made is None or sum(about.inside for about in made) != size:
             place = slices.storage.name_of(folder_of(slices.run))
             raise Spoiled(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
 
@@ -131,6 +134,8 @@ def hand_over(search: NativeSearch, kernel: Loaded, slices: Slices, partitions: 
 
     try:
         for number, runs in enumerate(search.levels):
+            # States outside of the constraints are in no level, but belong into the visited sets, which
+            # keep them from being checked and counted again.  Any level will do, so the last one has them.
             outside = dealt(_outside(search) if number == last else [])
             for partition, (inner, outer) in enumerate(zip(dealt(runs), outside, strict=True)):
                 about = Slice(number, partition, states(inner), states(outer))
@@ -154,12 +159,12 @@ def _outside(search: NativeSearch) -> list[Run]:
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
     """What of first..end is in none of the runs."""
-    found = []
+    runs_between = []
     for start, count in [*sorted(runs), (end, 0)]:
         if first < start:
-            found.append((first, start - first))
+            runs_between.append((first, start - first))
         first = start + count
-    return found
+    return runs_between
 
 
 def handed_of(search: NativeSearch, identity: Identity, run: str, partitions: int) -> Handed:

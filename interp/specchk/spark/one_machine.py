@@ -88,7 +88,9 @@ class Maker:
     def __init__(self, host: Host, partition: int, folder: Path) -> None:
         self.host, self.partition = host, partition
         self._folder = folder
+        # Spark's daemon: when it has ended a task has another parent, and nothing would end it.
         self._parent = os.getppid()
+        # Shared out beforehand: tasks do not see how much memory the others take.
         self._room = free_bytes() // SHARE // host.parcel.partitions
         self._visited: VisitedSet | None = None
 
@@ -99,12 +101,15 @@ class Maker:
                 self._forget(level - 2)  # whoever sent from the level before has all that came from this one
                 with ExitStack() as files:
                     self._send(level)
+                    # Opened before anything is absorbed, so that every sender's file is known to be whole.
                     came = Came(
                         self, level, [files.enter_context(self._awaited(level, n)) for n in self._sources]
                     )
                     self._absorb(level + 1, came)
                 level += 1
                 if came.is_nothing:
+                    # Before it returns: a task that still waits for this one must be able to see that
+                    # nothing will come.
                     self._ended(self.partition).touch()
                     return level
         except Stopped:
@@ -124,8 +129,11 @@ class Maker:
         path = self._place(self.partition, level)
         path.parent.mkdir(exist_ok=True)
         draft = path.with_suffix(".draft")
+        # `x`: a draft that is there already would be another task's for the same partition.
         with naming(draft), draft.open("xb", buffering=0) as file:
             write_fully(file.fileno(), ended(asdict(self._expanded(level, file))))
+        # Others wait for this name: renamed, it is whole from the first moment.  Nothing is synced, for the
+        # folder does not outlive the job.
         draft.rename(path)
 
     def _forget(self, level: int) -> None:
@@ -177,6 +185,8 @@ class Maker:
 
     def _absorb(self, level: int, came: Came) -> None:
         """Make the slice of a level, unless it was made before; in files where memory is too small."""
+        # After a failed job: some partitions had made this level's slice, others not.  Those that had
+        # expand it, and do not make it again.
         if self.host.slices.done(level, self.partition) is not None:
             return
         try:
@@ -184,6 +194,8 @@ class Maker:
                 self._visited = InMemory(self.host.layout.words, self.host.kernel, self._room)
             self._keep(self._visited, level, came)
         except MemoryError:
+            # The table in files begins with the levels that the ledger has, so the part of this one that
+            # was absorbed does not matter; `came` can be read again.
             self.close()
             self._visited = opened(self.host, level, self.partition)
             self._keep(self._visited, level, came)
@@ -227,6 +239,7 @@ class Came:
                     raise Broken(f"{file.name} is cut off, or damaged in its bytes {first} to {first + size}")
                 self.size += size
                 yield block
+            # One partition has the tallies of all, or they would be counted once for each.
             if self._maker.partition == 0:
                 self.tally += sent.tally
 
@@ -243,6 +256,7 @@ def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
 
 def refuse(folder: Path, error: Spoiled | Unwritable) -> None:
     """Leave word for the driver, and have all other tasks stop; where that fails, so does the task."""
+    # Before `wanted` goes: a driver that sees the tasks stop must find the reason there.
     kept.replace(folder / "refusal", f"{type(error).__name__} {error}".encode())
     wanted_file(folder).unlink(missing_ok=True)
 

@@ -61,6 +61,7 @@ class Host:
     @property
     def scratch(self) -> Path:
         """The directory of the run on this machine: of this boot, as tables may not outlive one."""
+        # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
         local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
         base = Path(self.parcel.scratch or local or tempfile.gettempdir())
         return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"
@@ -73,6 +74,7 @@ class Host:
 @lru_cache(maxsize=2)
 def host_of(packed: bytes) -> Host:
     """The host of a parcel; once in a process, because linking the kernel takes a while."""
+    # Checked once in each process: a broadcast's file may have been cut by a full disk.
     content = unsealed(_SEAL, packed)
     parcel: Parcel = pickle.loads(content)  # noqa: S301 - the driver of this very application packed it
     layout = layout_of(parcel.program)
@@ -90,6 +92,7 @@ def worker_host(packed: bytes) -> Host:
     """
     host = host_of(packed)
     gc.collect()
+    # Collected first, so that only what stays is frozen.
     gc.freeze()
     return host
 

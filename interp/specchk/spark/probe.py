@@ -48,11 +48,14 @@ def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """The package as a zip file that Python can import from."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files:
+            # `ZipInfo` has a fixed date, so that the same sources give the same bytes.
             archive.writestr(zipfile.ZipInfo(name), data)
 
 
 def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...], str]]]:
     """What to run on a worker: gives the fields of an `Answer`; needs the standard library only."""
+    # Bound as locals: a function that names a module's globals is sent by its name, which a worker without
+    # the package cannot look up.
     needed, find, host, python, sha, open_zip, path_of = (
         NEEDED, find_spec, socket.gethostname, platform.python_version, hashlib.sha256, zipfile.ZipFile, Path
     )  # fmt: skip

@@ -6,6 +6,7 @@ A task's exception reaches the driver as text only: the traces of Java and Pytho
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 from specchk.native.engine import Search as NativeSearch
@@ -19,17 +20,18 @@ _OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (S
 
 def given_up(error: Exception, level: int) -> Inconclusive:
     """Why Spark made no more levels: `level` is the one that it did not make."""
-    if isinstance(error, ConnectionError):
-        return Inconclusive(f"Spark gave level {level} up (its process ended)", budget=False)
-    try:
-        text = str(error)
-    except SPARK_FAILED:  # the text of an error of Java's is asked of Java
-        return Inconclusive(f"Spark gave level {level} up (its process ended)", budget=False)
-    cause = root_cause(text)
+    cause = _cause(error)
     if cause.startswith(_OF_THE_LEDGER):
         kind, _, told = cause.partition(": ")
         return not_written(told) if kind.endswith(Unwritable.__qualname__) else unread(told)
     return Inconclusive(f"Spark gave level {level} up ({cause})", budget=False)
+
+
+def _cause(error: Exception) -> str:
+    with suppress(*SPARK_FAILED):  # the text of an error of Java's comes from Java, which may be gone
+        if not isinstance(error, ConnectionError):
+            return root_cause(str(error))
+    return "its process ended"
 
 
 def not_written(told: str) -> Inconclusive:

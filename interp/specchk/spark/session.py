@@ -36,7 +36,10 @@ _SETTINGS = (
     ("spark.shuffle.spill.compress", "false"),
     ("spark.rdd.compress", "false"),
     ("spark.broadcast.compress", "false"),
+    # Spark waits three seconds for the executor that has a partition's data; a small level takes less than
+    # a tenth of one.
     ("spark.locality.wait", "100ms"),
+    # An executor that lost a task is as good as any other: retries find what the ledger has.
     ("spark.excludeOnFailure.enabled", "false"),
 )
 
@@ -56,6 +59,7 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     """A context whose workers were asked for this package; `Unavailable` where there is none."""
     if not has_java():
         raise Unavailable(NO_JAVA)
+    # Somebody's own session (a notebook's) must be there after the search.
     existing = SparkContext._active_spark_context is not None
     context = _made(master, settings)
     try:
@@ -80,7 +84,9 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
         log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
         conf.setMaster(chosen)
         if chosen.startswith("local"):
+            # Without it workers would be the first `python3` of the path, not the one of this environment.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # Else Spark resolves the machine's name, which may be slow, or wrong behind a VPN.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             conf.set("spark.driver.host", "127.0.0.1")
             log = f"{log} {_SMALL_JVM}"
@@ -111,12 +117,14 @@ def _first_line(error: Exception) -> str:
 
 def _prepare(context: SparkContext, archive: Path) -> None:
     """Ship the package where it has to go, and ask all workers for it; `Unavailable` if they lack it."""
+    # Nothing to ship: workers are forks of this Python, with the same path.
     if is_local(context) and os.environ.get("PYSPARK_PYTHON") in (None, sys.executable):
         return  # the workers are this very Python
     files = package_files()
     if not is_local(context):
         write_archive(archive, files)
         context.addPyFile(str(archive))
+    # As many as there are cores, so that every worker is likely to be among those that answer.
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: ask the workers for their version")
     answers = context.parallelize(range(many), many).mapPartitions(question()).collect()

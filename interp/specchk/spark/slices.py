@@ -53,6 +53,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         counts = [self.counts, other.counts]
+        # An empty tally has no coverage points at all, so it is no vector of zeroes that could be added.
         both = tuple(map(sum, zip(*counts, strict=True))) if all(counts) else self.counts or other.counts
         return Tally(
             self.generated + other.generated,
@@ -65,10 +66,10 @@ class Tally:
 def smallest(found: Iterable[Found]) -> tuple[Found, ...]:
     """Of each record the smallest state, and of these the smallest after it."""
     best: dict[int, Found] = {}
-    for one in found:
-        known = best.get(one.record)
-        if known is None or (one.state, one.after) < (known.state, known.after):
-            best[one.record] = one
+    for noted in found:
+        known = best.get(noted.record)
+        if known is None or (noted.state, noted.after) < (known.state, known.after):
+            best[noted.record] = noted
     return tuple(best[record] for record in sorted(best))
 
 
@@ -97,6 +98,8 @@ class Checks:
         """Some more bytes."""
         view, at = memoryview(data), 0
         while at < len(view):
+            # Parts are of any size, blocks of one: a reader can then check a block without reading what is
+            # before it.
             some = view[at : at + self._room]
             self._open, self._room, at = crc32c(some, self._open), self._room - len(some), at + len(some)
             if not self._room:
@@ -122,6 +125,7 @@ class Opened:
     def blocks(self) -> Iterator[tuple[bytearray, int]]:
         """The states to expand, some at once, each with their number; the buffer is used again."""
         block, size = block_bytes(self.state_bytes), self._size
+        # One buffer for all blocks: the kernel reads it by address before the next block is read into it.
         buffer = bytearray(min(block, max(1, size)))
         inside = self.about.inside * self.state_bytes
         for number, first in enumerate(range(0, inside, block)):
@@ -166,6 +170,7 @@ class Slices:
             for part in parts:
                 checks.add(part)
                 yield part
+            # At the end, because the checksums are known only when the states were written.
             yield ended({"run": self.run, **asdict(about), "checks": checks.values})
 
         self.storage.write(self.path(about.level, about.partition), everything())
@@ -201,6 +206,7 @@ class Slices:
     def _opened(self, file: BinaryIO, level: int, partition: int) -> Opened:
         name = self._name(level, partition)
         found, size = read_end(file, name)
+        # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
         if (found.pop("run"), found["level"], found["partition"]) != (self.run, level, partition):
             raise Broken(f"{name} is another slice in its place")
         checks = found.pop("checks")
@@ -251,6 +257,7 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
     """What the end of a file says, and how many bytes come before; `Broken` where it has no end."""
     with reading(name):
         size = file.seek(0, SEEK_END)
+        # From the end, because its length is there; a file that is too short has no room for one.
         file.seek(max(0, size - _END.size))
         end = file.read(_END.size)
         check, length, magic = _END.unpack(end) if len(end) == _END.size else (0, 0, b"")

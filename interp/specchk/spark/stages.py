@@ -61,8 +61,11 @@ class Levels:
             before = len(self.sizes)
             with StageJob(self, sent) as job:
                 yield from self._watched(job)
+            # Only attempts without a new level count: a job that gets on may fail as often as executors are
+            # lost.
             failed = failed + 1 if len(self.sizes) == before else 0
             failure = job.failure or not_there()
+            # Cancelled by the driver, or Spark's process has ended: another job would end in the same way.
             if not isinstance(failure, PySparkException | Py4JError) or "cancelled" in str(failure):
                 break
         raise failure
@@ -72,6 +75,7 @@ class Levels:
         began, pause = time.monotonic(), FIRST_PAUSE
         while True:
             running = job.is_running  # asked first: what it made is there when it has ended
+            # The ledger and not the tasks says what was made: the stage hands nothing out before its end.
             slices = self.slices.level(len(self.sizes), self.handed.partitions)
             if slices is not None:
                 yield Made(slices, time.monotonic() - began)
@@ -91,6 +95,8 @@ class Levels:
             self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
             rows: Any = self.context.parallelize(range(many), many).mapPartitions(Expand(self.parcel, level))
             for between in range(level + 1, end):
+                # Absorbing a level and expanding it are one task, so that a fused level costs a shuffle but
+                # no job.
                 rows = rows.partitionBy(many, int).mapPartitionsWithIndex(Onward(self.parcel, between))
             last = rows.partitionBy(many, int).mapPartitionsWithIndex(Absorb(self.parcel, end))
             within(last.collect)
@@ -121,8 +127,11 @@ class StageJob:
             raise PySparkException(f"OSError: no place for what tasks send: {error}") from error
         level, many = len(levels.sizes) - 1, levels.handed.partitions
         self._text = f"levels after {level + 1}, {levels.sizes[-1]} states"
+        # A barrier stage: all tasks run at once, which they must since each waits for all others.
         numbers = levels.context.parallelize(range(many), many)
         self._rows = numbers.barrier().mapPartitions(MakeLevels(levels.parcel, level, str(folder)))
+        # Spark keeps groups and descriptions of jobs for each thread; a plain one would have none of this
+        # one's.
         self._thread = InheritableThread(target=self._run)
         self.failure: Exception | None = None
 
@@ -138,12 +147,15 @@ class StageJob:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # First politely: tasks look for this file, and end with what they have made.  A cancelled stage
+        # would kill them in the middle of a level.
         self._wanted.unlink(missing_ok=True)
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
             with suppress(*SPARK_FAILED):  # without Spark's process the thread ends by itself
                 self._levels.context.cancelJobGroup(self._levels.handed.run)
             self._thread.join()
+        # A refusal goes first: what Spark says after it is only that tasks had to stop.
         self.failure = refusal_in(Path(self._sent.name)) or self.failure
         self._sent.cleanup()
 

@@ -24,7 +24,7 @@ from pyarrow import fs
 
 from specchk.native.claims import bid, claimed
 from specchk.native.identity import Unusable
-from specchk.native.memory import write_fully
+from specchk.native.memory import sync_folder, write_fully
 
 Data = bytes | memoryview
 
@@ -71,6 +71,8 @@ class LocalStorage:
     def write(self, path: str, parts: Iterable[Data]) -> None:
         """See `Storage`."""
         target = self.root / path
+        # A name that no other attempt has: a speculative copy of the task may write the same slice at this
+        # moment.
         draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,12 +81,22 @@ class LocalStorage:
                     write_fully(file.fileno(), part)
                 if self.durable:
                     os.fsync(file.fileno())
+            # Replaces what another attempt may have written, which has the same states.
             draft.replace(target)
+            if self.durable:
+                self._sync_names(target.parent)
         except OSError as error:
             raise Unwritable(f"{target}: {error.strerror or error}") from error
         finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
+
+    def _sync_names(self, folder: Path) -> None:
+        """Have a new file's name on the disk, and those of the folders that were made for it."""
+        for place in (folder, *folder.parents):
+            sync_folder(place)
+            if place == self.root:
+                return
 
     def open(self, path: str) -> BinaryIO:
         """See `Storage`."""
@@ -128,6 +140,8 @@ class ArrowStorage:
             with self.system.open_output_stream(draft) as file:
                 for part in parts:
                     file.write(part)
+            # As atomic as the store makes it; a slice that is cut short is noticed by its checksums in any
+            # case.
             self.system.move(draft, target)
         except OSError as error:
             with suppress(OSError):

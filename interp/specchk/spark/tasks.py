@@ -53,18 +53,14 @@ class Trailer:
     tally: Tally
 
 
-Block = tuple[
-    int, int, bytes
-]  # source, checksum, states; Spark's own checksums do not cover what is not compressed
+# Source, checksum, states.  Spark's own checksums do not cover what is not compressed.
+Block = tuple[int, int, bytes]
 Row = tuple[int, Block | Trailer]
 
 
 def tally_from(worker: Worker) -> Tally:
     """What a worker counted and noted."""
     return Tally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
-
-
-# ------------------------------------------------------------ expand
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +87,8 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
             sent[target][1] += len(block)
             yield target, (partition, crc32c(block), block)
         for target, (blocks, size) in enumerate(sent):
+            # Also to partitions that got no block: that nothing comes must be distinguishable from a lost
+            # stream.
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
         worker.release()
@@ -106,9 +104,6 @@ def successors(host: Host, worker: Worker, level: int, partition: int) -> Iterat
         yield from buckets.drain()
     finally:
         buckets.release()
-
-
-# ------------------------------------------------------------ absorb
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +129,8 @@ class Absorb:
     def __call__(self, partition: int, rows: Iterator[Row]) -> Iterator[int]:
         """The level, when the slice of one partition is kept for good."""
         host = worker_host(self.parcel.value)
+        # Another attempt made it: whatever `rows` would bring, the slice in the ledger is the one that
+        # counts.
         if host.slices.done(self.level, partition) is None:
             visited = opened(host, self.level, partition)
             try:
@@ -162,6 +159,8 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
         first = visited.used
         runs: list[Run] = []
         for block in incoming.blocks():
+            # Absorbed as it comes, although a trailer may show in the end that something is missing: then
+            # no slice is written, and the visited set is thrown back to the level before.
             runs += visited.absorb(worker, address_of_bytes(block), len(block) // host.state_bytes)
         runs += worker.end_run()
         inside = sum(count for _, count in runs)
@@ -169,6 +168,9 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
             level, partition, inside, visited.used - first - inside, incoming.size, _attempt(),
             incoming.tally + tally_from(worker),
         )  # fmt: skip
+        # The slice first: if the process ends in between, the visited set is a level behind, and reads the
+        # slice.  The other way round it would have states that no ledger has, and they would never be found
+        # new again.
         host.slices.write(about, visited.views([*runs, *gaps(runs, first, visited.used)]))
         visited.commit()
     finally:
@@ -215,11 +217,13 @@ def opened(host: Host, level: int, partition: int) -> Visited:
     place = host.cache(partition)
     try:
         visited = Visited(place, host.layout.words, host.kernel)
+        # The ledger was resumed from an earlier level, so the table has states that are to be found again.
         if visited.levels > level:  # of a level that was undone
             visited.close()
             shutil.rmtree(place)
             visited = Visited(place, host.layout.words, host.kernel)
     except Busy:  # a lost executor's worker, which may never end, still has it
+        # A table of its own instead of waiting: the slice's rename decides which attempt counts.
         visited = Visited(place.with_name(f"{place.name}-{uuid.uuid4().hex}"), host.layout.words, host.kernel)
     return visited
 
@@ -231,9 +235,6 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> Non
         with host.slices.open(missing, partition) as opened:
             visited.add_known(opened, opened.about.inside + opened.about.outside)
         visited.commit()
-
-
-# ------------------------------------------------------------ traces, and the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,16 +257,16 @@ class Precede:
 def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -> tuple[int, ...] | None:
     """The smallest state of a slice that has the target as a successor."""
     worker = exchange_worker(host.parcel.program, host.layout)
-    found = []
+    states = []
     try:
         with host.slices.open(level, partition) as opened:
             for data, count in opened.blocks():
                 best = smallest_predecessor(host.kernel, worker, address_of(data), count, target)
                 if best is not None:
-                    found.append(best)
+                    states.append(best)
     finally:
         worker.release()
-    return min(found, default=None)
+    return min(states, default=None)
 
 
 def confirmed(
@@ -302,5 +303,7 @@ class Forget:
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
         """How many partitions were asked."""
+        # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is
+        # of this boot.
         shutil.rmtree(worker_host(self.parcel.value).scratch, ignore_errors=True)
         yield len(list(partitions))

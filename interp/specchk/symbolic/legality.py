@@ -36,6 +36,7 @@ HINT = "give it a type with two ends, or use an engine that enumerates: --engine
 
 def check(program: Program) -> None:
     """Raise `SpecError` with everything that offsets without an end do not allow."""
+    # A definition that is used twice is inlined twice; its misuse is one mistake.
     found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
     if found:
         raise SpecError(found)
@@ -43,6 +44,8 @@ def check(program: Program) -> None:
 
 def _uses(program: Program) -> Iterator[Diagnostic]:
     chosen = [domain for action in program.actions for domain in chosen_from(action.body)]
+    # `any n in Offset` chooses one open number and lists nothing; everywhere else such a set would be
+    # listed.
     allowed = {id(domain) for domain in chosen if not _is_ordered(domain.type)}
     for expr in expressions(program):
         reason = "" if id(expr) in allowed else _wrong(expr)
@@ -73,6 +76,7 @@ def _wrong(expr: Expr) -> str:
             return "the subsets of a set of offsets are listed"
         case MapOf(type=Map(key=key)) if has_horizon(key):
             return "a map has offsets as its keys"
+        # A range of offsets has no known length, even between two known ends.
         case Quantifier() | Choose() if _is_range(expr.domain):
             return "offsets are listed one by one"
         case Collect() if any(_is_range(domain) for _, domain in expr.binders):

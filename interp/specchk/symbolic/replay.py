@@ -37,6 +37,7 @@ class Path:
 
 def raised(program: Program, path: Path) -> Program:
     """The program with horizons high enough for a path and one step more."""
+    # One more for a step out of the last state, and what was chosen there without being stored.
     return raised_to(program, max(most_in(path.states) + 1, path.chosen))
 
 
@@ -50,6 +51,8 @@ def raised_to(program: Program, high: int) -> Program:
 
     Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.
     """
+    # Lowering leaves a check out where the interval of a value fits its place, and such an interval may end
+    # at the horizon that is raised here.
     actions = [replace(action, body=_checked(program, action.body)) for action in program.actions]
     return _with_horizon(replace(program, actions=tuple(actions)), high)
 
@@ -96,6 +99,7 @@ def _with_horizon(found: T, high: int) -> T:
         if any(a is not b for a, b in zip(parts, found, strict=True)):
             changed = parts
     elif (
+        # Any node of the core, by its fields: a new kind of node needs no line here.
         is_dataclass(found)
         and not isinstance(found, type)
         and type(found).__module__.startswith("specchk.ir")
@@ -120,10 +124,10 @@ class Replay:
         """The trace along the states, actions filled in; it need not start in an initial state."""
         steps: list[Step] = []
         for before, after in itertools.pairwise(states):
-            found = self._steps(before, after)
-            if not found:
+            steps_between = self._steps(before, after)
+            if not steps_between:
                 raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the path to the next")
-            steps.append(found[0])
+            steps.append(steps_between[0])
         return Trace(states[0], tuple(steps))
 
     def _steps(self, before: State, after: State) -> list[Step]:
@@ -140,6 +144,8 @@ class Replay:
         for index, action in enumerate(self.program.actions):
             for args in self._arguments(action):
                 with suppress(Faulty):
+                    # One instance at a time: where another one is undefined, `successors` would give
+                    # nothing for the whole state.
                     if after in [found[2] for found in self.stepper.of_action(before, index, args)]:
                         yield Step.of(self.program, index, args, after)
 

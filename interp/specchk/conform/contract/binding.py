@@ -212,6 +212,7 @@ class Binding(Generic[S]):
     def actions(cls) -> list[Bound]:
         """The bound actions, in the order of their methods; a name twice where it is bound twice."""
         marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
+        # Tuples are of actions and interruptions; a plain text is a role that one method has.
         return [Bound(mark[0], name, mark[1]) for name, mark in marks if mark[0] != _INTERRUPTION]
 
     @classmethod
@@ -232,6 +233,8 @@ def _marks(cls: type) -> Iterator[tuple[str, Any]]:
     seen: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
+            # An override without a mark takes the base's away, and one with a mark comes in its own place
+            # of the order.
             seen.pop(name, None)
             if hasattr(member, _MARK):
                 seen[name] = getattr(member, _MARK)
@@ -269,5 +272,6 @@ def _wrong_variables(cls: type[Binding[Any]], program: Program) -> Iterator[Mist
             yield Mistake(f"`{name}` is called unobserved, but the spec has no such variable", hint)
         elif not reason.strip():
             yield Mistake(f"no reason is given why `{name}` is unobserved", "say why it cannot be seen")
+    # A binding that observes nothing agrees with everything.
     if known and set(known) <= set(cls.unobserved):
         yield Mistake("no variable is observed, so nothing would be compared", "project at least one")

@@ -58,6 +58,7 @@ def planted(mistake: BadCode) -> Iterator[None]:
     function = mistake.function
     if not isinstance(function, FunctionType):
         raise NoSuchText(f"`{mistake.name}` is not about a Python function")
+    # The code and not the name is replaced: whoever imported the function already runs the mistake as well.
     right = function.__code__
     function.__code__ = _compiled(function, mistake).__code__
     try:
@@ -68,12 +69,15 @@ def planted(mistake: BadCode) -> Iterator[None]:
 
 def _compiled(function: FunctionType, mistake: BadCode) -> FunctionType:
     text = dedent(getsource(function))
+    # A mistake that no longer fits must not become a control that plants nothing.
     if text.count(mistake.was) != 1:
         raise NoSuchText(f"`{mistake.was}` does not stand once in `{function.__qualname__}`")
     scope: dict[str, Any] = {}
+    # Without decorators, which were applied when the function was made.
     plain = text[text.index("def ") :].replace(mistake.was, mistake.now)
     exec(compile(plain, function.__code__.co_filename, "exec"), function.__globals__, scope)  # noqa: S102 - the binding's own words
     made: FunctionType = scope[function.__name__]
+    # A closure's cells belong to the function object, and code with other ones cannot be put in.
     if made.__code__.co_freevars != function.__code__.co_freevars:
         raise NoSuchText(f"`{function.__qualname__}` uses names from around it, so it cannot be replaced")
     return made

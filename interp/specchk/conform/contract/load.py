@@ -31,6 +31,8 @@ def _load(path: Path, base: type) -> Any:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    # `run_path` and no import: bindings may have the same file name, and an import would give the first one
+    # again.
     found = [one for one in runpy.run_path(str(path)).values() if _is_own(one, base)]
     if len(found) != 1:
         raise NoBinding(f"{path} has {len(found)} classes derived from {base.__name__}; it takes one")

@@ -91,6 +91,7 @@ def _count(name: str, events: Iterable[Event]) -> None:
         if not isinstance(event.get("event"), str) or not isinstance(at, int | str):
             raise BadRecording(f"{name}:{number}: an event needs `at`, `seq` and `event`")
         counts[at] = counts.get(at, 0) + 1
+        # By writer and not by line: writers run side by side, and only the order of each is its own.
         if seq != counts[at]:
             raise BadRecording(f"{name}:{number}: event {seq} of {at} comes where {counts[at]} is due")
 
@@ -98,8 +99,8 @@ def _count(name: str, events: Iterable[Event]) -> None:
 def renumbered(events: Iterable[Event]) -> tuple[Event, ...]:
     """The same events, each writer's numbered from 1: as if it had been recorded so."""
     counts: dict[Any, int] = {}
-    found = []
+    renumbered_events = []
     for event in events:
         counts[event["at"]] = counts.get(event["at"], 0) + 1
-        found.append({**event, "seq": counts[event["at"]]})
-    return tuple(found)
+        renumbered_events.append({**event, "seq": counts[event["at"]]})
+    return tuple(renumbered_events)

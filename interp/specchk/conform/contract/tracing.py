@@ -122,6 +122,7 @@ class Tracing:
         """The events that are understood, each with its method."""
         found = {}
         for base in reversed(cls.__mro__):
+            # Base classes first, so that a method that is overridden reads the event.
             found.update({getattr(f, _MARK): name for name, f in vars(base).items() if hasattr(f, _MARK)})
         return found
 
@@ -147,6 +148,8 @@ class Tracing:
         try:
             is_ = method(found)
             seen = tuple(self.after(found))
+        # What a missing or odd field raises: the recording is at fault, or the tracing; neither may end a
+        # campaign.
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise Impossible(f"the event `{found['event']}` cannot be read: {what}") from error

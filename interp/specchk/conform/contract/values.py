@@ -123,6 +123,7 @@ def raw(found: Any, kind: Type) -> Value:
         case Map():
             return _raw_map(found, kind)
         case Set():
+            # Raw values have an order and plain ones need not.
             return tuple(sorted(set(_raw_items(found, kind.item, AnySet | Sequence))))
         case Seq():
             return _limited(_raw_items(found, kind.item, Sequence), kind)
@@ -134,6 +135,7 @@ def _raw_scalar(found: Any, kind: Bool | Int | Enum | Sort) -> Value:
     match kind:
         case Bool() if isinstance(found, bool):
             return found
+        # Python's `True` is 1; a projection that mixes them up is a mistake to be shown.
         case Int() if isinstance(found, int) and not isinstance(found, bool):
             if kind.low <= found <= kind.high:
                 return found
@@ -153,6 +155,7 @@ def _raw_option(found: Any, kind: Option) -> Value:
 
 
 def _raw_fields(found: Any, kind: Record) -> Value:
+    # As many fields, so that one too many is a mistake too, and not silently dropped.
     if not isinstance(found, Mapping) or len(found) != len(kind.fields):
         raise _wrong(found, kind)
     values = []
@@ -176,6 +179,7 @@ def _raw_union(found: Any, kind: Union) -> Value:
 
 def _raw_map(found: Any, kind: Map) -> Value:
     keys = _keys(kind.key)
+    # The number first: one key too many would not be missed below.
     if not isinstance(found, Mapping) or len(found) != len(keys):
         raise _wrong(found, kind)
     values = []

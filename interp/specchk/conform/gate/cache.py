@@ -35,6 +35,7 @@ def cached_suite(
 
 def suite_key(program: Program, kind: str, bounds: Sequence[tuple[str, str]], max_states: int | None) -> str:
     """A name for everything that a suite depends on."""
+    # Classes are described in words of the source, so that a change of names alone makes another suite.
     spans = [*(action.span for action in program.actions), *(expr.span for expr in expressions(program))]
     texts = sorted({span.source.text for span in spans})
     about = (

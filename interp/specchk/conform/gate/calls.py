@@ -31,9 +31,6 @@ Function = tuple[str, str]  # the file's shown path, the function's qualified na
 Texts = Mapping[Function, str]
 
 
-# -- texts
-
-
 def texts(sources: Mapping[str, str]) -> dict[Function, str]:
     """The hash of each function of some files and of their rests; `SyntaxError` for what is no Python."""
     found: dict[Function, str] = {}
@@ -44,6 +41,7 @@ def texts(sources: Mapping[str, str]) -> dict[Function, str]:
             bodies.setdefault(qualified, []).append(ast.dump(node))
         for qualified, dumps in bodies.items():
             found[name, qualified] = _short("\n".join(dumps))
+        # Positions are not in a dump, so layout and comments are no change.
         found[name, REST] = _short(ast.dump(_Hollow().visit(tree)))
     return found
 
@@ -51,6 +49,7 @@ def texts(sources: Mapping[str, str]) -> dict[Function, str]:
 def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast.AST]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            # Nested functions are not gone into: they are a part of the text of the outermost one.
             yield ".".join((*outer, child.name)), child
         elif isinstance(child, ast.ClassDef):
             yield from _functions(child, (*outer, child.name))
@@ -82,9 +81,6 @@ def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-# -- calls
-
-
 @dataclass(slots=True)
 class Tracer:
     """Notes the code that runs, by action; `within` is the action whose handler is running."""
@@ -94,6 +90,7 @@ class Tracer:
 
     def note(self, frame: FrameType, event: str, arg: object) -> None:
         """What the interpreter calls at each call and return."""
+        # A profile function and no trace function: it is called once for each call, not for each line.
         if event == "call":
             self.ran.setdefault(self.within, set()).add(frame.f_code)
 
@@ -138,6 +135,7 @@ def _telling(handler: Callable[..., Any], action: str, tracer: Tracer) -> Callab
     @wraps(handler)
     def telling(*args: Any) -> Any:
         if tracer.within != REST:
+            # A handler that calls another one is still in the outer action, whose case it is.
             return handler(*args)
         tracer.within = action
         try:

@@ -75,6 +75,8 @@ class Choices:
     def of(self, spec: str, label: str, program: Program) -> Listed | None:
         """What counts for a model: nothing that was shown of another spec, or of other constants."""
         found = self.suites.get(label)
+        # What was explored for another spec or other constants says nothing here; ignored, it can only
+        # leave classes missed, which is reported.
         counts = found is not None and self.spec == spec and found.model == of_model(program)
         return found if counts else None
 
@@ -91,9 +93,6 @@ def of_model(program: Program) -> str:
         [one.name for one in program.constraints],
     )
     return hashlib.sha256(repr(about).encode()).hexdigest()[:DIGITS]
-
-
-# -- for a suite
 
 
 def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
@@ -114,6 +113,8 @@ def _case(suite: Suite, classifier: Classifier, way: Way, numbers: Mapping[str, 
         state = initial_states(classifier.program)[way.start]
         classes = []
         for step in way.steps:
+            # The file's steps are taken anew by the spec, so that a way in it cannot claim classes that it
+            # does not have.
             state, ids = followed(classifier, state, step)
             classes.append(tuple(sorted(number for one in ids for number in numbers.get(one, ()))))
     except LookupError:
@@ -129,6 +130,7 @@ def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[Stat
         if action.name == step.action and looked.reached:
             typed = zip(looked.args, action.params, strict=True)
             if tuple(show(arg, param.type) for arg, param in typed) == step.args:
+                # As in `graph`: a choice is a position among the successors in order.
                 after = sorted({reached.after for reached in looked.reached})[step.choice]
                 keys = {
                     classifier.edge(state, looked, after, reached.marks)
@@ -137,9 +139,6 @@ def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[Stat
                 }
                 return after, frozenset(classifier.described(key).id for key in keys)
     raise LookupError(str(step))
-
-
-# -- the file
 
 
 def write(path: Path, choices: Choices) -> None:
@@ -176,11 +175,11 @@ def _text(value: str) -> str:
 def read(path: Path) -> Choices | None:
     """What a file says, None where there is none; raises `BadChoices`."""
     try:
-        found = tomllib.loads(seal.read(path, _REASON))
-        if found["version"] != VERSION:
-            raise BadChoices(f"{path} has version {found['version']}; this specchk reads {VERSION}")
-        suites = {label: _listed(one) for label, one in found.get("suites", {}).items()}
-        return Choices(found["spec"], found["implementation"], suites)
+        table = tomllib.loads(seal.read(path, _REASON))
+        if table["version"] != VERSION:
+            raise BadChoices(f"{path} has version {table['version']}; this specchk reads {VERSION}")
+        suites = {label: _listed(one) for label, one in table.get("suites", {}).items()}
+        return Choices(table["spec"], table["implementation"], suites)
     except FileNotFoundError:
         return None
     except OSError as error:

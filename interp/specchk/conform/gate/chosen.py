@@ -27,9 +27,8 @@ from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State
 
-Taken = dict[
-    tuple[int, tuple[Any, ...], State], frozenset[str]
-]  # of a state's steps the ids of their classes
+# Of a state's steps, by action, arguments and state after, the ids of their classes.
+Taken = dict[tuple[int, tuple[Any, ...], State], frozenset[str]]
 
 
 class NotExplored(Exception):
@@ -73,6 +72,8 @@ class Explorer:
         try:
             is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
         except Diverged as diverged:
+            # With a divergence the product is not all of it, and "never" would be said of what was never
+            # tried.
             raise NotExplored(f"{name} diverges: {diverged}; --suite product shows how") from None
         if not is_all:
             raise NotExplored(f"{name} has more than {limit} states")
@@ -107,9 +108,6 @@ class Explorer:
             steps.append(CaseStep(action, args, sorted(allowed).index(place.state)))
             place = place.before
         return Way(tuple(reversed(steps)), self._initial.index(place.state))
-
-
-# -- of a tier
 
 
 def explored(parts: Sequence[Part], results: Sequence[Result], budget: Budget, about: Choices) -> Choices:

@@ -81,6 +81,7 @@ def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
     with ExitStack() as stack:
         if isinstance(control, BadCode):
             stack.enter_context(planted(control))
+        # A wrong spec may need a binding that leaves out what only the right one checks.
         binding = cls(trial.program) if is_code else cls.against(trial.program)
         found = run_suite(Replayer(binding), trial.suite).divergence
     return Tried(control.name, "code" if is_code else "spec", "" if found is None else _told(found))
@@ -95,6 +96,7 @@ def _told(found: Divergence) -> str:
 
 def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
     """Why the controls do not show that the gate could have failed; empty where they do."""
+    # One of each kind: a wrong spec shows that steps are compared, wrong code that the code is what runs.
     missing = [what for kind, what in KINDS if not any(isinstance(one, kind) for one in cls.controls)]
     if missing:
         return f"the binding's `controls` lack {' and '.join(missing)}"

@@ -83,6 +83,8 @@ def found_lock(
     }
     return Lock(
         bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
+        # Only controls that were caught: one that the gate misses must not be in a lock, where it would
+        # look kept.
         tuple(sorted(one.name for one in tried if one.told)),
         fingerprint(files, bound.path.resolve().parent), len(files),
     )  # fmt: skip
@@ -120,6 +122,7 @@ def update(held: Held, path: Path) -> Held:
     try:
         known = read(path)
     except (BadLock, FileNotFoundError):
+        # A lock that cannot be read has nothing worth keeping: it is written anew, and reviewed.
         known = None
     found = held.found
     if known is not None:

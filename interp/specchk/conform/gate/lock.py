@@ -95,9 +95,6 @@ class BadLock(Exception):
     """A file that is no lock."""
 
 
-# -- comparing
-
-
 def lowered(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
     """All in which a gate is less than its lock."""
     return (*_other_spec(lock, found), *_fewer(lock, found), *_lower(lock, found))
@@ -143,6 +140,7 @@ def _lower(lock: Lock, found: Lock) -> Iterator[Lowered]:
                 yield Lowered(f"{name}: {key}", f"{getattr(numbers, key)}", f"{getattr(other, key)}")
     for kind, kills in lock.mutants.items():
         now = found.mutants.get(kind)
+        # Shares compared without division: more mutants at the same share are no loss.
         if now is not None and now.killed * kills.all < kills.killed * now.all:
             yield Lowered(f"mutants: {kind}", f"{kills.killed} of {kills.all}", f"{now.killed} of {now.all}")
 
@@ -150,24 +148,20 @@ def _lower(lock: Lock, found: Lock) -> Iterator[Lowered]:
 _KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
 
 
-# -- fingerprints of the spec
-
-
 def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
     """A short name of all that steps depend on, and one of each action; layout and comments aside."""
     spec = checked.spec
+    # Only what steps depend on: another invariant or model changes none of the lock's numbers.
     tables = (spec.sorts, spec.consts, spec.types, spec.variables, spec.defs, spec.actions)
     properties = {name: one for name, one in spec.properties.items() if one.kind == "constraint"}
     imported = {alias: (one.consts, one.types, one.defs) for alias, one in spec.imports.items()}
+    # By name, so that moving a declaration changes nothing.
     whole = [sorted(one.items()) for one in (*tables, properties, imported)]
     return _short([whole, spec.inits]), {name: _short(one) for name, one in sorted(spec.actions.items())}
 
 
 def _short(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:DIGITS]
-
-
-# -- the file
 
 
 def write(path: Path, lock: Lock) -> None:
@@ -200,10 +194,11 @@ def _text(value: str) -> str:
 def read(path: Path) -> Lock:
     """The lock in a file; raises `BadLock`, and `OSError` where there is none."""
     try:
-        found = tomllib.loads(seal.read(path))
-        if found["version"] != VERSION:
-            raise BadLock(f"{path} has version {found['version']}; this specchk reads {VERSION}")
-        return _lock(found)
+        table = tomllib.loads(seal.read(path))
+        # Before anything else is read: another version may have the same keys with another meaning.
+        if table["version"] != VERSION:
+            raise BadLock(f"{path} has version {table['version']}; this specchk reads {VERSION}")
+        return _lock(table)
     except seal.Broken as broken:
         raise BadLock(f"{broken}; {MEND}") from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:

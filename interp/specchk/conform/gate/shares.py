@@ -89,6 +89,7 @@ def _done(lot: Lot, share: Share, cls: Any, budget: Budget) -> Came:
 def run_parts_by(crew: Crew, parts: Sequence[Part], budget: Budget) -> list[Result]:
     """As `tiers.run_parts`, by a crew; a suite's seconds are those of its shares together."""
     lots = lots_of(parts, budget)
+    # Packed one by one: a worker opens the lots that its shares need, and not all.
     packed = tuple(pickle.dumps(lot, protocol=5) for lot in lots)
     about = f"{parts[0].instance.program.spec}: {len(parts)} suites of {type(parts[0].binding).__name__}"
     return joined(lots, crew.each(Suites(packed, budget), shares_of(lots, crew.hands), about))
@@ -111,15 +112,16 @@ def _suite(part: Part, budget: Budget) -> Suite | None:
 
 def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
     """The shares in the order of lots and cases, each of about the same number of cases."""
+    # Of about the same size over all lots, so that a large suite has more shares than a small one.
     size = max(1, -(-sum(len(lot.cases) for lot in lots) // (hands * PER_HAND)))
-    found = []
+    shares = []
     for number, lot in enumerate(lots):
         if lot.suite is None:
-            found.append(Share(number, None))
+            shares.append(Share(number, None))
         else:
             count = len(lot.cases)
-            found += [Share(number, one) for one in slices(count, max(1, -(-count // size)))]
-    return found
+            shares += [Share(number, one) for one in slices(count, max(1, -(-count // size)))]
+    return shares
 
 
 def joined(lots: Sequence[Lot], came: Sequence[Came]) -> list[Result]:

@@ -65,12 +65,15 @@ def plan(known: Map | None, then: Texts, now: Texts) -> Plan:
     unknown = sorted({file for ran in known.calls.values() for file, _ in ran} - _files(now))
     if unknown:
         return Plan(None, f"code runs that the binding does not import: {', '.join(unknown)}", changed)
+    # Against the revision and against the map: a function that changed since the map may call others by
+    # now.
     later = _differing(known.texts, now)
     for differing, when in ((changed, ""), (later, " since the calls were noted")):
         rests = sorted(file for file, function in differing if function == REST)
         if rests:
             return Plan(None, f"outside of functions {', '.join(rests)} changed{when}", changed)
     actions = actions_of(known.calls, changed | later)
+    # What runs outside of actions (starting, projecting) is a part of every case.
     if REST in actions:
         return Plan(None, "a function changed that runs outside of actions", changed)
     names = ", ".join(sorted({function for _, function in changed})) or "no function"
@@ -92,9 +95,6 @@ def concerned(suite: Suite, actions: frozenset[str]) -> list[Case]:
             if number in probing or any(step.action in actions for step in case.steps)]  # fmt: skip
 
 
-# -- git
-
-
 @dataclass(frozen=True, slots=True)
 class Revision:
     """A revision of the repository that a folder is in."""
@@ -105,18 +105,19 @@ class Revision:
     def sources(self, files: Sequence[Path]) -> dict[str, str]:
         """The text of each file as it was, by its shown path; those that it did not have are left out."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
-        found = {}
+        sources = {}
         for path in files:
             if path.is_relative_to(top):
                 text = self._git_or_none("show", f"{self.name}:{path.relative_to(top).as_posix()}")
                 if text is not None:
-                    found[shown(path, self.folder)] = text
-        return found
+                    sources[shown(path, self.folder)] = text
+        return sources
 
     def changed(self) -> list[Path]:
         """All files that are not as they were, new ones included."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
         names = self._git("diff", "--name-only", "-z", self.name, "--").split("\0")
+        # `git diff` does not list untracked files.
         new = self._git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":/").split("\0")
         return [top / name for name in [*names, *new] if name]
 
@@ -167,9 +168,6 @@ def plan_since(
         more = f" and {len(unclear) - 3} more" if len(unclear) > 3 else ""
         return Plan(None, f"{', '.join(unclear[:3])}{more} changed", _differing(before, after))
     return plan(known, before, after)
-
-
-# -- the map on disk
 
 
 def map_path(binding: Path, about: str) -> Path | None:

@@ -60,11 +60,13 @@ def run_since(bound: Bound, parts: Sequence[Part], budget: Budget, revision: str
     everything = sum(_cases(part, budget) for part in parts)
     if found.actions is None:
         results, calls = _traced(bound, parts, budget, code)
+        # A run that ended early has not seen all calls, and a map of it would leave cases out that matter.
         if all(one.complete and not one.vacuous for one in results):
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
             write_map(path, Map(noted, texts(code.sources())))
         return Since(found, tuple(parts), tuple(results), everything, everything)
     chosen = [(part, _concerned(part, budget, found.actions)) for part in parts]
+    # Suites that are not made of cases have no steps to look at: they run as soon as anything is concerned.
     kept = [(part, cases) for part, cases in chosen if cases or (cases is None and found.actions)]
     results = each([_task(part, cases, budget) for part, cases in kept], cores(), PASSING)
     ran = sum(_cases(part, budget) if cases is None else len(cases) for part, cases in kept)
@@ -113,6 +115,7 @@ def _traced(
             tracer = Tracer()
             binding = attributed(bound.cls(part.instance.program), tracer)
             with tracer.running():
+                # In this process alone (one worker): calls in another one would not be noted.
                 result = run_part(replace(part, binding=binding), budget)
             return result, tracer.functions(names)
 
@@ -161,6 +164,8 @@ def _audit_case(
     with tracer.running():  # a runner of its own, so that it shares no steps with another case
         Runner(Replayer(binding), suite, "none").run(case)
     lines = [f"{part.label} {case.id} runs {name}" for name in _changed_names(tracer, *changed)]
+    # Once more without the tracer and with all probes: more than the case that was left out would have
+    # tried.
     found = run_suite(Replayer(part.binding), suite, cases=[case]).divergence
     if found is not None:
         lines.append(f"{part.label} {case.id} diverges: {found.kind} {found.step or ''}")

@@ -79,6 +79,8 @@ class Part:
     def suite(self, budget: Budget) -> Suite:
         """The cases of a part whose suite is made of cases."""
         suite = cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
+        # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be
+        # taken.
         counts = self.listed is not None and suite.kind == "classes" and suite.complete
         return applied(suite, self.instance.program, self.listed) if counts and self.listed else suite
 
@@ -101,6 +103,8 @@ def run_parts(parts: Sequence[Part], budget: Budget, workers: int = 0) -> list[R
     """Run all parts; `workers` processes at a time, 0 for one on each core."""
     wanted = workers or cores()
     if len(parts) == 1:
+        # One part is spread over the cores by its cases.  Of several each has a core: cut in slices, a
+        # suite would take the steps that its cases share once for each slice.
         return [run_part(parts[0], budget, wanted)]
 
     def task(part: Part) -> Callable[[], Result]:
@@ -143,6 +147,8 @@ def sample(suite: Suite, steps: int) -> tuple[Case, ...]:
     covered: set[int] = set()
     chosen: list[int] = []
     while left and steps > 0:
+        # Greedily the most new classes for each step; of equal ones the first, so that the sample is the
+        # same everywhere.
         best = max(left, key=lambda at: (_new(suite.cases[at], covered) / len(suite.cases[at].steps), -at))
         if not _new(suite.cases[best], covered):
             break

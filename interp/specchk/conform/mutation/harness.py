@@ -28,7 +28,7 @@ LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
 PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
 _START = (
     "import json, sys\n"
-    "from specchk.conform import patches\n"
+    "from specchk.conform.mutation import patches\n"
     "patches.install(patches.from_json(json.loads(sys.argv.pop(1))))\n"
     "from specchk.cli.main import main\n"
     "main()\n"
@@ -50,6 +50,7 @@ def run_harness(
         if number:
             done(_outcome(mutants[number - 1], result))
 
+    # The self-check without a mutant has to pass, or its failures with one would say nothing.
     unchanged, *every = run_all([task(one) for one in (UNCHANGED, *mutants)], cores(), LIMIT_SECONDS, ended)
     outcomes = [_outcome(one, result) for one, result in zip(mutants, every, strict=True)]
     return _ground(_outcome(UNCHANGED, unchanged)), outcomes

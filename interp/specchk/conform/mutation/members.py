@@ -85,6 +85,8 @@ class Reporter:
     def tell(self, test: str, reason: str) -> bool:
         """Count a test; `reason` is why it failed, empty where it passed, which it has not without an end."""
         self.tests += 1
+        # Also where the test came back: a mutant's `except BaseException` may have caught what should have
+        # ended it.
         is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
         if reason or is_endless:
             self.failed.add((self.member, test))
@@ -165,6 +167,7 @@ class Replay:
         except BROKEN as error:
             reporter.tell("loading", f"{type(error).__name__}: {error}")
             return True
+        # After the binding was loaded: what it did not import it cannot test.
         if modules and not any(module in sys.modules for module in modules):
             return False
         program = bench.instance(self.at).program
@@ -204,6 +207,7 @@ class Outside:
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """As `Replay.hold`."""
+        # By prefix: `about` names packages, and what such a check runs in them is not known more exactly.
         if modules and not any(module.startswith(self.about) for module in modules):
             return False
         self.run(reporter)
@@ -240,6 +244,7 @@ def load(path: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = path.stem
+    # Loaded once in each process; `forget` takes it out where it must be loaded with other patches.
     if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
         return sys.modules[name]
     module = ModuleType(name)

@@ -74,6 +74,7 @@ def _mutant(path: Path, found: Mapping[str, Any]) -> Mutant:
         missing = [key for key in _PATCH if not isinstance(place.get(key), str)]
         if missing:
             raise MutantError(f"{path}: the mutant {name} does not say `{missing[0]}`")
+    # A misspelt key would be a mutant without its argument or its story, silently.
     wrong = set(found) - {*_TEXTS, *_PATCH, "also"}
     if wrong or not all(found.get(key) for key in ("id", "flaw", "story")):
         what = f"says `{min(wrong)}`, which means nothing" if wrong else "needs an id, a flaw and a story"

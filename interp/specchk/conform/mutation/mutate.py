@@ -49,7 +49,10 @@ from specchk.conform.work.sources import is_theirs
 
 UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
 SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
+# A mutant may do more than the implementation without being endless (a retry more, a longer log); the
+# margin costs time only where there is no end.
 MORE_WORK = 20  # times what the longest test of a member does, and it has no end
+# So that tests that do next to nothing need not be measured finely.
 LEAST_WORK = 1 << 20  # loops and calls that every test may do
 UNMEASURED = 1 << 27  # the same, where nobody has run the implementation as it is
 
@@ -140,6 +143,7 @@ class Campaign:
             write_outcome(keys[outcome.mutant.id], outcome)
             done(outcome)
 
+        # In the parent, before any fork: suites and programs are then shared by all processes.
         for member in self.members if todo else ():
             member.prepare(self.bench)
         self.by(self, [asked[one.id] for one in todo], self.settings.seconds, ended)
@@ -176,6 +180,7 @@ class Campaign:
         def hold(say: Say) -> None:
             _silence()
             (name,) = asked.members
+            # All failures, not the first: the survey says what is wrong with the implementation as it is.
             reporter = Reporter(0, dict(asked.work), lambda kill: say(("kill", kill)), member=name)
             (member,) = [one for one in self.freshly((), reporter) if one.name == name]
             with recording(self.packages) as tracer:
@@ -208,6 +213,7 @@ class Campaign:
         """The members that could notice a mutant, and what a test of each may do."""
         changed, ground = touched(mutant.patches), self.ground
         names = [one.name for one in self.members]
+        # Without a survey every member is held to be able: slower, and never wrong.
         able = [name for name in names if ground is None or reaches(ground.lines[name], changed)]
         return Asked(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))
 
@@ -216,6 +222,7 @@ class Campaign:
             return self.settings.work
         if self.ground is None:
             return UNMEASURED
+        # Rounded up to a power of two, so that a test that does a little more keeps its key in the cache.
         return max(LEAST_WORK, 1 << (MORE_WORK * self.ground.work[member]).bit_length())
 
     def freshly(self, patches: tuple[Patch, ...], reporter: Reporter) -> list[Member]:
@@ -223,9 +230,11 @@ class Campaign:
 
         One of a mutant that cannot even be loaded fails every member.
         """
+        # In a forked process, which ends afterwards: nothing has to be loaded back.
         forget(self.packages, [self.bench.folder, self.folder])
         install(patches, Counted(frozenset(self.packages), reporter.meter))
         try:
+            # Loading is limited, too: a mutant may loop at the level of a module.
             with reporter.meter.giving(UNMEASURED):
                 return self._listed()
         except (*BROKEN, TooMuch) as error:
@@ -236,8 +245,6 @@ class Campaign:
                 reporter.tell("loading", f"{type(error).__name__}: {error}")
             return []
 
-    # -- what an outcome depends on
-
     def _key(self, world: str, asked: Asked) -> str:
         enough = self.settings.enough if asked.mutant.patches else 0
         return kept.name_of(world, as_json(asked.mutant.patches), enough, sorted(asked.members), asked.work)
@@ -247,6 +254,7 @@ class Campaign:
         files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
         files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), watched(self.folder))
+        # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
         return kept.name_of(kept.sources(), kept.installed(), kept.contents(files, self.bench.folder))
 
@@ -262,5 +270,6 @@ def _loaded() -> Iterator[Path]:
 def _silence() -> None:
     """Let what members print go nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
+    # The descriptors and not `sys.stdout`: members may start processes, or print from C.
     for stream in (1, 2):
         os.dup2(nowhere, stream)

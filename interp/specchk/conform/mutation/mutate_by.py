@@ -46,11 +46,16 @@ class Holding:
     def begin(self, cls: Any, folder: Path) -> Callable[[Asked], Ended]:
         """Holds one; the implementation as it is is loaded, and what members share is prepared."""
         spec = (folder / cls.spec).resolve()
+        # Suites come along: computing them would take longer than most mutants.
         bench = Bench(folder, Path(self.main).name, spec, check(str(spec)), suites=dict(self.suites))
         campaign = Campaign(bench, (folder / self.mutants).resolve(), self.packages, self.settings)
         for member in campaign.members:
             member.prepare(bench)
+        # The folder that corresponds to `base` there: as many levels above the binding as its path from
+        # `base` has.
         place = str([folder, *folder.parents][len(Path(self.main).parts) - 1])
+        # In a process of its own there, too: a mutant must not be able to spoil the executor for the next
+        # one.
         return lambda asked: _named(run_all([campaign.task(asked)], 1, self.seconds)[0], place, self.base)
 
 

@@ -117,6 +117,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _within(node: ast.expr) -> Iterator[ast.expr]:
+    # Texts for people: a change in one is no flaw that a gate should see.
     if isinstance(node, ast.JoinedStr):
         return
     yield node
@@ -134,6 +135,7 @@ def _of_expression(node: ast.expr) -> Iterator[Change]:
     match node:
         case ast.Compare(ops=ops):
             for number, op in enumerate(ops):
+                # A copy, because the same tree gives the other mutants.
                 changed = copy.deepcopy(node)
                 changed.ops[number] = _FLIPS[type(op)]()
                 yield "compare", changed
@@ -170,6 +172,7 @@ def _patch(module: str, source: str, place: ast.stmt | ast.expr, new: ast.expr |
     elif isinstance(place, ast.Return):
         text = f"return {ast.unparse(ast.fix_missing_locations(new))}"
     else:
+        # In parentheses: what comes instead may bind less tightly than what was there.
         text = f"({ast.unparse(ast.fix_missing_locations(new))})"
     return Patch(module, source[begin:end], text, begin)
 
@@ -182,6 +185,7 @@ def _offset(source: str, line: int, column: int) -> int:
 
 def sampled(mutants: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...]:
     """A sample that a seed decides, in the mutants' order; the lot of one does not depend on the others."""
+    # By a digest of each id: a mutant more or less changes the lot of no other.
     by_lot = sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.id}".encode()).digest())
     picked = {one.id for one in by_lot[:count]}
     return tuple(one for one in mutants if one.id in picked)

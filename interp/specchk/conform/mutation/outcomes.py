@@ -52,6 +52,7 @@ class Outcome:
         """One of the words in the module's table."""
         if self.mutant.equivalent and self.kills:
             return WRONGLY
+        # Before the question how its process ended: enough tests had failed by then.
         if self.tests_that_failed >= enough:
             return ENDLESS if all(kill.is_endless for kill in self.kills) else KILLED
         if self.how != DONE:
@@ -92,6 +93,7 @@ def outcome_of(mutant: Mutant, ended: Ended) -> Outcome:
     """What the process of a mutant said, and how it ended."""
     kills = tuple(one[1] for one in ended.said if one[0] == "kill")
     asked = [one for one in ended.said if one[0] == "asked"]
+    # The reporter counts on over all members, so the last number is the sum.
     tests = max((one[2] for one in asked), default=0)
     names = tuple(one[1] for one in asked)
     how, is_late = words_of(ended), ended.how == LATE
@@ -121,9 +123,6 @@ def together(every: list[Ground]) -> Ground:
     )
 
 
-# -- kept between runs
-
-
 def _place(key: str) -> Path | None:
     return kept.place("mutants", f"{key}.json")
 
@@ -142,6 +141,7 @@ def read_outcome(key: str, mutant: Mutant) -> Outcome | None:
 def write_outcome(key: str, outcome: Outcome) -> None:
     """Keep an outcome, unless it is none."""
     if outcome.how == DONE:
+        # What was stopped says how fast this machine was; it is not kept.
         kills = [asdict(kill) for kill in outcome.kills]
         found = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
         kept.write(_place(key), json.dumps(found).encode())

@@ -43,6 +43,7 @@ class StalePatch(Exception):
 def patched(source: str, patches: Iterable[Patch]) -> str:
     """A source with its patches, those with a place first and from the end, so that places stay right."""
     wanted = list(patches)
+    # From the end, so that a replacement of another length moves no place that is still to come.
     for patch in sorted((one for one in wanted if one.at is not None), key=_place, reverse=True):
         place = _place(patch)
         end = place + len(patch.old)
@@ -52,6 +53,8 @@ def patched(source: str, patches: Iterable[Patch]) -> str:
     for patch in wanted:
         if patch.at is None:
             count = source.count(patch.old)
+            # Texts and not line numbers: they survive changes elsewhere, and one that no longer fits is an
+            # error, not another mutant.
             if count != 1:
                 first = patch.old.strip().splitlines()[0] if patch.old.strip() else "nothing"
                 raise StalePatch(f"{patch.module}: the text that begins `{first}` is found {count} times")
@@ -79,6 +82,8 @@ class _Loader(SourceFileLoader):
         self._patches = patches
         self._meter = meter
 
+    # Not `get_data` or a cached `.pyc`: byte code on disk is of the source without patches, or would be of
+    # one with.
     def get_code(self, fullname: str) -> CodeType:
         """The code of the patched source."""
         return _compiled(patched(self.get_source(fullname) or "", self._patches), self.path, self._meter)
@@ -122,6 +127,8 @@ class Patcher(MetaPathFinder):
         is_counted = self.counts is not None and fullname.split(".")[0] in self.counts.packages
         if fullname not in self._patches and not is_counted:
             return None
+        # The usual finder finds the file; only the loader is ours, so packages and resources work as
+        # always.
         found = PathFinder.find_spec(fullname, path, target)
         if found is None or found.origin is None or not isinstance(found.loader, SourceFileLoader):
             if fullname not in self._patches:
@@ -155,6 +162,7 @@ def uninstall(patcher: Patcher) -> None:
 
 def run_file(path: Path, module: ModuleType) -> None:
     """Run a file as a module, with the patches and the count that are installed, but without importing it."""
+    # A binding is run as a file and not imported, so its patches are looked up here.
     finders = [finder for finder in sys.meta_path if isinstance(finder, Patcher)]
     patches = [one for finder in finders for one in finder.wanted(module.__name__)]
     meter = next((finder.counts.meter for finder in finders if finder.counts is not None), None)
@@ -177,13 +185,13 @@ def source_of(module: str) -> Path:
     path: Sequence[str] | None = None
     parts = module.split(".")
     for number in range(len(parts)):
-        found = PathFinder.find_spec(".".join(parts[: number + 1]), path)
-        if found is None:
+        module_spec = PathFinder.find_spec(".".join(parts[: number + 1]), path)
+        if module_spec is None:
             raise StalePatch(f"there is no module {module}")
-        path = found.submodule_search_locations
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        path = module_spec.submodule_search_locations
+    if module_spec is None or module_spec.origin is None or not module_spec.origin.endswith(".py"):
         raise StalePatch(f"{module} is no module with a source")
-    return Path(found.origin)
+    return Path(module_spec.origin)
 
 
 def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:

@@ -45,6 +45,8 @@ class _Function:
         elif event == "call":
             self.calls += 1
             if self.calls > PATIENCE:
+                # A line that counts as run too much costs a test; one too few would leave out a member that
+                # sees the mutant.
                 self.run |= self.left
                 self.left.clear()
             if not self.left:
@@ -64,6 +66,7 @@ class Tracer:
         code = frame.f_code
         function = self.seen.get(id(code))
         if function is None:
+            # Without a local trace function a foreign frame costs one call and no lines.
             if code.co_filename not in self.names:
                 return None
             function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, _lines_of(code))
@@ -71,12 +74,12 @@ class Tracer:
 
     def lines(self) -> Lines:
         """What was run in functions."""
-        found: dict[str, set[int]] = {}
+        run: dict[str, set[int]] = {}
         for function in self.seen.values():
             code = function.code
             if code.co_flags & _NEWLOCALS and code.co_name != "<module>":
-                found.setdefault(self.names[code.co_filename], set()).update(function.run)
-        return {module: frozenset(lines) for module, lines in found.items()}
+                run.setdefault(self.names[code.co_filename], set()).update(function.run)
+        return {module: frozenset(lines) for module, lines in run.items()}
 
 
 _NEWLOCALS = 0x2 | 0x1  # set for functions; a class body has neither
@@ -115,7 +118,7 @@ def modules_of(package: str) -> Iterator[tuple[Path, str]]:
 
 def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] | None:
     """The lines of functions that patches change, by module; None if one is outside of all functions."""
-    found = []
+    changed = []
     for patch in patches:
         source = source_of(patch.module).read_text(encoding="utf-8")
         begin = source.index(patch.old) if patch.at is None else patch.at
@@ -123,9 +126,10 @@ def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] 
         lines = frozenset(range(first, first + patch.old.rstrip("\n").count("\n") + 1))
         inside = {line for span in _functions(source) for line in span}
         if not lines & inside:
+            # A default, a decorator or a constant of a class: run at import, by whatever imports.
             return None
-        found.append((patch.module, lines & inside))
-    return tuple(found)
+        changed.append((patch.module, lines & inside))
+    return tuple(changed)
 
 
 def _functions(source: str) -> Iterator[range]:

@@ -43,6 +43,7 @@ class Recorded:
         """Record and explain while it is wanted; False if the modules play no part in it."""
         if modules and not any(module in sys.modules for module in modules):
             return False
+        # Before the tracing is loaded: its own imports are not what the recordings run.
         tracing = self._tracing(bench)
         for seed in self.seeds:
             if not reporter.ask(f"seed {seed}", lambda seed=seed: self._wrong(bench, tracing, seed)):  # type: ignore[misc]
@@ -59,9 +60,12 @@ class Recorded:
         except BadRecording as error:
             return str(error)
         validator = self._validator(bench, tracing, recording)
+        # A mutant's recording may need other constants (more epochs, say) than any of the implementation as
+        # it is.
         found = validator.explain(tracing(validator.program, recording), recording)
         if found.blocked is not None:
             return _told(found.blocked)
+        # Nothing blocked and not all consumed would be a validator that skips events.
         if not found.consumed or found.consumed != len(recording.events):
             return f"{found.consumed} of {len(recording.events)} events were explained"
         return ""

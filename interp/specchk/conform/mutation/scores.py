@@ -71,6 +71,7 @@ class Score:
     @property
     def shortfall(self) -> str:
         """Why the score is not what it must be; empty if it is."""
+        # First of all: if the implementation as it is fails, every mutant "fails" with it.
         if self.ground is not None and self.ground.kills:
             first = self.ground.kills[0]
             return f"the implementation as it is fails {first.member} {first.test}: {first.reason}"
@@ -80,6 +81,8 @@ class Score:
             return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
         if not self.counted:
             return "there was no mutant to kill"
+        # Even if all undecided ones were killed it would not be enough: then that is the answer, not
+        # "undecided".
         if self.killed + self.counts[UNFINISHED] < self.wanted.share * self.counted:
             return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} wanted"
         if self.counts[UNFINISHED]:

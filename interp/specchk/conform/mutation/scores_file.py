@@ -68,6 +68,7 @@ def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
             f"{path} has no score: {len(open_)} mutants are not decided, {open_[0]} first; run them again"
         )
     found = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
+    # A file that was edited by hand, or whose rows another version judged otherwise.
     if found != Kills(killed, counted):
         raise NoScores(f"{path} says {killed} of {counted} killed, its mutants {found.killed} of {found.all}")
     return found

@@ -152,6 +152,7 @@ def run_campaign(
     begun = perf_counter()
     workers = max(1, min(wanted.workers if crew is None else crew.hands, len(paths)))
     count = workers if crew is None else min(PER_HAND * workers, len(paths))
+    # Dealt in turn, since recordings beside each other are often of the same length.
     shares = [paths[number::count] for number in range(count)]
     if crew is None:
         parts = _here(cls, checked, shares, wanted)
@@ -159,6 +160,7 @@ def run_campaign(
         about = f"{cls.__name__}: {len(paths)} recordings"
         work = Explaining(wanted, checked.spec.source.path)
         parts = crew.each(work, [tuple(map(_sheet, mine)) for mine in shares], about)
+    # Put back as they were dealt, so that results have the order of the files.
     results = tuple(parts[number % count][number // count] for number in range(len(paths)))
     found = Campaign(cls.__name__, cls.spec, results, perf_counter() - begun, workers)
     return replace(found, vacuous=_vacuous(cls, found, wanted))
@@ -214,6 +216,7 @@ class _Explainer:
         found = self._explain(validator, recording)
         seconds = perf_counter() - begun
         kinds = Counter(str(event["event"]) for event in recording.events[: found.consumed])
+        # Two are enough to show that a field is compared with something that changes.
         values = {name: frozenset(sorted(known)[:2]) for name, known in found.seen.items()}
         blocked = None if found.blocked is None else told(validator, recording, found.blocked)
         copies = self._copies(validator, recording) if self.wanted.power and blocked is None else ()
@@ -234,6 +237,8 @@ class _Explainer:
         return self._validators[key]
 
     def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
+        # A seed for each recording, so that its copies do not depend on the others, nor on how they are
+        # shared out.
         random = Random(f"{self.wanted.seed}/{recording.name}")  # noqa: S311 - repeatable chance is wanted
         found = []
         for kind in KINDS:

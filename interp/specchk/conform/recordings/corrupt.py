@@ -76,6 +76,7 @@ def _successive(events: list[Event]) -> list[tuple[int, int]]:
     pairs = []
     for number, event in enumerate(events):
         before = last.get(event["at"])
+        # Two equal events in a row, swapped, would be the same recording.
         if before is not None and {**events[before], "seq": 0} != {**event, "seq": 0}:
             pairs.append((before, number))
         last[event["at"]] = number
@@ -88,6 +89,7 @@ def _other(value: Any, random: Random) -> Any:
         case bool():
             return not value
         case int():
+            # Near values are the mistakes that a spec finds hardest to notice.
             return value + random.choice((-1, 1))
         case str():
             return {"leader": "follower", "follower": "leader"}.get(value, value + "?")

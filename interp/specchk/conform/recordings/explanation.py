@@ -42,6 +42,7 @@ def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explan
     """The explanation of a blocked recording."""
     first = max(0, blocked.number - 1 - LAST)
     misses = near_misses(validator, blocked)
+    # The candidate that came nearest: of thousands a reader looks at one.
     shown = blocked.candidates[misses[0].candidate] if misses else blocked.candidates[0]
     return Explanation(
         blocked.number, blocked.event, _calls(blocked.meaning),
@@ -55,6 +56,7 @@ def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explan
 def _changes(events: Sequence[Event], at: int) -> Event:
     """An event with only those fields that its writer's last event did not show so."""
     event = events[at]
+    # What an event shows is mostly what the one before it showed; only news is of interest.
     earlier = (one for one in reversed(events[:at]) if one["at"] == event["at"] and one.get("after"))
     known = next(earlier, {}).get("after", {})
     after = event.get("after") or {}

@@ -63,6 +63,7 @@ def near_misses(validator: Validator, blocked: Blocked) -> tuple[NearMiss, ...]:
         for way in blocked.meaning.ways:
             for miss in _misses(validator, number, state, way, blocked.meaning.seen):
                 reason = repr([(g.text, g.values) for g in miss.guards] + list(miss.differs))
+                # Candidates differ in what was not logged; the same reason from many of them is one reason.
                 found.setdefault((miss.call, reason), miss)
     return tuple(sorted(found.values(), key=lambda miss: miss.distance)[:MOST])
 
@@ -131,6 +132,8 @@ def _blames(validator: Validator, action: Action, state: State, args: tuple[Any,
                             prop = Property("guard", action.name, part, action.locals, part.span)
                             found.append(blame(prop, evaluator, env))
                 case _:
+                    # Behind a choice or an assignment, guards depend on what was done; those at the
+                    # beginning are decided.
                     break
     except Undefined as undefined:
         found = found or [Blame(undefined.span, undefined.reason, ())]

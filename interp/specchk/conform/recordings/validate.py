@@ -122,6 +122,8 @@ class Validator:
     ) -> tuple[tuple[State, ...], int, tuple[State, ...]]:  # fmt: skip
         """The candidates after an event, how many silent steps came before it, and where it was tried."""
         after = self.taken(meaning, before)
+        # Silent steps only where no candidate takes the event: taken at every event, they would multiply
+        # the candidates until the spec could be anywhere, which agrees with anything.
         if after or not tracing.silent:
             return after, 0, before
         near = tracing.near(event)
@@ -130,6 +132,7 @@ class Validator:
         for depth in range(1, MOST_SILENT + 1):
             edge = tuple(s for call in calls for s in self.by_call(call, edge) if s not in known)
             known.update(dict.fromkeys(edge))
+            # Of the new states alone: those before were tried without, or with fewer, silent steps.
             after = self.taken(meaning, tuple(dict.fromkeys(edge)))
             if after or not edge:
                 return after, depth, tuple(known)
@@ -148,6 +151,7 @@ class Validator:
             for call in way:
                 states = self.by_call(call, states)
             reached.update(dict.fromkeys(states))
+        # Before what is seen is compared, which is what takes long.
         if len(reached) > MOST_CANDIDATES:
             raise TooMany(f"{len(reached)} states of the spec fit so far; log more of the state")
         return tuple(state for state in reached if self.agrees(state, meaning.seen))
@@ -186,8 +190,6 @@ class Validator:
         """The keys of a map as the spec writes them, in the order of its values."""
         return [show(key, kind.key) for key in Values().values(kind.key)]
 
-    # -- what events show
-
     def agrees(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
         env: list[Any] = [*state, *state, *([0] * 32)]
@@ -210,6 +212,7 @@ class Validator:
             try:
                 self._raw[key] = raw(seen.value, self.watch(seen.expression).type)
             except NotAValue as error:
+                # A text is equal to no value of a spec, so a field with no value of its type never agrees.
                 self._raw[key] = str(error)
         return self._raw[key]
 

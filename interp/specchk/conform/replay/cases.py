@@ -124,6 +124,7 @@ def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:
 
 def stable_id(parts: Sequence[str]) -> str:
     """A short name of some words, the same everywhere."""
+    # NUL cannot be in a name, so that no two lists of parts join to the same text.
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:ID_DIGITS]
 
 

@@ -65,6 +65,7 @@ class Classifier:
             case Record():
                 for (name, part), one, other in zip(kind.fields, old, new, strict=True):
                     yield from self._changes(f"{place}.{name}", part, one, other, at)
+            # Within one variant its fields change; from one to another the variant is the news.
             case Union() if old[0] == new[0]:
                 yield from self._changes(place, kind.variants[old[0]][1], old[1], new[1], at)
             case Option() if old and new:
@@ -77,12 +78,11 @@ class Classifier:
             self._orders[kind] = tuple(sorted(universe(kind)))
         return self._orders[kind]
 
-    # -- in words
-
     def described(self, key: Key) -> EffectClass:
         """A step's class, in words of the spec."""
         index, marks, effect = key
         branches = tuple(sorted(self._branch(mark) for mark in marks if mark.kind == "branch"))
+        # Ids are digests of these words, so they are sorted: the order of a set is no order.
         signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind != "branch"}))
         return self._named(index, branches, signs, effect)
 
@@ -120,6 +120,7 @@ def _distinct(tracer: Tracer) -> dict[int, str]:
     """What stands at each place, numbered where the same words stand at several."""
     seen: Counter[str] = Counter()
     found = {}
+    # By place in the text and not in the order of first visits, which depends on the states that were seen.
     for span in sorted(tracer.places, key=lambda one: (one.start, one.end)):
         text = _short(span.text)
         seen[text] += 1
@@ -131,6 +132,7 @@ def _called(key: Any, kind: Type, at: tuple[Action, Sequence[Any]]) -> str:
     """A key by the first parameter of its type that has its value."""
     action, args = at
     for param, arg in zip(action.params, args, strict=True):
+        # By role instead of by name: what an action does to its own replica is one class for all replicas.
         if param.type == kind and arg == key:
             return param.name
     return "other"
@@ -140,6 +142,7 @@ def _turn(kind: Type, old: Any, new: Any, at: tuple[Action, Sequence[Any]]) -> s
     """How a value without parts of its own changes."""
     match kind:
         case Int():
+            # By how much is left out on purpose: classes stay few when bounds grow.
             return "up" if new > old else "down"
         case Bool():
             return "true" if new else "false"

@@ -57,9 +57,6 @@ def build_suite(
     )  # fmt: skip
 
 
-# -- cases
-
-
 Path = tuple[int, tuple[Edge, ...]]  # the initial state's number, and the steps
 
 
@@ -94,9 +91,6 @@ def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
                     left[number] -= 1
                     name = graph.program.actions[refusal.action].name
                     yield Probe(case, step, name, _shown(graph.program, refusal), number)
-
-
-# -- the tree of classes
 
 
 @dataclass(slots=True)
@@ -148,6 +142,7 @@ class _Tree:
 
     def paths(self) -> list[Path]:
         """The ways to all leaves, neighbours beside each other."""
+        # A way that ends inside another one is a part of it, and no case of its own.
         inner = {edge.source for edge in self.ends}
         inner |= {step.source for state in self.states if (step := self.graph.first[state]) is not None}
         found = [tuple(self.graph.way_to(state)) for state in self.states - inner]
@@ -158,15 +153,21 @@ class _Tree:
 def _class_paths(graph: ClassGraph) -> list[Path]:
     tree = _Tree(graph)
     depths = graph.depth
+    # Deepest first: a long way passes through many classes on the way, so that shallow ones are then there
+    # already.
     deepest = sorted(
         range(len(graph.classes.keys)), key=lambda one: (-depths[graph.classes.examples[one][0].source], one)
     )
     for number in deepest:
         edges: list[Edge] = graph.classes.examples[number]
+        # Of the nearest examples first, so that paths stay shortest; farther ones only where these are too
+        # few.
         near = [edge for edge in edges if depths[edge.source] == depths[edges[0].source]]
         for among in (near, edges):
             left = [edge for edge in among if not tree.has(edge)]
             while left and tree.covered[number] < EDGES_PER_CLASS:
+                # Greedily the way that adds least: the smallest tree is a Steiner tree, which is NP-hard to
+                # find.
                 tree.grow_by(min(left, key=lambda edge: tree.cost(edge.source)))
                 left = [edge for edge in left if not tree.has(edge)]
     for number, refusals in enumerate(graph.refusals.examples):
@@ -174,9 +175,6 @@ def _class_paths(graph: ClassGraph) -> list[Path]:
             states = [one.state for one in refusals if depths[one.state] == depths[refusals[0].state]]
             tree.grow_to(min(states, key=tree.cost))
     return tree.paths()
-
-
-# -- a tour of all edges
 
 
 def _tours(graph: ClassGraph) -> Iterator[Path]:
@@ -193,6 +191,7 @@ def _tours(graph: ClassGraph) -> Iterator[Path]:
 def _tour(graph: ClassGraph, left: list[dict[Edge, None]], start: int) -> list[Edge]:
     path: list[Edge] = []
     state = start
+    # At least one way, however far it is: else an edge beyond that length would never be taken.
     while len(path) < LONGEST_TOUR or not path:
         way = _nearest(graph, left, state)
         if way is None:

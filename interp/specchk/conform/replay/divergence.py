@@ -48,6 +48,7 @@ WORDS = MappingProxyType({
 
 def wanted(program: Program, found: Divergence) -> State | None:
     """The allowed state with the fewest differences; None where the spec allows none."""
+    # The nearest of several is what a reader compares with.
     return min(found.expected, key=lambda state: len(differences(program, found, state)), default=None)
 
 
@@ -109,9 +110,6 @@ def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[
     return tuple(filter(None, said))
 
 
-# -- files
-
-
 def as_json(program: Program, found: Divergence) -> dict[str, Any]:
     """Everything of it; `read` is the inverse."""
     beside = wanted(program, found)
@@ -147,6 +145,7 @@ def read(program: Program, trace: Trace, found: Mapping[str, Any]) -> Divergence
     if found.get("kind") not in WORDS or not isinstance(found.get("spec_states"), list):
         raise Unreadable("it has no divergence of a known kind")
     action, args = found.get("action"), found.get("args") or ()
+    # The step's own state is not used: it diverged, so the spec has none, or several.
     step = Step(action, tuple(map(str, args)), trace.last) if isinstance(action, str) else None
     expected = tuple(_whole(program, state) for state in found["spec_states"])
     seen = found.get("implementation_state")

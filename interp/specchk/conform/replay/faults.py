@@ -82,11 +82,15 @@ class _Faults(Generic[S]):
     ) -> None:  # fmt: skip
         """Let a fault strike at each moment of a step, until it comes too late."""
         instance, way, successors = taken
+        # Crash consistency: a step is atomic, so the fault comes before it or after it, never in the
+        # middle.
         around = (place.state, *successors)
         allowed = tuple(s for state in around for s in self.replayer.allowed(state, striking))
         if not allowed:
             return
         moment = 0
+        # One occasion later each time, until the step ends before the fault strikes: every place was tried
+        # once.
         while (found := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
             if not self._is_allowed(found, allowed, around, self.aside[fault.action]):
                 blame = self._blame(place, instance, striking, moment)
@@ -99,6 +103,8 @@ class _Faults(Generic[S]):
         for state in allowed:
             wanted: list[object] = list(state)
             for slot in aside:
+                # What only the environment remembers may lag; it must still be one of the two, and nothing
+                # else.
                 if any(found[slot] == other[slot] for other in around):
                     wanted[slot] = found[slot]
             if self.replayer.same(wanted, found):

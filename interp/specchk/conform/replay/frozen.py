@@ -55,6 +55,7 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
         raise CannotFreeze(HARNESS[found.kind])
     program, name = instance.program, type(binding).__name__
     runner = files("specchk.conform.replay").joinpath("frozen_run.py").read_text(encoding="utf-8")
+    # The runner is put in as text, with its imports at the head: a frozen test needs nothing of specchk.
     imports, rest = runner[runner.index("from __future__") :].split("\n\n\n", 1)
     beside = relpath(path.resolve(), target.resolve().parent).replace("\\", "/")
     writer = _Writer(binding)
@@ -97,6 +98,8 @@ def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
         "Some": Some,
         "binding": None,
     }
+    # The text is run with a listener in place of the implementation: sealed is what it says, not how it is
+    # laid out.
     exec("\n".join([*data, dedent("\n".join(calls))]), names)  # noqa: S102 - text that was just made here
     return seal_of([names["SPEC"], *names["system"].heard])
 
@@ -149,6 +152,7 @@ class _Writer:
             before = step.state
         if found.step is not None:
             instance = self.by_label[found.step.action, found.step.args]
+            # Successors by the spec and not those of the report: none means that the step must be refused.
             yield self._call(before, found.step, found.way, self.replayer.allowed(before, instance))
         elif found.kind in ("restored", "reopened"):
             yield f"system.is_{'kept' if found.kind == 'restored' else 'on_disk'}()"
@@ -172,9 +176,6 @@ class _Writer:
         """The observed variables, as expressions."""
         pairs = zip(self.replayer.program.variables, state, strict=True)
         return {v.name: exact(value, v.type) for v, value in pairs if v.name not in self.unobserved}
-
-
-# -- values as Python
 
 
 class _As:

@@ -58,6 +58,7 @@ class Kinds:
         if number == len(self.keys):
             self.keys.append(key)
             self.examples.append([])
+        # States come by distance, so the first examples are the nearest.
         if len(self.examples[number]) < CANDIDATES:
             self.examples[number].append(example)
         return number
@@ -139,6 +140,7 @@ class ClassGraph:
         for looked in self.classifier.tracer.look(state):
             if looked.reached:
                 self._edges(source, looked, edges)
+            # Beyond a horizon the spec does not say whether the step is refused.
             elif not looked.beyond:
                 refusal = Refusal(source, looked.index, looked.args)
                 number = self.refusals.note((looked.index, looked.dead_ends), refusal)
@@ -155,6 +157,7 @@ class ClassGraph:
             edge = Edge(source, looked.index, looked.args, choice, self.number[reached.after])
             key = self.classifier.edge(self.states[source], looked, reached.after, reached.marks)
             number = self.classes.note(key, edge)
+            # One edge may be reached by several ways through the action, each with a class.
             edges[edge] = tuple(dict.fromkeys((*edges.get(edge, ()), number)))
 
 

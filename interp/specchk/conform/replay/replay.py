@@ -186,8 +186,6 @@ class Replayer(Generic[S]):
                 given = tuple(plain(arg, kind) for arg, kind in typed)
                 yield Instance(index, tuple(args), given, label, ways[action.name])
 
-    # -- places
-
     def begin(self) -> Place[S]:
         """The implementation's initial state, which must be one of the spec's."""
         states = tuple(initial_states(self.program))
@@ -206,6 +204,7 @@ class Replayer(Generic[S]):
         """The control of every run: the observed variables whose corruption is not noticed; none."""
         blind = []
         for slot in self._slots:
+            # A value of no type of a spec: a comparison that accepts it compares nothing.
             corrupted = (*found[:slot], ("corrupted",), *found[slot + 1 :])
             if self.same(found, corrupted):
                 blind.append(self.program.variables[slot].name)
@@ -227,6 +226,7 @@ class Replayer(Generic[S]):
         states, ways = (place.state,), place.ways()
         blank = Divergence("reopened", place.trace(), None, "", "", states, ways=ways)
         try:
+            # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._back(place.kept)), blank)
         except FAILURES as error:  # the code under test is foreign; its failing is a finding
             raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
@@ -238,8 +238,6 @@ class Replayer(Generic[S]):
     def inside(self, state: State) -> bool:
         """Whether the spec's constraints let a search go on here."""
         return self._properties.inside(self._properties.environment(state))
-
-    # -- steps
 
     def options(self, state: State) -> tuple[list[tuple[Instance, tuple[State, ...]]], list[Instance]]:
         """What the spec says of each instance in a state: enabled, with its successors, or disabled.
@@ -256,6 +254,7 @@ class Replayer(Generic[S]):
             successors = found.get((instance.index, instance.args))
             if successors is not None:
                 enabled.append((instance, tuple(successors)))
+            # Checked only where some step was cut: running every instance alone once more doubles the work.
             elif not (is_cut and self._goes_beyond(state, instance)):
                 disabled.append(instance)
         return enabled, disabled
@@ -286,6 +285,7 @@ class Replayer(Generic[S]):
     def _take(self, place: Place[S], instance: Instance, way: str, allowed: tuple[State, ...]) -> Place[S]:
         system = self._back(place.kept)
         answer = self._ask(system, place, instance, way)
+        # Each step begins from what was kept, so that no step sees what another one left behind.
         if not isinstance(answer, Accepted):
             raise Diverged(self._blame(place, instance, way, "refused", answer.reason, allowed))
         found = self._state(system, self._blame(place, instance, way, "outside", "", allowed))
@@ -336,6 +336,7 @@ class Replayer(Generic[S]):
         try:
             found = self._state(system, self._blame(place, instance, way, "outside", ""))
         except Diverged as diverged:
+            # Where it went may have no name in the spec; that the step was taken is the finding.
             reason += f"; and then: {diverged.divergence.reason}"
         return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
 
@@ -359,8 +360,6 @@ class Replayer(Generic[S]):
         trace, ways = place.trace(), place.ways()
         return Divergence(kind, trace, instance.label, way, reason, expected, found, ways)
 
-    # -- comparing
-
     def _state(self, system: S, blame: Divergence) -> Found:
         """The projection as values of the spec; `blame` is what to say if there are none."""
         self.tally.compared += 1
@@ -370,6 +369,8 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blame, kind="outside", reason=str(error))) from None
 
     def _raw(self, state: Any) -> Found:
+        # Before any value: a variable too many or too few is a mistake of the binding, not of the
+        # implementation.
         names = {self.program.variables[slot].name for slot in self._slots}
         wrong = [Mistake(f"the projection does not give `{name}`", "give it, or say in `unobserved` why not")
                  for name in sorted(names - set(state))]  # fmt: skip

@@ -101,6 +101,7 @@ class Runner(Generic[S]):
         done, self.done = self.done, self._new_page()
         with suppress(Diverged):  # is the other runner's to tell
             self._take(replace(before, steps=before.steps[:shared]))
+        # Counting begins again: the shared steps are on the page of the runner that has them in its slice.
         self.done, self.replayer.tally = done, done.tally
 
     def _new_page(self) -> Done:
@@ -122,10 +123,12 @@ class Runner(Generic[S]):
 
     def _take(self, case: Case) -> int:
         shared = self._shared(case)
+        # What was kept along the shared steps is used again; places behind them are of another path.
         del self._places[shared + 1 :]
         self._steps = case.steps[:shared]
         if not self._places:
             place = self.replayer.begin()
+            # Another initial state than the case's is the implementation's choice, and no failure.
             if place.state != self._initial[case.start]:
                 return 0
             self._arrive(place, case, 0)
@@ -150,6 +153,8 @@ class Runner(Generic[S]):
     def _step(self, place: Place[S], step: CaseStep) -> Place[S] | None:
         """The place after a step; None where the implementation made another choice of the spec's."""
         enabled, _ = self.replayer.options(place.state)
+        # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
+        # (`StaleCase`).
         for instance, successors in enabled:
             if (instance.label.action, instance.label.args) == (step.action, step.args):
                 wanted = sorted(successors)[step.choice]
@@ -160,6 +165,8 @@ class Runner(Generic[S]):
     def _arrive(self, place: Place[S], case: Case, number: int) -> None:
         """Look at a new place: that it can be gone back to and opened again, and what it forbids."""
         self.replayer.check_kept(place)
+        # Before and after the probes: if a probe changes what was kept, it is noticed here and not in a
+        # later case.
         self.replayer.check_reopened(place)
         wanted = self._wanted.get((case.start, case.steps[:number]), {})
         is_wanted = self.probing == "all" or (self.probing == "classes" and bool(wanted))
@@ -243,6 +250,7 @@ def merged(
     for part in parts:
         done.add(part)
         if part.failures and not keep_going:
+            # As one runner would have ended here: later slices are not counted.
             break
     return _result(suite, cases, done, seconds)
 

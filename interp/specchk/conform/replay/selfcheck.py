@@ -81,6 +81,7 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
         return  # what lies would be called says nothing then
     scene = _scene(cls(instance.program), suite)
     for lie, wanted, changes in _lies(cls, scene):
+        # Derived under the same name: reports of a sabotaged run look like any other.
         saboteur = type(cls.__name__, (cls,), changes)
         replayer = Replayer(saboteur(instance.program))
         divergence = run_suite(replayer, suite, cases=[scene.case]).divergence
@@ -94,15 +95,13 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
         yield Noticed(lie, wanted, told)
 
 
-# -- finding a case to lie in
-
-
 def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
     """The shortest case that serves; `NothingToSabotage` without one."""
     replayer = Replayer(binding)
     for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
         places, args = _places(replayer, case)
         states = [place.state for place in places]
+        # Lies concern one state of the case: it must be met once, and differ from the others.
         if len(states) < 3 or states[-1] in states[:-1] or states[0] == states[1]:
             continue
         looks = [_look(binding, place) for place in places]
@@ -157,9 +156,6 @@ def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int
     return None
 
 
-# -- lies
-
-
 def _lies(cls: type[Binding[Any]], scene: _Scene) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each lie with the kind of divergence that it must be called, and the methods that tell it."""
     yield "the start is another state", "initial", _seen(cls, scene.first, scene.last)
@@ -210,6 +206,7 @@ def _answers(
             answer: Answer = right(self, system, *arguments)
             return answer
 
+        # The way, where there is one, comes after the arguments.
         is_meant = args is None or arguments[: len(args)] == args
         return reply(ask) if is_meant and look(self, system) == where else ask()
 
@@ -230,9 +227,11 @@ def _tainting(cls: type[Binding[Any]], scene: _Scene) -> dict[str, Any]:
 
     def seen(self: Binding[Any], system: Any) -> Plain:
         found: Plain = look(self, system)
+        # Any state but the true one.
         return (scene.last if found == scene.first else scene.first) if tainted else found
 
     def restored(self: Binding[Any], kept: Any) -> Any:
+        # A restored system is unspoilt, as a real one would be; else every later comparison would fail.
         tainted.clear()
         return again(self, kept)
 

@@ -61,8 +61,6 @@ class _Shrinker(Generic[S]):
         self._by_label = {(one.label.action, one.label.args): one for one in replayer.instances}
         self._by_args = {(one.index, one.args): one for one in replayer.instances}
 
-    # -- taking a path
-
     def _moves(self) -> list[_Move]:
         steps = zip(self.best.trace.steps, self.best.ways, strict=True)
         return [_Move(self._instance(step), way) for step, way in steps]
@@ -93,8 +91,12 @@ class _Shrinker(Generic[S]):
     def _go(self, places: list[Place[S]], move: _Move) -> None:
         """One step more, unless the spec does not have it here."""
         self.left -= 1
+        # A budget of steps and not of seconds, so that the same divergence shrinks to the same path
+        # everywhere.
         place = places[-1]
         allowed = self.replayer.allowed(place.state, move.instance)
+        # A step that the spec no longer has here is left out, instead of giving the attempt up: with what
+        # it needed gone, it usually is not needed either.
         if allowed and self.replayer.inside(place.state):
             places.extend(self.replayer.take(place, replace(move.instance, ways=(move.way,)), allowed))
 
@@ -115,9 +117,9 @@ class _Shrinker(Generic[S]):
     def _is_wanted(self, found: Divergence) -> bool:
         wanted = self.best
         action, other = (None if one.step is None else one.step.action for one in (wanted, found))
+        # Kind and action, but neither state nor arguments: a shorter path may show the same mistake
+        # elsewhere.
         return (wanted.kind, action) == (found.kind, other)
-
-    # -- making it shorter
 
     def leave_out(self) -> None:
         """Leave out parts of the path, of half its length first, until no single step can go."""
@@ -125,12 +127,15 @@ class _Shrinker(Generic[S]):
         while size and self.left > 0:
             before = len(self.best.trace.steps)
             self._leave_out_parts(size)
+            # Once something could go, parts of the same size are tried again: what they were needed for may
+            # be gone as well.
             is_shorter = len(self.best.trace.steps) < before
             size = min(size, len(self.best.trace.steps)) if is_shorter else size // 2
 
     def _leave_out_parts(self, size: int) -> None:
         """Try to leave out each part of a size, from the end to the beginning."""
         at = len(self.best.trace.steps) - size
+        # From the end: what was left out there leaves the places before it, which need not be taken again.
         while at > -size and self.left > 0:
             start = max(at, 0)
             moves = self._moves()[at + size :]
@@ -145,6 +150,7 @@ class _Shrinker(Generic[S]):
         if path is None:
             return
         places = [self.replayer.begin()]
+        # The shortest path was found in the spec alone; whether the implementation follows it must be seen.
         try:
             for instance, state in path:
                 places.append(self._reach(places[-1], instance, state))
@@ -168,6 +174,7 @@ class _Shrinker(Generic[S]):
         queue = deque((state, 0) for state in came)
         while queue and target not in came and len(came) < MAX_STATES:
             state, depth = queue.popleft()
+            # Not deeper than the path that is known: a longer one would be of no use.
             if depth == longest or not self.replayer.inside(state):
                 continue
             for index, args, after in stepper.successors(state):

@@ -129,8 +129,11 @@ def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
         return f"a wrong value of {', '.join(blind_to)} was not noticed"
     if not tally.taken:
         return "no step was taken"
+    # Where something is forbidden it must have been tried: a suite that skips its probes would pass on
+    # anything.
     if disabled and not tally.refused and not tally.impossible:
         return f"none of {disabled} disabled instances was tried"
+    # The initial state is compared as well, so there must be one comparison more than steps.
     if tally.compared <= sum(tally.taken.values()):
         return "not every step was followed by a comparison"
     return ""
@@ -237,12 +240,15 @@ class _Walker(_Suite[S]):
     def _go_on(self, place: Place[S]) -> Place[S] | None:
         """Probe a state that was not seen yet, and take one step; None where there is none to take."""
         enabled, disabled = self.replayer.options(place.state)
+        # Probing a state again would show nothing new; the walk's length is better spent on steps.
         if place.state not in self.seen:
             self.seen.add(place.state)
             self.replayer.check_kept(place)
             self._probe(place, disabled)
         if not enabled:
             return None
+        # The action first, then one of its instances: else an action with many arguments would be nearly
+        # all of a walk.
         action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
         chosen, successors = self.random.choice([one for one in enabled if one[0].index == action])
         after = self.random.choice(self.replayer.take(place, chosen, successors))

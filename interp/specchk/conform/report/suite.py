@@ -84,6 +84,7 @@ def basis(about: About, result: Result) -> Iterator[str]:
         yield f"faults that struck inside a step: {tally.struck}"
     yield f"constants: {constants(program) or '(none)'}"
     off = switched_off(program)
+    # Actions that the constants switch off are listed apart: they are no gap of the implementation.
     never = [a.name for a in program.actions if a.name not in tally.taken and a.name not in off]
     left = [f"{name} ({count})" for name, count in tally.left.items() if count]
     for title, names in (

@@ -10,6 +10,7 @@ from specchk.conform.replay.suites import Result
 from specchk.conform.report.suite import About, render, verdict
 from specchk.conform.report.suite import as_json as as_json_of
 
+# A divergence is worth more than a suite that proves nothing, and that more than one that was cut short.
 _WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
 
 

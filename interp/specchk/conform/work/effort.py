@@ -75,6 +75,7 @@ class Meter:
 def counted(source: str, path: str) -> CodeType:
     """The code of a module that counts; it takes a `Meter.tick` under the name `TICK`."""
     tree = ast.fix_missing_locations(_Counting().visit(ast.parse(source, path)))
+    # Without this module's own `from __future__`, which `compile` would pass on.
     code: CodeType = compile(tree, path, "exec", dont_inherit=True)
     return code
 
@@ -86,12 +87,14 @@ class _Counting(ast.NodeTransformer):
         self.generic_visit(node)
         first = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
         place = 1 if first and len(node.body) > 1 else 0  # a docstring stays the first
+        # A function of a docstring alone does nothing that could be endless.
         if not (first and len(node.body) == 1):
             node.body.insert(place, _statement(node.body[place]))
         return node
 
     def _in_loop(self, node: L) -> L:
         self.generic_visit(node)
+        # First in the body, so that a `continue` cannot pass it by.
         node.body.insert(0, _statement(node.body[0]))
         return node
 
@@ -118,6 +121,8 @@ class _Counting(ast.NodeTransformer):
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         """Each item is counted, before the conditions on it."""
         self.generic_visit(node)
+        # As a condition that is always true: the only place of a comprehension where code runs for each
+        # item.
         node.ifs.insert(0, _call(node.iter))
         return node
 
@@ -126,6 +131,7 @@ def _call(beside: ast.expr | ast.stmt) -> ast.Call:
     """A count, on the line of what it stands beside."""
     name = ast.copy_location(ast.Name(TICK, ast.Load()), beside)
     found = ast.copy_location(ast.Call(name, [], []), beside)
+    # Coverage by lines must be what it is without the count.
     for node in (name, found):  # one line, however many its neighbour has
         node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
     return found

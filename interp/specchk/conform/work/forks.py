@@ -35,11 +35,13 @@ def each(
     An exception of a task that is `passing` is raised here, that of the first task if there are
     several.  Of any other the process dies, with a traceback, and `Lost` is raised.
     """
+    # A lock that another thread holds at the fork is never released in the child.
     can_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+    # One task needs no process of its own, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork:
         return [task() for task in tasks]
     context = multiprocessing.get_context("fork")
-    found: dict[int, T | Exception] = {}
+    results: dict[int, T | Exception] = {}
     running: dict[Connection, tuple[int, BaseProcess]] = {}
     todo = list(enumerate(tasks))
     while todo or running:
@@ -49,16 +51,18 @@ def each(
             forked = context.Process(target=_work, args=(theirs, task, passing))
             forked.start()
             theirs.close()
+            # Else the pipe stays open here, and a child that dies is never noticed as the end of its data.
             running[ours] = number, forked
         for ready in wait(list(running)):
             assert isinstance(ready, Connection)
             number, process = running.pop(ready)
-            found[number] = _received(ready, process)
-    for number in sorted(found):
-        result = found[number]
+            results[number] = _received(ready, process)
+    for number in sorted(results):
+        # All tasks have ended, so the first in order is reported, whichever failed first in time.
+        result = results[number]
         if isinstance(result, Exception):
             raise result
-    return [result for _, result in sorted(found.items()) if not isinstance(result, Exception)]
+    return [result for _, result in sorted(results.items()) if not isinstance(result, Exception)]
 
 
 def _received(ready: Connection, process: BaseProcess) -> Any:

@@ -45,11 +45,13 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
     patterns = tuple(getattr(cls, "implementation", ()))
     found = {*imported, *files_of(own, patterns), *spec_files(checked.spec), *(one.resolve() for one in more)}
     roots = {own.parent: None}
+    # Neighbours too: a binding may import one inside a function that has not run here.
     found.update(path for path in own.parent.glob("*.py") if path.is_file())
     for root, package in _packages(imported):
         roots[root] = None
         if package is not None:
             found.update(path for path in package.rglob("*.py") if path.is_file())
+    # The common folder: files keep their places relative to one another, which imports and `spec` rely on.
     base = Path(os.path.commonpath([*roots, *(path.parent for path in found)]))
     files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(found))
     inside = tuple(root.relative_to(base).as_posix() for root in roots)
@@ -59,9 +61,9 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
 def spec_files(spec: Spec) -> set[Path]:
     """The files of a spec: itself, what it extends and what it imports."""
     spans = [*spec.declared.values(), *(decl.span for decl in (*spec.inits, *spec.actions.values()))]
-    found = {spec.source.path, *(span.source.path for span in spans)}
+    paths = {spec.source.path, *(span.source.path for span in spans)}
     inside = {path for one in spec.imports.values() for path in spec_files(one)}
-    return {path.resolve() for path in map(Path, found) if path.is_file()} | inside
+    return {path.resolve() for path in map(Path, paths) if path.is_file()} | inside
 
 
 def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
@@ -72,6 +74,7 @@ def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
         if file is not None and Path(file).resolve() in wanted:
             path = Path(file).resolve()
             folder = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            # One folder up for each dot: the root is where the top package is, not where this module is.
             for _ in name.split(".")[1:]:
                 folder = folder.parent
             yield folder.parent, folder if folder.is_dir() else None
@@ -90,6 +93,7 @@ class Shipped:
     def __call__(self, place: Path) -> Callable[[Any], Any]:
         """What does the work's pieces; raises what importing the user's modules raises."""
         enter(place, self.roots)
+        # A binding that needed more depth here needs it there; a worker starts with Python's own limit.
         sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))
         main = place / self.main
         cls = load_tracing(main) if self.is_tracing else load_binding(main)
@@ -111,5 +115,6 @@ def enter(place: Path, roots: Iterable[str]) -> None:
     ]
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
+        # Modules of an earlier kit would answer for the files of this one.
         if file.startswith(around) and ".zip" + os.sep not in file:
             del sys.modules[name]

@@ -70,6 +70,7 @@ def run_all(
                 process = context.Process(target=_work, args=(theirs, task))
                 process.start()
                 theirs.close()
+                # Else a process that dies would leave the pipe open, and its end would never come.
                 running[ours] = _Running(number, process, clock(), perf_counter(), Ended())
             for ready in wait(list(running), timeout=_patience(running, seconds, clock())):
                 assert isinstance(ready, Connection)
@@ -95,6 +96,7 @@ def _hear(connection: Connection, ended: Ended) -> None:
     try:
         kind, what = connection.recv()
     except (EOFError, OSError):
+        # The end of data after a last word is no loss.
         ended.how = ended.how or LOST
         return
     if kind == _SAID:
@@ -108,6 +110,7 @@ def _hear(connection: Connection, ended: Ended) -> None:
 def _is_over(task: _Running, seconds: float, now: float) -> bool:
     if not task.ended.how and now - task.begun >= seconds:
         task.ended.how = LATE
+        # SIGKILL: a mutant may have caught or blocked anything else.
         task.process.kill()
     return bool(task.ended.how)
 
@@ -116,6 +119,7 @@ def _finish(connection: Connection, task: _Running) -> None:
     task.process.join()
     if task.ended.how == LATE:  # what it said just before counts, too
         rest = Ended()
+        # What is in the pipe was written before the process was stopped, and counts.
         while not rest.how:
             _hear(connection, rest)
         task.ended.said += rest.said

@@ -26,6 +26,7 @@ class Broken(Exception):
 def write(path: Path, lines: Iterable[str], people: str = "") -> None:
     """Write lines with their seal, whole or not at all; those that begin with `people` may be edited."""
     every = "\n".join(lines).split("\n")
+    # Behind the comments at the head, which a person reads first.
     at = next(number for number, line in enumerate(every) if line and not line.startswith("#"))
     every.insert(at, f'{_SEAL}"{_digest(every, people)}"')
     kept.replace(path, ("\n".join(every) + "\n").encode())
@@ -35,6 +36,7 @@ def read(path: Path, people: str = "") -> str:
     """The text of a file as it was written; raises `Broken`, and `OSError` where there is none."""
     data = path.read_bytes()
     try:
+        # A checkout on Windows changes line ends; that is no edit.
         text = data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise Broken(f"{path} is not as it was written: it is no text") from None
@@ -43,6 +45,7 @@ def read(path: Path, people: str = "") -> str:
     rest = [line for line in lines if not line.startswith(_SEAL)]
     if not seals:
         raise Broken(f"{path} has no seal, so it was written by an older specchk, or cut off")
+    # `rest[:-1]`: behind the last line end there is nothing; a text that does not end with one was cut off.
     if not text.endswith("\n") or seals != [f'{_SEAL}"{_digest(rest[:-1], people)}"']:
         raise Broken(f"{path} is not as it was written: it was edited, merged or damaged")
     return text

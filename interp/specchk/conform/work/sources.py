@@ -33,15 +33,16 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
     if patterns:
         named = {path.resolve() for pattern in patterns for path in own.parent.glob(pattern)}
         return own, *sorted(path for path in named - {own} if path.is_file())
-    found: dict[Path, None] = {own: None}
+    files: dict[Path, None] = {own: None}
+    # Over the syntax, because a module has no record of its imports; those inside of functions count, too.
     queue = [(own, "")]
     while queue:
         path, package = queue.pop()
         for name, imported in _imported(path, package):
-            if imported not in found:
-                found[imported] = None
+            if imported not in files:
+                files[imported] = None
                 queue.append((imported, name))
-    return own, *sorted(path for path in found if path != own)
+    return own, *sorted(path for path in files if path != own)
 
 
 def is_theirs(path: Path) -> bool:
@@ -53,6 +54,8 @@ def _imported(path: Path, module: str) -> Iterator[tuple[str, Path]]:
     """The user's modules that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for name in _names(node, module, path):
+            # What was never loaded has no file yet; such an import has not run, so it is no part of the
+            # implementation.
             known = sys.modules.get(name)
             file = getattr(known, "__file__", None)
             if file is not None and file.endswith(".py") and is_theirs(found := Path(file).resolve()):
@@ -68,6 +71,8 @@ def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
         base = node.module or ""
         if node.level:
             parts = module.split(".")
+            # In `__init__.py` a relative import counts from the package itself, in a module from the
+            # package around it.
             kept = parts[: len(parts) - node.level + (path.name == "__init__.py")]
             base = ".".join([*kept, *filter(None, [node.module])])
         yield from _with_packages(base)
@@ -93,6 +98,7 @@ def fingerprint(files: Sequence[Path], folder: Path) -> str:
     """A short name of the files' contents and places."""
     digest = hashlib.sha256()
     for name, path in sorted((shown(path, folder), path) for path in files):
+        # Line ends aside: the lock is the same after a checkout on another system.
         content = hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
         digest.update(f"{name} {content}\n".encode())
     return digest.hexdigest()[:DIGITS]

@@ -51,6 +51,7 @@ def align(paragraph: list[Cells]) -> None:
     commented = [(line, 0) for line in paragraph if line.comment and line.texts]
     for group in _groups(commented, lambda line, _: line.comment_column):
         ends = [line.indent + len(" ".join(line.texts)) + COMMENT_GAP for line, _ in group]
+        # Never further left than it was: comments below and above, in other groups, may be in line with it.
         column = max(group[0][0].comment_column, *ends)
         for line, _ in group:
             line.comment_column = column
@@ -82,6 +83,7 @@ def _groups(places: Iterable[Place], column: Callable[[Cells, int], int]) -> Ite
 
 
 def _line_up(group: list[Place]) -> None:
+    # Two blanks somewhere are the sign that the author lined up; one each may be chance.
     if len(group) < 2 or all(line.gaps[index] < 2 for line, index in group):
         return
     column = max(line.start_of(index) for line, index in group)

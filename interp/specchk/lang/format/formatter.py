@@ -52,6 +52,8 @@ def format_source(text: str, path: str = "spec") -> str:
     """Format the text of a spec file; raises `SpecError` with its syntax errors."""
     report = Report()
     source = Source(path, text.removeprefix("\N{BYTE ORDER MARK}").replace("\r\n", "\n"))
+    # Parsed first: of a text with errors it is not known which words are keywords, and so where blocks
+    # begin.
     declarations = parse_tokens(source, report) if fits(source, report) else []
     report.stop_if_any()
     pieces: dict[int, _Piece] = {}
@@ -63,9 +65,6 @@ def format_source(text: str, path: str = "spec") -> str:
 
 def _numbers(source: Source) -> range:
     return range(1, len(source.line_starts) + 1)
-
-
-# ------------------------------------------------------------------------- tokens to lines
 
 
 def _by_line(source: Source, offset: int, stream: list[Token]) -> Iterator[tuple[int, _Piece]]:
@@ -130,9 +129,6 @@ def _width(blank: str) -> int:
     return len(blank.expandtabs(INDENT))
 
 
-# ------------------------------------------------------------------------- indentation
-
-
 def _indented(lines: list[Cells], pieces: dict[int, _Piece]) -> list[Cells]:
     """The lines at their new indentation; the source's is needed until all of it is known."""
     new: dict[int, int] = {}
@@ -145,6 +141,7 @@ def _indented(lines: list[Cells], pieces: dict[int, _Piece]) -> list[Cells]:
             start, base = line.indent, INDENT * piece.level
             new[number] = base
         else:
+            # A continued line keeps its distance: how it was lined up is the author's.
             new[number] = max(base + line.indent - start, _least(piece, base))
     _comments(lines, new)
     return lines
@@ -161,6 +158,7 @@ def _comments(lines: list[Cells], new: dict[int, int]) -> None:
     Of the two it takes the one whose column it was closer to; in column 1 it stays there.
     """
     code: tuple[int, int] | None = None
+    # Two passes, since the code below a comment is not known on the way down.
     above: list[tuple[int, int] | None] = []  # of each line: old and new column of the code before it
     for number, line in enumerate(lines, 1):
         above.append(code)
@@ -180,9 +178,6 @@ def _of_comment(column: int, below: tuple[int, int] | None, above: tuple[int, in
     if column == 0 or not near:
         return 0
     return min(near, key=lambda code: abs(code[0] - column))[1]
-
-
-# ------------------------------------------------------------------------- lines to text
 
 
 def _rendered(lines: list[Cells]) -> Iterator[str]:

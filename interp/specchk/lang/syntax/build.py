@@ -16,6 +16,7 @@ from lark.visitors import Transformer_NonRecursive
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
 
+# Passes recurse some frames for each level; so deep a tree stays within Python's limit of 1000.
 MAX_DEPTH = 120
 
 _EMPTY = Source("", "")
@@ -58,6 +59,7 @@ class _Base(Transformer_NonRecursive[Token, Child]):
         depth = 1 + max((self._depths.get(id(child), 0) for child in _flat(children)), default=0)
         if depth > MAX_DEPTH:
             raise TooDeep(node.span)
+        # By identity: equal nodes at different places have depths of their own.
         self._depths[id(node)] = depth
         self._alive.append(node)  # ids stay unique while the chunk is built
         return node
@@ -155,6 +157,8 @@ class _Expressions(_Base):
         return self._deep(node, c)
 
     def _callee(self, node: Child) -> tree.Name:
+        # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
+        # only here.
         if isinstance(node, tree.Field) and isinstance(node.base, tree.Name):
             return tree.Name(node.span, node.name, node.base.text)
         if isinstance(node, tree.Name):

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from specchk.lang.syntax.tree import Accessor, Binder, Call, Expr, Name, Node, TypeExpr
 
-# ---------------------------------------------------------------- statements
-
 
 @dataclass(frozen=True, slots=True)
 class Require(Node):
@@ -76,9 +74,6 @@ class When(Node):
 
 
 Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When
-
-
-# ---------------------------------------------------------------- declarations
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ _GOES_ON_AFTER = {
 }  # fmt: skip
 _OPERATOR_TEXTS = {"..", "++", "//", "->"}
 _GOES_ON_BEFORE = re.compile(
+    # Such a word before a colon is a label of an argument or a field, and no continuation.
     r"(?:(?:and|or|implies|iff|leadsto|union|intersect|subset|then|else|where|is|in)\b(?![ \t]*:)"
     r"|not[ \t]+in\b|==|!=|<=|>=|<|>|\+|-|\*|//|%|\.\.|\|)"
 )
@@ -85,6 +86,7 @@ class Layout:
             last = token
             yield token
         line.check_closed()
+        # The grammar ends every statement with a line end, and a file need not end with one.
         if self.ends_line and last is not None and last.type != "_NEWLINE":
             yield Token.new_borrow_pos("_NEWLINE", "\n", last)
         if last is not None:
@@ -93,6 +95,8 @@ class Layout:
 
     def _ends_line(self, newline: Token, line: _LogicalLine) -> bool:
         after = _end(newline)
+        # By the characters and not the next token: the lexer reads a token in the state of the parser,
+        # which is not known before the line has ended or not.
         if _BLANK.match(self.text, after) or line.goes_on:
             return False
         return not _GOES_ON_BEFORE.match(self.text, after)
@@ -112,6 +116,8 @@ class Layout:
         while width < indents[-1]:
             indents.pop()
             yield Token.new_borrow_pos("_DEDENT", space, newline)
+        # After a deeper line the width must be one of those that are open, or blocks would begin in the
+        # middle of one.
         if width != indents[-1]:
             raise LayoutError(
                 "S102", _end(newline) - width, _end(newline) + 1,

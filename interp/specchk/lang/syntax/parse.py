@@ -56,6 +56,8 @@ class Parser:
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse characters `start..end` of a source as `decl` or `expr`."""
         text = source.text[start:end]
+        # The layout looks at characters behind the token (its rule 3), so it needs the chunk and not only
+        # its tokens.
         self.layout.text = text
         self.layout.ends_line = rule == "decl"
         self.builder.begin(source, start)
@@ -70,12 +72,12 @@ def parser() -> Parser:
 
 def parse(source: Source, report: Report) -> decls.Module:
     """The tree of a file; syntax errors go to `report` and their declarations are left out."""
-    found = []
+    declarations = []
     for start, end in _chunks(source, report):
         decl = _parse_chunk(source, start, end, "decl", report)
         if decl is not None:
-            found.append(decl)
-    return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", found)))
+            declarations.append(decl)
+    return decls.Module(Span(source, 0, len(source.text)), tuple(cast("list[decls.Decl]", declarations)))
 
 
 def parse_once(source: Source, report: Report) -> decls.Module:
@@ -100,11 +102,11 @@ def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]
 
     Line ends and blocks stand as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
     """
-    found = []
+    declarations = []
     for start, end in _chunks(source, report):
         if _parse_chunk(source, start, end, "decl", report) is not None:
-            found.append((start, parser().layout.seen))
-    return found
+            declarations.append((start, parser().layout.seen))
+    return declarations
 
 
 def parse_expression(source: Source, report: Report) -> tree.Expr | None:
@@ -148,6 +150,7 @@ def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report
 
 
 def _raise_or_report(error: VisitError, report: Report) -> None:
+    # Lark wraps what a rule raises; anything else than too deep a tree is a bug, and stays one.
     cause = error.orig_exc
     if not isinstance(cause, TooDeep):
         raise error
@@ -172,6 +175,8 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         report.add("S101", span, "the declaration ends too early", expectation(expected, names))
         return
     span = _place(token, source, start)
+    # A habit of another language first: its hint is what to write, where the list of what may stand here
+    # does not.
     habit = habit_hint(source.text[source.line_starts[span.line - 1] : span.start])
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these

@@ -28,6 +28,7 @@ def load_parser(grammar: str, layout: Layout) -> Lark:
     tables = _read(path)
     if tables is not None:
         options = cast("dict[str, object]", cast("dict[str, object]", tables["data"])["options"])
+        # The layout holds the state of a parse and is no data; everything else of the tables is.
         options["postlex"] = layout
         return Lark.load(tables)
     built = _build(grammar, layout)

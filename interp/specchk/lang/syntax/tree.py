@@ -19,9 +19,6 @@ class Node:
     span: Span = field(compare=False, repr=False)
 
 
-# ---------------------------------------------------------------- expressions
-
-
 @dataclass(frozen=True, slots=True)
 class Name(Node):
     """`leo`, or `log.truncate` when `qualifier` is set."""
@@ -256,9 +253,6 @@ Expr = (
     | Fold | Quantified | IfElse | LetIn | Match | SetLiteral | SeqLiteral | PairLiteral | SetComp
     | MapComp | With
 )  # fmt: skip
-
-
-# ---------------------------------------------------------------- types
 
 
 @dataclass(frozen=True, slots=True)

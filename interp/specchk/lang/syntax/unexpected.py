@@ -70,6 +70,7 @@ _HABITS = MappingProxyType(
 
 def strange_text(text: str, at: int) -> tuple[str, str | None]:
     """The characters at an offset that mean nothing, and what to write instead."""
+    # Longest first, since `\` alone begins many of them.
     for strange in sorted(_INSTEAD, key=len, reverse=True):
         if text.startswith(strange, at):
             return strange, _INSTEAD[strange]
@@ -101,6 +102,7 @@ def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> st
     """
     if token.start_pos == 0 and token.type == "NAME":
         return nearest(str(token), DECLARATIONS) or f"declarations start with {', '.join(DECLARATIONS)}"
+    # Where `and` may stand an expression has just ended: the second comparison is the one that is too many.
     if token.type == "COMPARE" and "AND" in expected:
         return "comparisons do not chain: write `a <= b and b <= c`"
     if token.type == "EQUAL" and "COMPARE" in expected:

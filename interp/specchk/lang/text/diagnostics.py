@@ -77,6 +77,7 @@ class Report:
 
         Nobody reads hundreds of errors: at the last one the run ends as if at its end.
         """
+        # Passes meet the same mistake on several ways, such as a definition that is used twice.
         if any(d.code == code and d.span == span and d.message == message for d in self.found):
             return
         self.found.append(Diagnostic(code, message, span, hint, tuple(notes)))
@@ -96,6 +97,8 @@ def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """A hint naming the known name closest to `name`, or None when nothing is close."""
+    # Close matches have about the same length, and comparing takes time quadratic in it for each name: a
+    # large spec must not make its errors slow.
     likely = sorted(set(known), key=lambda text: (abs(len(text) - len(name)), text))[:MAX_KNOWN]
     found = get_close_matches(name, likely, n=1, cutoff=0.6)
     return f"did you mean `{found[0]}`?" if found else None
@@ -153,6 +156,7 @@ def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
     )
     if _columns(before + marked + after) <= room:
         return before, marked, after
+    # The part before the mark may take at least half of the room, and what the rest leaves.
     before = _cut(before[::-1], max(room // 2, room - _columns(marked + after)))[::-1]
     marked = _cut(marked, room - _columns(before))
     return before, marked, _cut(after, room - _columns(before + marked))

@@ -31,7 +31,10 @@ from specchk.native.values.expressions import read_bits, write_bits
 from specchk.native.values.fitting import Fitting
 from specchk.search.symmetry import Renaming, renamer, sorts_in
 
+# 4! - 1, what a sort of four elements has besides the identity; with five it would be 119 copies of the
+# code.
 UNROLLED = 23
+# Of four bits each: as many positions as fit a word.
 NIBBLES = 16
 
 
@@ -56,6 +59,7 @@ class Renamed:
         """The renamed held value of a type."""
         if not self.touches(kind):
             return value
+        # All new codes of a small type fit one constant, so that renaming it is a shift and a mask.
         if is_scalar(kind) and self.renaming is not None and cardinality(kind) <= NIBBLES:
             return self._looked_up(kind, value)
         match kind:
@@ -103,6 +107,7 @@ class Renamed:
         rename, table = renamer(kind, self.renaming), positions(kind)
         return [table[rename(value)] for value in sorted(universe(kind))]
 
+    # Keys move and values change: what was at the old key's position goes to the position of its renaming.
     def _map(self, kind: Map, value: Val) -> Val:
         new = self._new_positions(kind.key) if self.touches(kind.key) else list(range(key_count(kind)))
         out: Val = 0
@@ -127,6 +132,7 @@ class Renamed:
     def _union(self, kind: Union, value: Val) -> Val:
         tag = self.codes.tag(kind, value)
         result = value
+        # Every variant is computed and one selected: a branch for each would cost more than the few shifts.
         for index, (_, record) in enumerate(kind.variants):
             if self.touches(record):
                 made = self.codes.variant(
@@ -140,12 +146,15 @@ class Renamed:
         out: Val = self.asm.resize(size, shape)
         for index in range(kind.limit):
             item = self.value(kind.item, self.codes.slot(kind, value, index))
+            # Slots behind the length must stay 0, or equal sequences would have different codes; renamed, a
+            # 0 there would become another element.
             placed = self.codes.placed(kind.item, item, self.codes.slot_offset(kind, index), shape)
             out = self.asm.bor(out, self.asm.select(self.asm.cmp("<", index, size), placed, 0, shape))
         return out
 
     def _bag(self, kind: Bag, value: Val) -> Val:
         size, shape = self.codes.length(kind, value), register(kind)
+        # A bag is sorted, and renaming changes the order of its items: they are added again, one by one.
         out = self.asm.cell(shape)
         for index in range(kind.limit):
 
@@ -170,6 +179,7 @@ def emit_canonical(module: ir.Module, layout: Layout, renamings: Sequence[Renami
     words = [asm.load(state, index) for index in range(layout.words)]
     best = [asm.cell(I64, word) for word in words]
     if len(renamings) - 1 <= UNROLLED:
+        # The first renaming is the identity, of which `best` has the result already.
         for renaming in renamings[1:]:
             numbers = {name: _number(new) for name, new in renaming.items()}
             _try(asm, layout, words, best, Renamed(asm, Fitting(asm), renaming, numbers))
@@ -191,6 +201,8 @@ def _number(new: Sequence[int]) -> int:
 def _loop(
     asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
 ) -> None:
+    # Sorted, so that the table of a program is the same in every process, and its object code is found
+    # again.
     names = sorted(renamings[0])
     flat = [_number(renaming[name]) for renaming in renamings for name in names]
     shape = ir.ArrayType(I64, len(flat))
@@ -219,6 +231,7 @@ def _try(asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], r
     rest = [slot for slot, p in enumerate(layout.places) if p.offset >= WORD]
     out = _rename_all(asm, layout, words, out, first, renamed)
     if not straddles and rest:
+        # Most renamings lose in the first word; then the other words are never computed.
         asm.leave_if(asm.below(asm.b.load(best[0]), out[0]), done)
     out = _rename_all(asm, layout, words, out, rest, renamed)
     keep = asm.block("less")

@@ -48,6 +48,8 @@ class ExchangeKernel(Kernel):
         done, out = asm.cell(I64), asm.block("out")
         asm.b.store(asm.val(0), asm.b.gep(exchange, [asm.val(int(Exchange.FULL))]))
 
+        # FULL is checked between states, so a bucket may have the successors of one state more than its
+        # capacity; `exchange.Buckets` leaves the room for them.
         def goes_on() -> Val:
             more = asm.below(asm.b.load(done), count)
             return asm.both(more, asm.cmp("==", asm.load(exchange, int(Exchange.FULL)), 0))
@@ -97,11 +99,15 @@ class ExchangeKernel(Kernel):
         hashed = self.hash(asm, words)
         cache = self.pointer(asm, exchange, Exchange.CACHE)
         place = asm.band(hashed, asm.load(exchange, int(Exchange.CACHE_MASK)))
+        # The last word of an entry distinguishes it from fresh memory, where the state of all zeroes would
+        # be found.
         entry = asm.b.gep(cache, [asm.val(asm.mul(place, self.words + 1))])
         known: Val = asm.cmp("==", asm.load(entry, self.words), 1)
         for index, word in enumerate(words):
             known = asm.both(known, asm.cmp("==", asm.load(entry, index), word))
 
+        # The newest state stays.  The cache may forget, which costs a state sent twice; it cannot claim one
+        # that was not sent, since whole states are compared.
         def put() -> None:
             for index, word in enumerate(words):
                 asm.store(word, entry, index)
@@ -112,6 +118,8 @@ class ExchangeKernel(Kernel):
 
     def _put(self, asm: Asm, exchange: ir.Value, words: list[Val], hashed: ir.Value) -> None:
         share = asm.band(asm.shr(hashed, BUCKET_SHIFT), mask(BUCKET_BITS))
+        # Multiply and shift instead of a remainder: 20 bits, scaled to the partitions without a division
+        # (Lemire, 2019).
         product = asm.mul(share, asm.load(exchange, int(Exchange.PARTITIONS)))
         at = asm.mul(asm.shr(product, BUCKET_BITS), 2)
         bucket = asm.b.gep(exchange, [asm.val(asm.add(at, int(Exchange.BUCKETS)))])
@@ -130,6 +138,7 @@ class ExchangeKernel(Kernel):
         control, thread, block, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
         table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        # A partition has one worker at a time, so nothing here is atomic.
         states = self.pointer(asm, control, Control.STATES)
         hashes = self.pointer(asm, thread, Thread.HASHES)
 

@@ -26,6 +26,7 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
     """`note(thread, record, state, after)`: keep the smallest (state, after) of a record."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64, PTR, PTR]), RECORD)
     function.linkage = "internal"
+    # Few states break anything: kept out of line, noting takes no room in the loop that checks them.
     function.attributes.add("noinline")
     function.attributes.add("cold")
     asm = Asm(function)
@@ -74,6 +75,7 @@ class Predicates(Expressions):
         """Whether a property holds; where it is undefined that is noted."""
         answer, done = self.asm.cell(I1, if_undefined), self.asm.block("known")
         self.undefined = self.beyond = self.asm.block("undefined")
+        # A predicate stores nothing, so a value above a horizon can only be undefined here.
         self.asm.b.store(self.asm.val(self.value(prop.body), I1), answer)
         self.asm.goto(done)
         self.asm.enter(self.undefined)
@@ -125,9 +127,12 @@ def emit_check(module: ir.Module, program: Program, layout: Layout, facts: Facts
     ask = Predicates(asm, program, layout, facts, thread)
     ask.before = ask.after = ask.load(state)
     inside: Val = True
+    # In order and only up to the first false one, as the reference engine does: a later one may be
+    # undefined there.
     for constraint in program.constraints:
         before = inside
         inside = asm.pick(I1, before, lambda c=constraint: ask.truth(c, state, False), lambda: False)  # type: ignore[misc]
+    # A state outside of the constraints can be a violation, but is not counted as reached.
     asm.when(inside, lambda: _each(ask, program.witnesses, state, note_if=True))
     _each(ask, program.invariants, state, note_if=False)
     asm.b.ret(asm.val(inside, I1))
@@ -159,6 +164,8 @@ def emit_may_end(module: ir.Module, program: Program, layout: Layout, facts: Fac
     state, thread = function.args
     ask = Predicates(asm, program, layout, facts, thread)
     ask.before = ask.after = ask.load(state)
+    # Where `deadlock ok` is undefined that is noted; a deadlock beside it would be a second report of one
+    # fault.
     fine: Val = False if program.deadlock_ok is None else ask.truth(program.deadlock_ok, state, True)
     asm.b.ret(asm.val(fine, I1))
     asm.finish()

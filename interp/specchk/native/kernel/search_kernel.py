@@ -21,8 +21,6 @@ from specchk.native.machine.layout import mask
 class Kernel(TableKernel):
     """Builds the functions that Python calls, in one module."""
 
-    # ------------------------------------------------------------ expansion
-
     def emit_expand(self) -> ir.Function:
         """`expand(control, thread, state, pending) -> pending`: add a state's successors to the batch."""
         function = ir.Function(self.module, ir.FunctionType(I64, [PTR, PTR, PTR, I64]), "expand")
@@ -30,6 +28,7 @@ class Kernel(TableKernel):
         asm = Asm(function)
         control, thread, state, pending = function.args
         waiting = self.pointer(asm, thread, Thread.PENDING)
+        # Successors are written where they will wait, behind those of the states before: nothing is copied.
         out = self.state_at(asm, waiting, pending)
         counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
         cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
@@ -49,12 +48,16 @@ class Kernel(TableKernel):
 
         def prepare(index: ir.Value) -> None:
             after = self.state_at(asm, waiting, index)
+            # Before `canonical`: the renamed successor is no step from this state, and a step invariant
+            # compares the two.
             if self.parts.check_step is not None:
                 asm.b.call(self.parts.check_step, [state, after, thread])
             if self.parts.canonical is not None:
                 asm.b.call(self.parts.canonical, [after])
             hashed = self.hash(asm, self.load_state(asm, after))
             asm.store(hashed, hashes, index)
+            # The first of two misses; by the time that the batch is full the slot is near, and `flush`
+            # fetches the state.
             self.prefetch(asm, asm.b.gep(table, [asm.band(hashed, bits)]))
 
         asm.loop(pending, asm.sub(end, 1), prepare)
@@ -65,6 +68,8 @@ class Kernel(TableKernel):
     def _no_successors(
         self, asm: Asm, thread: ir.Value, state: ir.Value, count: ir.Value, uncut: Val
     ) -> None:
+        # `successors` returns -(action + 1) where a step is undefined; its record is number FAULTS +
+        # action.
         faulty = asm.cmp("<", count, 0)
 
         def fault() -> None:
@@ -72,6 +77,7 @@ class Kernel(TableKernel):
 
         def deadlock() -> None:
             asm.when(
+                # A step above a horizon exists in the real system, so a state with one is no deadlock.
                 asm.both(uncut, asm.negate(asm.b.call(self.parts.may_end, [state, thread]))),
                 lambda: note_fault(asm, thread, DEADLOCK, state, state),
             )
@@ -92,6 +98,8 @@ class Kernel(TableKernel):
 
         def fetch(index: ir.Value) -> None:
             place = asm.b.gep(table, [asm.band(asm.load(hashes, index), bits)])
+            # Only a hint of what to fetch: `insert` reads the slot again, with acquire.  An empty one names
+            # state -1, whose address is fetched in vain.
             slot = asm.b.load_atomic(place, "monotonic", 8) if shared else asm.b.load(place)
             self.prefetch(asm, self.state_at(asm, states, asm.sub(asm.band(slot, mask(INDEX_BITS)), 1)))
 
@@ -115,6 +123,7 @@ class Kernel(TableKernel):
         states, work = self.pointer(asm, control, Control.STATES), self.pointer(asm, control, Control.WORK)
         stop = asm.b.gep(control, [asm.val(int(Control.STOP))])
         cursor = asm.b.gep(control, [asm.val(int(Control.CURSOR))])
+        # Where the last call stopped: an unfinished piece continues with its next state.
         current = asm.cell(I64, asm.load(thread, int(Thread.PIECE)))
         end = asm.cell(I64, asm.load(thread, int(Thread.PIECE_END)))
         pending = asm.cell(I64)
@@ -125,6 +134,8 @@ class Kernel(TableKernel):
         asm.enter(more)
         asm.b.cbranch(asm.b.icmp_unsigned("==", asm.b.load(current), asm.b.load(end)), next_piece, one)
         asm.enter(next_piece)
+        # Every worker moves the cursor past the end once, where the list is used up; `Store.work` cuts it
+        # back.
         index = asm.b.atomic_rmw("add", cursor, asm.val(1), "monotonic")
         asm.b.cbranch(asm.b.icmp_unsigned("<", index, asm.load(control, int(Control.WORK_END))), take, out)
         asm.enter(take)
@@ -136,19 +147,21 @@ class Kernel(TableKernel):
         state = self.state_at(asm, states, asm.b.load(current))
         asm.b.store(asm.b.call(expand, [control, thread, state, asm.b.load(pending)]), pending)
         asm.b.store(asm.b.add(asm.b.load(current), asm.val(1)), current)
+        # STOP is checked only here, with the batch empty: where a worker stops, PIECE is all that has to be
+        # kept.
         asm.leave_if(asm.b.icmp_unsigned("<", asm.b.load(pending), asm.val(BATCH)), more)
         asm.b.call(flush, [control, thread, asm.b.load(pending)])
         asm.b.store(asm.val(0), pending)
         asm.leave_if(asm.cmp("!=", asm.b.load_atomic(stop, "monotonic", 8), 0), out)
         asm.goto(more)
         asm.enter(out)
+        # The list may end in the middle of a batch.
         asm.b.call(flush, [control, thread, asm.b.load(pending)])
+        # Where the next call continues, and what a checkpoint counts as not expanded (`Store.unexpanded`).
         asm.store(asm.b.load(current), thread, int(Thread.PIECE))
         asm.store(asm.b.load(end), thread, int(Thread.PIECE_END))
         asm.b.ret_void()
         asm.finish()
-
-    # ------------------------------------------------------------ the rest
 
     def emit_add(self, insert: ir.Function) -> None:
         """`add(control, thread, state)`: an initial state, made canonical in place."""
@@ -225,6 +238,9 @@ class Kernel(TableKernel):
         asm.b.ret_void()
         asm.finish()
 
+    # The smallest, not the first: which predecessor a trace shows must not depend on how threads share a
+    # level. Words are compared without sign, first word first, as Python compares the tuples that they
+    # become.
     def _better(self, asm: Asm, state: ir.Value, best: ir.Value) -> None:
         keep, done = asm.block("keep"), asm.block("kept")
         asm.leave_if(asm.cmp("==", asm.load(best, self.words), 0), keep)
@@ -243,6 +259,7 @@ class Kernel(TableKernel):
     def emit(self) -> None:
         """Everything."""
         expand = self.emit_expand()
+        # Two copies of the loop: a search with one worker pays for no locked instruction.
         for name, shared in (("work_alone", False), ("work_shared", True)):
             insert = self.emit_insert(shared=shared)
             self.emit_work(name, expand, self.emit_flush(insert, shared=shared))

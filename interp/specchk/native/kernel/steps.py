@@ -51,6 +51,7 @@ class Steps(Expressions):
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
         self.program = program
+        # All words once, at the beginning: every action reads them, and most fit registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
         self.often: frozenset[int] = frozenset()
@@ -60,11 +61,14 @@ class Steps(Expressions):
         """Emit all actions in order and the return."""
         asm = self.asm
         asm.goto(first := asm.block("actions"))
+        # The block that `Expressions` begins with; each action has its own, so that the fault names the
+        # action.
         asm.b.position_at_end(self.undefined)
         asm.b.unreachable()
         asm.enter(first)
         for index, action in enumerate(self.program.actions):
             self._action(index, action)
+        # `written` counts words: it is where the next successor is stored.
         count = asm.b.udiv(asm.b.load(self.written), asm.val(self.layout.words))
         asm.b.ret(count)
         asm.finish()
@@ -78,10 +82,10 @@ class Steps(Expressions):
         head, body = self._head(action)
         self._params(list(action.params), head, body, path)
         self.asm.enter(self.undefined)
+        # Successors found before are dropped: a state in which a step is undefined has none
+        # (`meaning.step`).
         self.asm.b.ret(self.asm.val(-(index + 1)))
         self.asm.enter(done)
-
-    # ------------------------------------------------------------ parameters
 
     def _head(self, action: Action) -> tuple[list[tuple[frozenset[int], Stmt]], Block]:
         """The plain statements at the head, each with the parameters it needs, and the rest."""
@@ -96,6 +100,9 @@ class Steps(Expressions):
                 if isinstance(stmt, Bind | Unwrap)
                 else None
             )
+            # Only what cannot fail or count may be evaluated earlier or once for many: else a fault would
+            # be reported, or coverage counted, that the reference stepper does not have.  The first other
+            # statement ends the head.
             if root is None or not self.facts.plain(root):
                 return head, body[position:]
             used: frozenset[int] = frozenset().union(*(needs[slot] for slot in self.facts.free(root)))
@@ -110,6 +117,7 @@ class Steps(Expressions):
         self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: Path
     ) -> None:
         open_ = {param.slot for param in params}
+        # As many loops as a guard does not mention are entered only where it holds.
         ready = tuple(stmt for used, stmt in head if not used & open_)
         later = [(used, stmt) for used, stmt in head if used & open_]
         if params:
@@ -128,6 +136,7 @@ class Steps(Expressions):
             self._params(rest, head, body, replace(path, next=next_))
 
         if self.domains.unrolls(count):
+            # Nested loops multiply the code; `copies` is how often what follows is built already.
             self.domains.copies *= max(1, count)
             for item in sorted(universe(param.type)):
                 following = self.asm.block(f"next.{param.name}")
@@ -152,8 +161,6 @@ class Steps(Expressions):
         self.count(self.point)
         self.asm.goto(path.next)
 
-    # ------------------------------------------------------------ statements
-
     def block(self, body: Sequence[Stmt], path: Path, then: Then) -> None:
         """Emit statements and what follows them; control ends in `path.next`."""
         if not body:
@@ -164,6 +171,7 @@ class Steps(Expressions):
         def following(p: Path) -> None:
             self.block(rest, p, then)
 
+        # Without the join, ten `when` in a row would make 1024 copies of what follows them.
         if rest and isinstance(stmt, When) and is_straight((stmt,)):
             joined = Join(self.asm, following)
             self._statement(stmt, path, joined.arrive)
@@ -232,6 +240,7 @@ class Steps(Expressions):
     def _when(self, stmt: When, path: Path, then: Then) -> None:
         condition = self.value(stmt.condition)
         if isinstance(condition, int):
+            # Decided by the constants: the other branch is not built, and its coverage point stays at 0.
             chosen = 0 if condition else 1
             self._branch(stmt.points[chosen], (stmt.then, stmt.orelse)[chosen], path, then)
             return
@@ -242,10 +251,10 @@ class Steps(Expressions):
         self.asm.enter(no)
         self._branch(stmt.points[1], stmt.orelse, path, then)
 
-    # ------------------------------------------------------------ assignments
-
     def _assign(self, stmt: Assign, path: Path, then: Then) -> None:
         place = self.layout.places[stmt.slot]
+        # The order is the reference stepper's: keys, value, claim, index.  It shows where two things are
+        # wrong: a value above the horizon ends the step quietly even if the place was assigned before.
         beyond, self.beyond = self.beyond, self.asm.block("beyond")
         offset, kind, keys, checks = self._place(stmt, place.offset)
         value = self.value(stmt.value)
@@ -260,6 +269,7 @@ class Steps(Expressions):
     def _finish_beyond(self, path: Path, outer: ir.Block) -> None:
         here = self.asm.b.block
         self.asm.enter(self.beyond)
+        # Only an assignment ends a step at a horizon; elsewhere `beyond` is the block of undefined.
         self.asm.bump(self.cuts, 0)
         self.asm.goto(path.next)
         self.asm.enter(here)
@@ -290,6 +300,8 @@ class Steps(Expressions):
                 assert step.key is not None
                 assert isinstance(kind, Seq)
                 index = self.value(step.key)
+                # Checked later, against the words of the path at that point: an assignment before may have
+                # changed the length.
                 checks.append(lambda p, k=kind, o=offset, i=index: self._inside(stmt.slot, p, k, o, i))  # type: ignore[misc]
                 inner = self.codes.slot_offset(kind, self._clamped(index, kind)) if kind.limit else 0
                 keys.append(index)
@@ -298,11 +310,15 @@ class Steps(Expressions):
         return offset, kind, tuple(keys), checks
 
     def _clamped(self, index: Val, kind: Seq) -> Val:
+        # A constant index may be out of range; the shift must be legal all the same, though the check
+        # leaves first.
         return min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
 
     def _inside(self, slot: int, path: Path, kind: Seq, offset: Val, index: Val) -> None:
         """Leave for `undefined` unless an index is inside the sequence as assigned so far."""
         place = self.layout.places[slot]
+        # The sequence as assigned so far, and not as before the step: its length may have changed on this
+        # path.
         whole = read_bits(self.asm, list(path.words), place.offset, place.width)
         items = self.asm.bits(whole, self.asm.sub(offset, place.offset), width(kind))
         check_index(self, kind, items, index)
@@ -311,6 +327,7 @@ class Steps(Expressions):
         asm, place = self.asm, self.layout.places[slot]
         if isinstance(offset, int):
             return write_bits(asm, list(words), offset, size, code)
+        # A variable in one word is shifted in that word; only one that straddles needs wide arithmetic.
         first, last = place.offset // WORD, (place.offset + max(1, place.width) - 1) // WORD
         if first == last:
             out = list(words)
@@ -327,6 +344,7 @@ class Steps(Expressions):
         for claim in path.claims:
             if claim.slot == slot:
                 clash = claim.made
+                # The common prefix decides: a map and one of its keys are one place assigned twice.
                 for mine, theirs in zip(keys, claim.path, strict=False):
                     clash = self.asm.both(clash, self.asm.cmp("==", mine, theirs))
                 self.asm.leave_if(clash, self.undefined)

@@ -19,6 +19,8 @@ from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, Co
 from specchk.native.machine.layout import mask
 
 I128 = ir.IntType(128)
+# The constants of wyhash (Wang Yi).  They are fixed: a spec is no adversary that looks for collisions, and
+# two runs that fill their tables alike can be compared.
 _SEED, _MIX_A, _MIX_B, _LAST = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3
 
 
@@ -36,6 +38,8 @@ class Parts:
 def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
     """64 well-mixed bits of a state: one folded 128-bit product for every two words, and one more."""
 
+    # In the low half of a product no bit depends on a higher one of the factors; the high half, folded in,
+    # mends that.
     def folded(a: Val, b: Val) -> ir.Value:
         wide = asm.b.mul(asm.b.zext(asm.val(a), I128), asm.b.zext(asm.val(b), I128))
         return asm.b.xor(asm.b.trunc(wide, I64), asm.b.trunc(asm.b.lshr(wide, ir.Constant(I128, 64)), I64))
@@ -65,8 +69,6 @@ class TableKernel:
             made.attributes.add("alwaysinline")
         return Asm(made)
 
-    # ------------------------------------------------------------ small parts
-
     def pointer(self, asm: Asm, block: ir.Value, word: int) -> ir.Value:
         """A pointer kept in a word of a block."""
         return asm.b.inttoptr(asm.load(block, word), PTR)
@@ -85,16 +87,17 @@ class TableKernel:
         fn = self.module.declare_intrinsic(
             "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
         )
+        # To be written, kept in all levels of the cache, data.  An address without a page is no fault, so
+        # callers need not check that a slot is full before they fetch the state it names.
         asm.b.call(fn, [asm.b.bitcast(place, byte), I32(1), I32(3), I32(1)])
 
     def hash(self, asm: Asm, words: list[Val]) -> ir.Value:
         """The hash of a state; in compact mode never 0."""
-        found = hash_words(asm, words)
-        return (
-            asm.b.select(asm.b.icmp_unsigned("==", found, asm.val(0)), asm.val(1), found)
-            if self.compact
-            else found
-        )
+        # 0 is an empty slot, and in compact mode the slot is the hash.
+        hashed = hash_words(asm, words)
+        if not self.compact:
+            return hashed
+        return asm.b.select(asm.b.icmp_unsigned("==", hashed, asm.val(0)), asm.val(1), hashed)
 
     def slot_for(self, asm: Asm, hashed: ir.Value, number: Val) -> Val:
         """What a slot holds for a state."""
@@ -105,12 +108,13 @@ class TableKernel:
     def take(self, asm: Asm, place: ir.Value, slot: Val, *, shared: bool) -> tuple[ir.Value, Val]:
         """Put a slot where 0 was; what was there, and whether that was 0."""
         if not shared:
+            # No other worker can have filled the slot since it was read.
             asm.b.store(asm.val(slot), place)
             return asm.val(0), True
+        # Release on success publishes the words of the state, written before, together with the slot.
+        # Acquire on failure, because the caller then reads the state of the worker that was faster.
         pair = asm.b.cmpxchg(place, asm.val(0), asm.val(slot), "acq_rel", "acquire")
         return asm.b.extract_value(pair, 0), asm.b.extract_value(pair, 1)
-
-    # ------------------------------------------------------------ insertion
 
     def emit_insert(self, *, shared: bool) -> ir.Function:
         """`insert(control, thread, state, hash)`: look a state up; if it is new keep and check it."""
@@ -130,16 +134,23 @@ class TableKernel:
         asm.goto(probe)
         asm.enter(probe)
         place = asm.b.gep(table, [asm.b.load(at)])
+        # Pairs with the release in `take`: a slot that is seen has its whole state behind it.
         slot = asm.b.load_atomic(place, "acquire", 8) if shared else asm.b.load(place)
         asm.b.store(slot, found)
         asm.b.cbranch(asm.b.icmp_unsigned("==", slot, asm.val(0)), empty, full)
         asm.enter(empty)
+        # State first, slot second.  The other way round, a worker that finds the slot could read words that
+        # are not there yet (0 in a fresh page), see no equal state, and enter the same state once more
+        # behind it.
         number = self._reserve(asm, control, thread, shared=shared)
         kept = self.state_at(asm, states, number)
         for index, word in enumerate(words):
             asm.store(word, kept, index)
         old, taken = self.take(asm, place, self.slot_for(asm, hashed, number), shared=shared)
         asm.b.store(old, found)
+        # The race for this slot is lost, perhaps against this very state: it is compared as any full slot
+        # is.  The number is not lost: `Thread.FREE` moves past it only in `_accept`, so the next new state
+        # overwrites these words.
         asm.leave_if(asm.negate(taken), full)
         self._accept(asm, thread, kept, number)
         asm.goto(done)
@@ -147,6 +158,8 @@ class TableKernel:
         self._compare(asm, asm.b.load(found), hashed, states, words, done)
         asm.goto(following)
         asm.enter(following)
+        # Linear probing: the next slot is mostly in the cache line that was fetched.  It ends, for the
+        # table always has empty slots (`Store.slack` is kept below the share that `LOAD` leaves).
         asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
         asm.goto(probe)
         asm.enter(done)
@@ -162,8 +175,11 @@ class TableKernel:
             asm.leave_if(asm.cmp("==", slot, hashed), done)
             return
         other = asm.block("other")
+        # Tags first: except for one in 16 million an unequal state is recognised by its slot, without a
+        # miss for its words.
         asm.leave_if(asm.negate(asm.cmp("==", asm.shr(asm.xor(slot, hashed), INDEX_BITS), 0)), other)
         known = self.state_at(asm, states, asm.sub(asm.band(slot, mask(INDEX_BITS)), 1))
+        # One branch for all words: which of them differs is of no interest, and nearly always none does.
         difference: Val = 0
         for index, word in enumerate(words):
             difference = asm.bor(difference, asm.xor(asm.load(known, index), word))
@@ -181,15 +197,21 @@ class TableKernel:
     def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> None:
         self._end_run(asm, thread, asm.load(thread, int(Thread.FREE)))
         place = asm.b.gep(control, [asm.val(int(Control.NEXT))])
+        # Monotonic is enough: numbers need only be different.  What is stored under them is published by
+        # slots.
         first = asm.b.atomic_rmw("add", place, asm.val(CHUNK), "monotonic")
         end = asm.add(first, CHUNK)
         for word, value in ((Thread.FREE, first), (Thread.FREE_END, end), (Thread.RUN, first)):
             asm.store(value, thread, int(word))
+        # Both limits have a reserve, because STOP is a request: every worker ends its batch first
+        # (`Store.slack`, `Worker._runs`).
         too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, int(Control.LIMIT)))
         crowded = asm.b.icmp_unsigned(">", asm.load(thread, int(Thread.RUNS)), asm.val(MAX_RUNS // 2))
         asm.when(asm.b.or_(too_many, crowded), lambda: self._stop(asm, control))
 
     def _stop(self, asm: Asm, control: ir.Value) -> None:
+        # Nothing is read on the strength of STOP, so it orders nothing; Python sees the rest once the call
+        # returns.
         asm.b.store_atomic(asm.val(1), asm.b.gep(control, [asm.val(int(Control.STOP))]), "monotonic", 8)
 
     def _end_run(self, asm: Asm, thread: ir.Value, end: ir.Value) -> None:
@@ -207,8 +229,11 @@ class TableKernel:
     def _accept(self, asm: Asm, thread: ir.Value, state: ir.Value, number: ir.Value) -> None:
         after = asm.add(number, 1)
         asm.store(after, thread, int(Thread.FREE))
+        # Checked where it is kept, by the worker that won it: once, and with the state still in the cache.
         inside = asm.b.call(self.parts.check, [state, thread])
 
+        # As in TLC: a state outside of the constraints stays in the table, so that it is checked only once,
+        # but a run ends before it and the next begins behind it, so that it is not expanded.
         def outside() -> None:
             self._end_run(asm, thread, number)
             asm.store(after, thread, int(Thread.RUN))
@@ -223,6 +248,7 @@ class TableKernel:
         first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
         states = self.pointer(asm, control, Control.STATES)
         table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        # In the entry block: an alloca inside a loop would take more of the stack with every turn.
         hashes = asm._cells.alloca(I64, BATCH)
 
         def batch(number: ir.Value) -> None:
@@ -234,6 +260,7 @@ class TableKernel:
                 asm.store(hashed, hashes, asm.sub(index, start))
                 self.prefetch(asm, asm.b.gep(table, [asm.band(hashed, bits)]))
 
+            # Two passes over a batch, so that its cache misses overlap instead of following one another.
             asm.loop(start, last, fetch)
             asm.loop(
                 start, last, lambda i: self._enter(asm, table, bits, asm.load(hashes, asm.sub(i, start)), i)
@@ -243,6 +270,8 @@ class TableKernel:
         asm.b.ret_void()
         asm.finish()
 
+    # The states are known to be different, so the first empty slot will do and no state is compared.  Other
+    # threads enter other states meanwhile: only the compare-and-swap has to be atomic.
     def _enter(self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: ir.Value) -> None:
         at, slot = asm.cell(I64, asm.band(hashed, bits)), self.slot_for(asm, hashed, number)
         head, done = asm.block("try"), asm.block("entered")

@@ -43,6 +43,8 @@ class Join:
 
     def arrive(self, path: Path) -> None:
         """One way gets here."""
+        # The block where the code of this way ended, not where it began: conditions inside it have opened
+        # others, and a phi names the blocks that jump to it.
         self.ways.append((path, self.asm.b.block))
         self.asm.goto(self.block)
 
@@ -50,6 +52,8 @@ class Join:
         """Build what follows."""
         asm = self.asm
         if not self.ways:
+            # A false guard on every way: nothing arrives, but what was built behind the block needs a
+            # terminator.
             asm.enter(self.block)
             asm.b.unreachable()
             return
@@ -57,11 +61,14 @@ class Join:
         words = tuple(
             self._merged([path.words[i] for path, _ in self.ways]) for i in range(len(self.ways[0][0].words))
         )
+        # All ways go on to the same `next`: a straight `when` has no choice inside that would make a new
+        # one.
         claims = self._claims()
         self.then(Path(words, claims, self.ways[0][0].next))
 
     def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
         first = values[0]
+        # No phi where all ways agree, which most words do: what is known while building stays known.
         if all(value is first or (isinstance(value, int) and value == first) for value in values):
             return first
         phi = self.asm.b.phi(kind)
@@ -70,9 +77,13 @@ class Join:
         return phi
 
     def _claims(self) -> tuple[Claim, ...]:
+        # By identity: a claim made before the `when` is the same object on all ways, and needs no phi.
         every = {id(claim): claim for path, _ in self.ways for claim in path.claims}
         merged = []
         for claim in every.values():
+            # A claim of some ways has its keys computed there, where a use behind the join is not
+            # dominated.  So the keys go through a phi, too, with any number from the other ways, on which
+            # `made` is false.
             here = [any(other is claim for other in path.claims) for path, _ in self.ways]
             made = self._merged([claim.made if h else False for h in here], I1)
             keys = tuple(self._merged([key if h else 0 for h in here]) for key in claim.path)
@@ -93,6 +104,7 @@ def split(body: Block) -> Block:
     """The block with conjunctions in guards as guards of their own."""
     out: list[Stmt] = []
     for stmt in body:
+        # A guard of its own moves out of loops over parameters that it does not mention (`Steps._head`).
         if isinstance(stmt, Guard) and isinstance(stmt.condition, And):
             out += split(tuple(Guard(part) for part in stmt.condition.parts))
         else:
@@ -107,15 +119,15 @@ def assigned_often(body: Block) -> frozenset[int]:
 
 
 def _assigned(body: Block) -> list[int]:
-    found: list[int] = []
+    slots: list[int] = []
     for stmt in body:
         match stmt:
             case Assign():
-                found.append(stmt.slot)
+                slots.append(stmt.slot)
             case Choice():
-                found += _assigned(stmt.body)
+                slots += _assigned(stmt.body)
             case Either():
-                found += [slot for branch in stmt.branches for slot in _assigned(branch)]
+                slots += [slot for branch in stmt.branches for slot in _assigned(branch)]
             case When():
-                found += _assigned(stmt.then) + _assigned(stmt.orelse)
-    return found
+                slots += _assigned(stmt.then) + _assigned(stmt.orelse)
+    return slots

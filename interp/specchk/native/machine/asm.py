@@ -32,6 +32,8 @@ class Asm:
 
     def __init__(self, function: ir.Function) -> None:
         self.function = function
+        # Cells are allocated in a block before all others: LLVM makes registers only of an alloca in the
+        # entry block, and one inside a loop would take more of the stack with every turn.
         self._cells = ir.IRBuilder(function.append_basic_block("cells"))
         self.b = ir.IRBuilder(function.append_basic_block("start"))
         self._start = self.b.block
@@ -41,9 +43,9 @@ class Asm:
         self._cells.branch(self._start)
         for block in self.function.blocks:
             if not block.is_terminated:
+                # Such a block follows a jump that constants decided; LLVM drops it, but wants it
+                # terminated.
                 ir.IRBuilder(block).unreachable()
-
-    # ------------------------------------------------------------ values
 
     def val(self, value: Val, kind: ir.Type = I64) -> ir.Value:
         """A value as an LLVM operand of the given type."""
@@ -52,6 +54,7 @@ class Asm:
         return value
 
     def _both(self, a: Val, b: Val, kind: ir.Type = I64) -> tuple[ir.Value, ir.Value]:
+        # A constant has no width of its own: it takes that of the other operand.
         kind = a.type if isinstance(a, ir.Value) else b.type if isinstance(b, ir.Value) else kind
         return self.val(a, kind), self.val(b, kind)
 
@@ -87,6 +90,8 @@ class Asm:
             return a & b
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int):
+                # Folding by identities, and not by values alone: a mask of all ones or a shift by zero is
+                # what unrolled layouts mostly give, and what LLVM never sees it need not remove.
                 if x == 0:
                     return 0
                 if isinstance(y, ir.Value) and x & mask(y.type.width) == mask(y.type.width):
@@ -111,6 +116,8 @@ class Asm:
     def shl(self, a: Val, by: Val, kind: ir.IntType = I64) -> Val:
         """Shifted left: a << by, within `kind` where `a` is an int."""
         if isinstance(by, int):
+            # LLVM's shift by the width or more is poison, from which it may conclude anything about the
+            # code around it.
             if by < 0 or by >= (kind if isinstance(a, int) else a.type).width:
                 return 0  # a shift by this much only stands where control never comes
             if by == 0:
@@ -155,8 +162,6 @@ class Asm:
         keep = mask(kind.width) & ~hole if isinstance(hole, int) else self.b.not_(hole)
         return self.bor(self.band(value, keep), self.shl(self.resize(part, kind), offset, kind))
 
-    # ------------------------------------------------------------ truth
-
     def cmp(self, op: str, a: Val, b: Val) -> Val:
         """A signed comparison: `<`, `<=`, `==` or `!=`."""
         if isinstance(a, int) and isinstance(b, int):
@@ -196,6 +201,8 @@ class Asm:
             if a == b:
                 return a
             return self.b.select(condition, self.val(a, kind), self.val(b, kind))
+        # Both sides are computed: a select is for values without faults, `pick` for code that may only run
+        # on one side.
         return self.b.select(condition, *self._both(a, b))
 
     def min(self, a: Val, b: Val) -> Val:
@@ -213,11 +220,10 @@ class Asm:
             fn = self.function.module.declare_intrinsic(
                 f"llvm.{name}", [kind], ir.FunctionType(kind, [kind, I1])
             )
+            # The second argument: 0 is a value like any other, with as many zeros as it is wide.
             return self.b.call(fn, [value, ir.Constant(I1, 0)])
         fn = self.function.module.declare_intrinsic(f"llvm.{name}", [kind], ir.FunctionType(kind, [kind]))
         return self.b.call(fn, [value])
-
-    # ------------------------------------------------------------ memory
 
     def cell(self, kind: ir.Type, start: Val = 0) -> ir.Value:
         """A stack cell holding `start` from here on."""
@@ -242,8 +248,6 @@ class Asm:
         place = self.b.gep(base, [self.val(index)])
         self.b.store(self.b.add(self.b.load(place), self.val(by)), place)
 
-    # ------------------------------------------------------------ control flow
-
     def block(self, name: str = "") -> ir.Block:
         """A new block, not yet entered."""
         return self.function.append_basic_block(name)
@@ -260,6 +264,7 @@ class Asm:
     def leave(self, block: ir.Block) -> None:
         """Jump and go on building in a block that nothing reaches."""
         self.goto(block)
+        # Callers go on to build, as if the jump could fail; what they add needs a block.
         self.enter(self.block("dead"))
 
     def leave_if(self, condition: Val, block: ir.Block) -> None:
@@ -303,6 +308,7 @@ class Asm:
         incoming: list[tuple[Val, ir.Block]] = []
         for block, code in ((yes, then), (no, orelse)):
             self.enter(block)
+            # Not `block`: the code may have opened others, and the phi needs the one that jumps.
             incoming.append((code(), self.b.block))
             self.goto(join)
         self.enter(join)
@@ -316,6 +322,7 @@ class Asm:
 
     def loop(self, low: Val, high: Val, body: Callable[[ir.Value], None]) -> None:
         """`for i in low..high` (both included): a loop at run time."""
+        # A cell and not a phi: the body may end in any block, and LLVM finds the phi by itself.
         index = self.cell(I64, low)
         head, inside, out = self.block("head"), self.block("inside"), self.block("out")
         self.goto(head)

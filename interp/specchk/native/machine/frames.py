@@ -16,10 +16,16 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Seq, cardinality
 from specchk.native.machine.layout import Unsupported
 
+# Misses in flight while a batch is prepared: with one probe at a time a search took twice as long.
 BATCH = 64  # successors between two visits of the table
+# Taking numbers is the one place where all workers write the same word; once for 1024 states is not
+# noticed.
 CHUNK = 1024  # state numbers that a worker takes at once
-MAX_RUNS = 4096  # runs of new states that a worker notes before it reports them
+MAX_RUNS = 4096  # runs of new states, at half of which a worker asks to report them
+# 10^12 states, far more than fit any memory; the rest of a slot decides which states are worth a look.
 INDEX_BITS = 40  # of a table slot; the others are the tag
+# Room for all successors of one state is reserved in every worker: kernels write them without looking at a
+# limit.
 MAX_SUCCESSORS = 1 << 20
 
 
@@ -84,15 +90,15 @@ class Record:
 
 def records_of(program: Program) -> tuple[Record, ...]:
     """All records of a program; positions are what the kernel refers to."""
-    found: list[Record] = [Record("deadlock", "deadlock")]
-    found += [Record("undefined", action.name) for action in program.actions]
-    found.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
+    records: list[Record] = [Record("deadlock", "deadlock")]
+    records += [Record("undefined", action.name) for action in program.actions]
+    records.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
     for prop in (*program.invariants, *program.step_invariants):
-        found += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
-    found += [Record("undefined", prop.name) for prop in program.constraints]
+        records += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
+    records += [Record("undefined", prop.name) for prop in program.constraints]
     for prop in program.witnesses:
-        found += [Record("reached", prop.name), Record("undefined", prop.name)]
-    return tuple(found)
+        records += [Record("reached", prop.name), Record("undefined", prop.name)]
+    return tuple(records)
 
 
 DEADLOCK, FAULTS = 0, 1
@@ -128,6 +134,8 @@ def _ways(body: Block) -> int:
             case Choice():
                 total *= _most_items(stmt.domain) * _ways(stmt.body)
             case Either():
+                # Alternatives add up, statements in a row multiply; a `when` has at most as many ways as
+                # its larger branch.
                 total *= sum(_ways(branch) for branch in stmt.branches)
             case When():
                 total *= max(_ways(stmt.then), _ways(stmt.orelse))

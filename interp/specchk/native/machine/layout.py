@@ -50,6 +50,7 @@ from specchk.ir.types import (
 from specchk.ir.walk import expressions
 from specchk.meaning.values import State, positions, universe
 
+# A set's code has a bit for each value its items may have; 256 are four words.
 MAX_UNIVERSE = 256
 MAX_WORDS = 64
 WORD = 64
@@ -73,6 +74,7 @@ def bits_for(count: int) -> int:
 def width(kind: Type) -> int:
     """Bits in the code of a type."""
     if is_scalar(kind):
+        # An option of a scalar is one, too: `(0..2)?` takes two bits, with a tag of its own three.
         return bits_for(cardinality(kind))
     match kind:
         case Option():
@@ -80,6 +82,8 @@ def width(kind: Type) -> int:
         case Record():
             return sum(width(item) for _, item in kind.fields)
         case Union():
+            # All variants share the bits below the tag; the rest of a shorter one is 0, so that equal
+            # values have equal codes.
             return bits_for(len(kind.variants)) + payload_width(kind)
         case Map():
             return key_count(kind) * width(kind.value)
@@ -106,6 +110,7 @@ def set_size(kind: Set) -> int:
 def key_count(kind: Map) -> int:
     """How many keys a map has."""
     size = cardinality(kind.key)
+    # A map's code has its value once for each key, and a state has 4096 bits at most.
     if size > 1 << 16:
         raise Unsupported(f"a map over {show(kind.key)} has {size} keys")
     return size
@@ -147,6 +152,9 @@ def encode(kind: Type, value: Any) -> int:
             ranks: list[int] = [table[item] for item in value]
             return sum(1 << rank for rank in ranks)
         case Seq() | Bag():
+            # Empty slots are 0 and the length is lowest, so that codes of sequences have the order of the
+            # sequences: the first difference decides, and of a sequence and its beginning the shorter one
+            # is less.
             slots = [encode(kind.item, item) for item in value] + [0] * (kind.limit - len(value))
             return _joined([*((s, width(kind.item)) for s in slots), (len(value), length_bits(kind))])
 
@@ -216,6 +224,8 @@ class Layout:
         """A state as words."""
         code = 0
         for place, value in zip(self.places, state, strict=True):
+            # The whole state as one number, then cut into words: a straddling variable needs no case of its
+            # own.
             code |= encode(place.type, value) << place.offset
         return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
 
@@ -232,6 +242,8 @@ def layout_of(program: Program) -> Layout:
     words = max(1, -(-sum(sizes) // WORD))
     if words > MAX_WORDS:
         raise Unsupported(f"a state needs {words} words of 64 bits")
+    # A straddling variable costs two shifts at each access, one word more costs memory for all states:
+    # words first.
     offsets = _fitted(sizes, words) or _in_a_row(sizes)
     places = [Place(v.name, v.type, offsets[slot], sizes[slot]) for slot, v in enumerate(program.variables)]
     return Layout(tuple(places), words)
@@ -253,8 +265,11 @@ def _fitted(sizes: list[int], words: int) -> list[int] | None:
     free = [[WORD * index, WORD * (index + 1)] for index in range(words)]
     offsets = [0] * len(sizes)
     start = 0
+    # First fit decreasing needs at most 11/9 of the best number of words; where it needs more than the bits
+    # do, `None` reports it, and the variables are put in a row.
     order = sorted(range(len(sizes)), key=lambda slot: (-sizes[slot], slot))
     for slot in order:
+        # Wide variables come first in the order, and take the words from the start on.
         if sizes[slot] > WORD:
             offsets[slot] = start
             start += sizes[slot]

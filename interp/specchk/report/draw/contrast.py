@@ -74,6 +74,8 @@ def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[
     mine, others = viewer.log(found, lane), viewer.log(wanted, lane) or ()
     log = None
     if mine is not None:
+        # Records that only the spec has are crossed out behind the implementation's: a missing end is a
+        # difference.
         lacking = tuple(LogCell(cell, lost=True, differs=True) for cell in others[len(mine) :])
         log = (*_differing(tuple(map(LogCell, mine)), others), *lacking)
     elsewhere = viewer.marks(wanted, lane)

@@ -38,6 +38,7 @@ def states_dot(graph: StateGraph) -> str:
     for (source, target), found in labels.items():
         text = "<BR/>".join(escape(label) for label in found)
         down = graph.levels[target] > graph.levels[source]
+        # Without `constraint=false` an edge back up would push levels apart that are one.
         look = "" if down else ', constraint=false, color="#bbbbbb", fontcolor="#888888"'
         if source != target:
             lines.append(f"  s{source} -> s{target} [label=<{text}>{look}];")

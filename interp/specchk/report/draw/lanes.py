@@ -45,6 +45,7 @@ def dot(picture: Picture) -> str:
     placed = layout(picture)
     lines = [*_head(placed), *(_title(title) for title in placed.titles)]
     differing = {row.number for row in picture.rows if row.differs}
+    # `column % len`: the shared column is -1, and a minus sign ends a name of DOT.
     above = {column: f"head{column % len(placed.x_of)}" for column in placed.x_of}
     for box in placed.boxes:
         name = _name(box.row, box.column, placed)
@@ -153,6 +154,7 @@ def _cell(cell: LogCell, width: int) -> str:
 
 def _centred(text: str, label: str, width: int, height: int, char: float = 6.0) -> str:
     """A text in the middle, by our own count of its width, not by that of a font."""
+    # Centred by Graphviz, the text would move with the fonts that are installed.
     left = max(0, round((width - char * len(text)) / 2))
     space = _fixed("", left, height, "") if left else ""
     return _outer(f"<TR>{space}{_fixed(label, width - left, height, _LEFT)}</TR>")

@@ -151,6 +151,7 @@ def wrapped(text: str, width: int, indent: str = "  ") -> Iterator[str]:
     lead = ""
     while len(lead) + len(text) > width:
         room = width - len(lead)
+        # A break in the first third of the line would leave it nearly empty; then inside a name is better.
         cut = next((at for at in (_last(kind, text, room) for kind in _BREAKS) if at > room // 3), room)
         yield lead + text[:cut].rstrip()
         text, lead = text[cut:].lstrip(), indent
@@ -220,7 +221,10 @@ def _mark_rows(marks: list[tuple[Mark, int]], length: int) -> Iterator[Marks]:
         text = mark.name + (f"={mark.offset}" if mark.offset > length else "")
         text = text if at in pointed else f"▲{text}"
         width = round(SMALL * len(text)) + 6
+        # At the boundary, or behind the mark that points at it already; at the right edge as far left as
+        # need be.
         x = min(pointed.get(at, at), INNER - width)
+        # First fit, in the order of the marks: as few rows as that order allows.
         free = next((row for row in rows if row[-1].x + row[-1].width <= x), None)
         if free is None:
             rows.append(free := [])

@@ -156,6 +156,7 @@ def _row(viewer: Viewer, number: int, before: State, step: Step) -> Row:
     boxes = {}
     for lane in range(len(viewer.lanes)):
         box = _box(viewer, before, step.state, lane, by_lane.get(lane, ()))
+        # An arrow needs a box at both ends, also where the message changed nothing there.
         if _has_news(box) or lane in (arrow or ()):
             boxes[lane] = box
     if SHARED in by_lane:
@@ -218,6 +219,7 @@ def _log(old: tuple[Cell, ...] | None, new: tuple[Cell, ...] | None) -> tuple[Lo
     if new is None:
         return None
     before = old or ()
+    # The common beginning stays; a log is changed at its end, so what is behind it went, or came.
     kept = next(
         (i for i, (a, b) in enumerate(zip(before, new, strict=False)) if a != b), min(len(before), len(new))
     )

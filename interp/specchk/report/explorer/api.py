@@ -70,6 +70,7 @@ def scenario(walker: Walker, trace: Trace) -> str:
     lines = [f"scenario explored on {walker.program.model}:"]
     before = trace.initial
     for step in trace.steps:
+        # Several outcomes of one step: a scenario needs a `where` that picks this one.
         twins = {other.state for other in walker.enabled(before) if str(other) == str(step)} - {step.state}
         lines.append(f"    {step}" + (f" where {_pin(walker, step.state, twins)}" if twins else ""))
         before = step.state
@@ -81,6 +82,8 @@ def _pin(walker: Walker, state: State, twins: set[State]) -> str:
     told = [
         f"{variable.name} == {show(value, variable.type)}"
         for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))
+        # Only the variables that distinguish this outcome from others: a `where` with all of them would
+        # break with any change.
         if any(twin[slot] != value for twin in twins)
     ]
     return " and ".join(told)

@@ -34,6 +34,7 @@ class Unrolling:
         self.program = program
         self.system = System(program)
         self.solver = z3.Solver()
+        # For each query; all of them together have the budget of `Meter`.
         self.solver.set("timeout", int(query_seconds * 1000))
         self.states: list[Open] = [self.system.state(0)]
         self.steps: list[list[Instance]] = []  # out of each state
@@ -48,6 +49,7 @@ class Unrolling:
         self.solver.add(
             [z3.BoolVal(fact) if isinstance(fact, bool) else fact for fact in (*facts, *fresh[self._facts :])]
         )
+        # Facts of open values are noted as they are made; only new ones are asserted.
         self._facts = len(fresh)
 
     def _enter(self) -> None:
@@ -56,6 +58,7 @@ class Unrolling:
     def extend(self) -> None:
         """One step more; steps go on from states that satisfy the constraints."""
         self.states.append(self.system.state(len(self.states)))
+        # As in the searches: a state outside of the constraints is checked, but has no steps.
         inside = self.system.constrained(self.states[-2])
         self._add([*inside, step(self.steps[-1], self.states[-1])])
         self._enter()
@@ -88,7 +91,10 @@ class Unrolling:
     def ask(self, goal: Truth) -> Path | str | None:
         """A path whose last state satisfies the goal, a reason why that is not known, or None."""
         if goal is False:
+            # Decided while encoding; most goals of the first states are.
             return None
+        # The steps stay asserted for all goals and levels, so that what the solver has learnt of them is
+        # kept.
         self.solver.push()
         if goal is not True:
             self.solver.add(goal)
@@ -107,10 +113,13 @@ class Unrolling:
     def _smallest(self) -> Any:
         """A model whose offsets are small, where a few tries find one."""
         model = self.solver.model()
+        # Also what was chosen without being stored: the horizon of the replay has to contain it.
         chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
         numbers = [*self.system.fresh.offsets, *chosen]
         most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)
         end = 1
+        # Any model is a counterexample; a reader wants one with small offsets.  Doubling the bound takes
+        # log2 queries.
         while end < most:
             self.solver.push()
             self.solver.add([number <= end for number in numbers])
@@ -147,6 +156,8 @@ class _Run:
     def _level(self) -> Verdict | None:
         """What the behaviours of one length say."""
         open_ = self.unrolling
+        # In this order, since a state in which a property fails is one step before the faults of steps out
+        # of it.
         for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
             found = open_.ask(goal)
             if isinstance(found, str):

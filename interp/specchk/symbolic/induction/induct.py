@@ -89,6 +89,7 @@ class Induction:
         action = self.program.actions[index]
         given = arguments(self.program, action, "t.")[position]
         found = instance(self.program, index, given, last, "t.")
+        # Before the faults are excluded: afterwards no state with one is left to be found.
         self._defined(found)
         self.solver.push()  # where it has no meaning, which is asked for above, there is no step
         self.solver.add([negation(fault.when) for fault in found.faults])
@@ -110,11 +111,15 @@ class Induction:
         goals += [(prop, self.system.holds(prop, last, after)) for prop in self.program.step_invariants]
         entered = False
         for prop, parts in goals:
+            # By form, without the solver: an invariant of parts that the step does not touch is literally
+            # the hypothesis.
             open_ = distinct_from(parts, self.known)
             if not open_:
                 self.work.settled += 1
                 continue
             if not entered:
+                # The guard is asserted once for all goals of an outcome, and not at all where none needs a
+                # query.
                 self.solver.push()
                 self.solver.add(outcome.guard)
                 entered = True

@@ -59,10 +59,13 @@ def prove(program: Program, asked: Asked) -> Proof:
     goals = (*program.invariants, *program.step_invariants)
     if not goals:
         return _proof(program, asked, Inconclusive(NO_INVARIANTS, budget=False), Work(), (0, 0), meter)
+    # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
     start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
-    if isinstance(start.verdict, Violated):
-        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
-    if isinstance(start.verdict, Inconclusive) and not start.verdict.budget:
+    # "Inconclusive" is what the base reports where it holds: its depth ended.  If a limit or the solver
+    # ended it earlier, the first k states were not all checked, and induction from them would prove
+    # nothing.
+    is_whole = isinstance(start.verdict, Inconclusive) and start.verdict.budget
+    if not is_whole or start.statistics.depth < asked.k:
         return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
     instances, alike = representatives(program)
     work, stopped = _asked(program, asked, instances, meter)
@@ -75,9 +78,6 @@ def _anything(program: Program) -> Property:
     return Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
 
 
-# ---------------------------------------------------------------- which instances
-
-
 def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
     """An instance of each class of renamed copies, as (action, position), and how many are left out."""
     renamings = _renamings(program)
@@ -87,6 +87,7 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
         seen: set[tuple[object, ...]] = set()
         for position, given in enumerate(arguments(program, action, "")):
             values = tuple([plain(tree) for tree in given.trees])
+            # The first of its class stands for it; the others are counted as renamed copies.
             if values in seen:
                 left_out += 1
                 continue
@@ -103,6 +104,7 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
 def _renamings(program: Program) -> list[Renaming]:
     """The renamings that no action, invariant or constraint can notice; initial states may differ by them."""
     bodies = [root for action in program.actions for root in roots(action.body)]
+    # Initial states play no part in consecution, so they may name elements.
     bodies += [prop.body for prop in properties(program) if prop not in program.inits]
     nodes = [node for body in bodies for node in inside(body)]
     fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}
@@ -111,6 +113,8 @@ def _renamings(program: Program) -> list[Renaming]:
     identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
     size = 1
     for sort in free:
+        # Cut at eight elements, whose renamings are more than are tried; the product only has to pass the
+        # limit.
         size *= len(list(permutations(range(min(len(sort.members), 8)))))
     if size > MAX_RENAMINGS:
         return [identity]
@@ -118,10 +122,9 @@ def _renamings(program: Program) -> list[Renaming]:
         {**identity, **{sort.name: p for sort, p in zip(free, chosen, strict=True)}}
         for chosen in product(*(permutations(range(len(sort.members))) for sort in free))
     ]
+    # A renaming that keeps every constant of the code maps steps to steps and invariants to themselves, so
+    # that a counterexample for one instance, renamed, is one for the other (Ip and Dill, 1996).
     return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
-
-
-# ---------------------------------------------------------------- asking
 
 
 def instance_work(program: Program, asked: Asked, todo: list[tuple[int, int]]) -> Work:
@@ -156,6 +159,7 @@ def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -
     if len(tasks) < 2:
         yield from (instance_work(program, asked, task) for task in tasks)
         return
+    # A forked process would begin with the state of Z3 here, and find other models with it.
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(asked.workers, mp_context=spawn, max_tasks_per_child=1)
     try:
@@ -164,9 +168,6 @@ def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -
             yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-# ---------------------------------------------------------------- the verdict
 
 
 def _proof(
@@ -193,6 +194,8 @@ def _concluded(
     open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
     undefined = any(kind == "undefined" for kind, _ in open_)
     goals = (*program.invariants, *program.step_invariants)
+    # Each is proved relative to the other invariants, open ones included, which are hypotheses as well.
+    # While a step may be undefined, the states behind it were not considered, and nothing is proved.
     safe = not stopped and not undefined
     names = [prop.name for prop in goals if safe and (prop.kind, prop.name) not in open_]
     verdict: Verdict
@@ -247,7 +250,12 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> dict[int, Tra
         for index, failure in enumerate(failures)
     ]
     asked = replace(
-        program, invariants=tuple(differ), step_invariants=(), witnesses=(), deadlock_ok=_anything(program)
+        # "The state is not this one" as an invariant: its violation is a way to the state.
+        program,
+        invariants=tuple(differ),
+        step_invariants=(),
+        witnesses=(),
+        deadlock_ok=_anything(program),
     )
     options = Options(Budget(max_seconds=LOOK_SECONDS), symmetry=False, keep_going=True)
     verdict = search(asked, options).verdict

@@ -88,6 +88,7 @@ class Concretiser:
         steps = list(chain[1:])
         if goal.step is not None and goal.step.shape is not None:
             steps.append(goal.step)
+        # With symmetry a zone is of a renamed state, so at each step all renamings of the shape are tried.
         for first in self._images(start, chain[0].shape):
             for point in self._along(_Point((first,), START), steps):
                 for rows in self._goal(point, goal):
@@ -122,6 +123,8 @@ class Concretiser:
         faulty = {action for action in self.faulty if before is None or action < before}
         among = [instance for instance in self.moves.instances if instance[0] in faulty]
         moves = self.moves.moves(point.states[-1], point.rows, among)
+        # Only actions that were seen to be undefined in some zone are tried: this is computed at every step
+        # of a path.
         faults = [move.rows for move in moves if isinstance(move.after, Undefined)]
         return reduce(outside, faults, [point.rows])
 
@@ -156,6 +159,8 @@ class Concretiser:
         within = self.moves.idle(state, rows)
         if self.beyond is None:
             return within
+        # Listed numbers end at the horizon, so where nothing can be done within it a number beyond may
+        # still do.
         return [part for known in within for part in self.beyond.idle(state, known)]
 
     def _may_deadlock(self, state: State) -> bool | Undefined:
@@ -167,9 +172,12 @@ class Concretiser:
 
     def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
         """The least solution, its states, and the reference's word on them."""
+        # The least solution of a closed matrix: each x is its own lower bound, and row 0 satisfies all
+        # other rows since rows[0][j] <= rows[0][i] + rows[i][j].
         values = [-bound for bound in rows[0]]
         ends = self.shapes.zone(self.shapes.split(point.states[-1]), rows, None)
         states = [self._numbers(state, values) for state in point.states]
+        # One more than the largest number, for the step out of the last state.
         replay = Replay(self._raised(max(most_in(states) + 1, *values)))
         trace = self._trace(replay, states, goal)
         if goal.kind == "reached":
@@ -185,6 +193,8 @@ class Concretiser:
     def _trace(self, replay: Replay, states: Sequence[State], goal: Goal) -> Trace:
         """The behaviour along the states, of renamed states where there is symmetry."""
         if self.symmetry is None:
+            # Without symmetry the states are the spec's own, and the steps between them are all that is
+            # missing.
             return replay.trace(states)
         symmetry = Symmetry(replay.program)
         if goal.step is None or goal.step.shape is None:

@@ -89,6 +89,8 @@ class Effect(Leaf):
         first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
         zone = zone_at(shape, first, rows, reach)
         for other in others:
+            # Several renamings may have the least shape; which of them is least depends on the offsets,
+            # hence on the zone.
             zone = min(zone, zone_at(shape, other, rows, reach), key=_order)
         return zone
 
@@ -160,12 +162,13 @@ class Controls:
 
     def of(self, shape: Shape, size: int) -> Control:
         """The control part of a shape with `size` offsets."""
-        found = self._known.get(shape)
-        if found is None:
-            found = self._known[shape] = self._new(shape, size)
-        return found
+        control = self._known.get(shape)
+        if control is None:
+            control = self._known[shape] = self._new(shape, size)
+        return control
 
     def _new(self, shape: Shape, size: int) -> Control:
+        # Symbol 0 is the number 0.
         state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(size)])
         env = self.moves.properties.environment(state)
         return Control(
@@ -174,8 +177,6 @@ class Controls:
             Tree(size, partial(self._stops, env)),
         )  # fmt: skip
 
-    # ------------------------------------------------------------ the code that is recorded
-
     def _trees(self, questions: list[Question], env: list[Any], size: int) -> list[tuple[Question, Tree]]:
         return [(one, Tree(size, partial(self._answer, one.test, env))) for one in questions]
 
@@ -183,11 +184,13 @@ class Controls:
         """What a run gives, and what it counts."""
         counts, moves = self.moves.counts, self.moves
         moves.horizon_cuts = 0
-        found = run()
+        result = run()
         delta = tuple([(point, counts[point]) for point in compress(self._points, counts)])
         for point, _ in delta:
+            # Back to zero for the next run: what is kept are differences, to be multiplied by the number of
+            # zones.
             counts[point] = 0
-        return found, delta, moves.horizon_cuts
+        return result, delta, moves.horizon_cuts
 
     def _answer(self, test: Test, env: list[Any]) -> Answer:
         def ask() -> bool | Undefined:
@@ -200,6 +203,7 @@ class Controls:
         return Answer(delta, cuts, value)
 
     def _step(self, state: State, index: int, args: tuple[Any, ...]) -> Leaf:
+        # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
         taken, delta, cuts = self._counted(lambda: self.moves.once(state, index, args))
         if taken is None:
             return Idle(delta, cuts)
@@ -214,8 +218,11 @@ class Controls:
         split = self.shapes.split(after)
         others = self.symmetry.images(after) if self.symmetry is not None else ()
         splits = [split, *[self.shapes.split(other) for other in others]]
+        # By shape first: offsets are open, and comparing them would be a question.
         least = min([shape for shape, _ in splits])
         images = [tuple([_place(o) for o in offsets]) for shape, offsets in splits if shape == least]
+        # One object for each shape: millions of zones hold it, and equal ones are compared by identity
+        # first.
         shape = self._shapes.setdefault(least, least)
         taken = Taken(index, args, shape)
         return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))

@@ -39,6 +39,7 @@ class Covered:
         """Remember a zone; False if it lies within one that is remembered."""
         seen = self._seen.setdefault(zone.shape, _Seen())
         if zone in seen.zones:
+            # Equal zones are the common case, and a hash finds them.
             return False
         mask = _mask(zone, seen.limits) if self._within else 0
         if self._within and seen.has(mask):
@@ -47,6 +48,8 @@ class Covered:
         limits = _limits(zone, self._reach).union(seen.limits) if self._within else ()
         if len(limits) > len(seen.limits):
             seen.limits = sorted(limits)
+            # All masks are made again, since a bit's place depends on the limits.  That is rare: limits are
+            # whole numbers within the reach, so a shape soon has all of its own.
             seen.group([_mask(one, seen.limits) for one in seen.zones])
         else:
             seen.add(mask)
@@ -79,6 +82,7 @@ class _Seen:
         """Whether a zone with this mask lies within one of them."""
         lacking = ~mask
         for signs, masks in self.groups.items():
+            # A group keeps within limits that this zone does not keep: no zone of it can contain this one.
             if not signs & lacking:
                 for known in masks:
                     if not known & lacking:
@@ -89,6 +93,7 @@ class _Seen:
         """Remember the mask of one that is among the zones now."""
         self.groups.setdefault(mask & self.signs, []).append(mask)
         if len(self.zones) >= self.enough:
+            # With each regrouping four times rarer, a mask is moved a constant number of times on average.
             self.enough *= GROWTH
             self.group([mask for masks in self.groups.values() for mask in masks])
 
@@ -105,6 +110,8 @@ def _telling(masks: list[int]) -> int:
     width = max(masks).bit_length()
     columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)
     places = {column: width - 1 - number for number, column in enumerate(columns)}
+    # A bit that half of the masks have halves the groups to be searched.  Equal columns are one key of
+    # `places`.
     best = nsmallest(SIGNS, places, key=lambda column: abs(2 * column.count("1") - len(masks)))
     return sum([1 << places[column] for column in best])
 
@@ -113,6 +120,7 @@ def _limits(zone: Zone, reach: Reach) -> set[int]:
     """All bounds of a zone that others do not follow from."""
     symbols = {(0, 0), *zone.classes}
     bounds = {zone.bounds[i][j] + c - d for i, c in symbols for j, d in symbols}
+    # What is less than the lowest limit follows from the others: `zones._forget` made it from them.
     return {max(bound, -reach.lower) for bound in bounds if bound <= reach.upper}
 
 

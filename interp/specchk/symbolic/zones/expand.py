@@ -94,6 +94,8 @@ class Expander:
 
     def initial(self, state: State) -> Zone:
         """The zone of an initial state."""
+        # As a step from a state without offsets, so that an initial state is renamed and taken apart as any
+        # other.
         effect = self.controls.effect(Leaf((), 0), 0, (), state)
         return effect.zone([(0, 0)], START, self.reach)
 
@@ -106,6 +108,8 @@ class Expander:
             control = self.controls.of(zone.shape, len(zone.classes))
             classes = [(0, 0), *zone.classes]
             if control.still is not None:
+                # What was pruned is not walked again, but counts: coverage is that of a search that prunes
+                # nothing.
                 self._count(control.still)
             for question, tree in control.questions:
                 if question.key not in asked:
@@ -114,6 +118,9 @@ class Expander:
             if arrive is not None:
                 self._successors(index, control, classes, zone.bounds, arrive, part)
                 if control.still is None:
+                    # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that
+                    # it is the same for every zone of the shape.  Without this, a spec of many instances
+                    # has 48 times as many runs.
                     control.prune()
         self._tell(part.counts)
         return part
@@ -130,6 +137,7 @@ class Expander:
             counts.cuts += leaf.cuts * leaf.hits
             for point, count in leaf.delta:
                 counts.coverage[point] += count * leaf.hits
+            # Counted by leaf and multiplied here, instead of adding every leaf's coverage for every zone.
             leaf.hits = 0
         self._hit.clear()
 
@@ -141,6 +149,8 @@ class Expander:
                 yield "undefined"
             elif answer.value is question.wanted:
                 yield question.kind
+                # One is enough: `concrete` looks for real states along the whole path, not in this part of
+                # the zone only.
                 break
 
     def _first_failure(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
@@ -149,6 +159,8 @@ class Expander:
     def _successors(
         self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
     ) -> None:
+        # All of them before the first successor: whether a state has successors at all depends on every
+        # action.
         ends = [end for tree in control.instances for end in self.walker.walk(tree, classes, rows)]
         busy: list[Matrix] = []  # where something can be done
         faulty: list[Matrix] = []  # where a step has no meaning, so that none is taken
@@ -157,6 +169,8 @@ class Expander:
             self._count(leaf)
             if type(leaf) is Idle and not leaf.cuts:  # a horizon ends what the spec would go on with
                 continue
+            # Something that can be done without an assumption can be done everywhere; most zones are
+            # settled by this.
             is_busy = is_busy or not assumed
             busy.append(assumed_rows)
             if type(leaf) is Effect and leaf.after is None:
@@ -166,9 +180,13 @@ class Expander:
                 faulty.append(assumed_rows)
         for leaf, known, assumed_rows, _ in ends:
             if type(leaf) is Effect and leaf.after is not None:
+                # From a state in which some action has no meaning no step is taken (`meaning.step`), so its
+                # part is cut away.
                 for remaining in reduce(outside, faulty, [assumed_rows]):
                     part.counts.generated += 1
                     self._arrive(index, control, leaf, known, remaining, arrive, part)
+        # What is left of the zone after all that can be done: subtraction of matrices, exact over the
+        # integers.
         if self.may_stop_wrongly and not is_busy:
             for resting in reduce(outside, busy, [rows]):
                 self._resting(index, control, classes, resting, part)
@@ -179,6 +197,8 @@ class Expander:
     ) -> None:  # fmt: skip
         """A state after a step: its step invariants, the constraints, and its zone."""
         if effect.still is None:
+            # Not when the step is recorded: the recorder is in the middle of that run then, and cannot
+            # record another.
             self.controls.complete(control.state, effect, self.walker, (classes, rows))
         assert effect.still is not None
         self._count(effect.still)

@@ -21,9 +21,8 @@ from specchk.symbolic.zones.expand import Expander, Part
 from specchk.symbolic.zones.zones import Shape, Zone
 
 SLICE = 1500  # zones between two looks at the budget
-Order = tuple[
-    int, int
-]  # the zone before, -1 for an initial one, and a number that tells its successors apart
+# The zone before, -1 for an initial one, and a number that distinguishes its successors.
+Order = tuple[int, int]
 Arrival = tuple[Order, Zone, Taken]
 
 
@@ -68,6 +67,7 @@ class Member:
 
     def sent(self) -> list[bytes]:
         """What there is for each member."""
+        # Its own part stays as objects.
         out = [b"" if to == self.number else pickle.dumps(some) for to, some in enumerate(self._arrived)]
         self._arrived = [some if to == self.number else [] for to, some in enumerate(self._arrived)]
         return out
@@ -78,20 +78,24 @@ class Member:
         self._arrived[self.number] = []
         for parcel in parcels:
             arrived += pickle.loads(parcel) if parcel else ()  # noqa: S301 - written by another member
+        # Parcels come by member; sorted by the zone before, they have the order that one process would see.
+        # Which of two zones that cover each other stays, and so every count, depends on that order only.
         arrived.sort(key=itemgetter(0))
-        found = []
+        new = []
         self._level = []
         for order, zone, taken in arrived:
             if self.covered.add(zone):
-                found.append((order, taken))
+                new.append((order, taken))
                 self._level.append(zone)
             else:
                 dropped += 1
-        return Taking(found, dropped)
+        return Taking(new, dropped)
 
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
         """A successor: it goes to its owner, unless it is known that it is dropped there."""
         owner = self._owner(zone.shape)
+        # Both are only savings: the owner would drop the zone in `take`.  Another member's `covered` is not
+        # consulted.
         if zone in self._met or (owner == self.number and self.covered.has(zone)):
             return False
         self._met.add(zone)
@@ -100,4 +104,6 @@ class Member:
         return True
 
     def _owner(self, shape: Shape) -> int:
+        # The same in all of them: hashes of ints and tuples are not salted, and the members are forks of
+        # one process.
         return hash(shape) % self.count if self.count > 1 else 0

@@ -75,11 +75,15 @@ class Recorder(Path):
 
     def record(self, size: int, at: tuple[Node, int], classes: Classes, rows: Matrix) -> None:
         """Begin a run on `size` offsets that comes to the answer `at` a node, and goes on as a zone does."""
+        # The answers from the top to this place: the code is run again from its beginning, since a run
+        # cannot be continued from the middle of a Python function.
         script = []
         node, side = at
         while node.up is not None:
             script.append(side)
             node, side = node.up, node.side
+        # From nothing known, whatever the zone: what is known of the zone would hide questions that other
+        # zones must answer.
         self.begin(_unknown(size), script[::-1])
         self._node, self._side = node, side
         self._classes = classes.copy()
@@ -98,11 +102,14 @@ class Recorder(Path):
             return False
         node = self._node.after[self._side]
         if node is None:
+            # Code is a function of its answers, so a node that is there already is this very question.
             node = self._node.after[self._side] = Ask(self._node, self._side, i, j, bound)
         if self._at < len(self._script):
             answer = self._script[self._at]
         else:
             (c, d), (e, f) = self._classes[i], self._classes[j]
+            # Beyond the part of the tree that is known the run follows the zone, so that it records a way
+            # that exists.
             answer = int(self._guide.at_most(c, e, bound - d + f))
         self._went(node, answer)
         if answer:
@@ -127,6 +134,7 @@ class Recorder(Path):
         node = self._node.after[self._side]
         if node is None:
             node = self._node.after[self._side] = Fresh(self._node, self._side, 1)
+        # The zone's classes have the symbols of the way that it walked; the guide's matrix grows with them.
         if self._at >= len(self._script):
             self._classes.append((self._guide.fresh(), 0))
         self._went(node, 0)
@@ -188,12 +196,14 @@ class Walker:
             while True:
                 child = node.after[side]
                 if child is None:
+                    # The tree is written while it is walked: this place, and all after it up to a leaf.
                     self.recorder.record(tree.size, (node, side), classes, rows)
                     self.recorder.end(tree.run())
                     child = node.after[side]
                 kind = type(child)
                 if kind is Ask:
                     (c, d), (e, f) = classes[child.i], classes[child.j]
+                    # (y_c + d) - (y_e + f) <= bound, moved to the classes of the zone.
                     bound = child.bound - d + f
                     if rows[c][e] <= bound:
                         side = 1
@@ -202,6 +212,8 @@ class Walker:
                         side = 0
                         self.known += 1
                     else:
+                        # Yes first, as `Path.at_most` does: the recorded way is then the one that is walked
+                        # next.
                         left.append((child, 0, classes, assuming(rows, e, c, -bound - 1), True))
                         side, rows, assumed = 1, assuming(rows, c, e, bound), True
                         self.forks += 1

@@ -39,12 +39,16 @@ def _order(zone: Zone, first: dict[int, tuple[str, int]]) -> Iterator[str]:
             bound = bounds[i][j]
             if i == j or bound >= FREE or (i == 0 and bound == 0):  # no offset is below 0
                 continue
+            # Exact, since `classes` has put numbers at a fixed distance together: without cycles of length
+            # 0, bounds that follow from two others can all be left out at once (Larsen, Larsson,
+            # Pettersson, Yi, 1997).
             if any(k not in (i, j) and bounds[i][k] + bounds[k][j] <= bound for k in numbers):
                 continue
             (left, c), (right, d) = first[i], first[j]
             limit = bound + c - d
             if not left:
                 yield f"{right} >= {-limit}"
+            # Offsets are whole numbers: `a <= b - 1` reads better as `a < b`.
             elif limit < 0 and right:
                 yield f"{left} < {_sum(right, limit + 1)}"
             else:

@@ -40,6 +40,7 @@ class Reach:
 
     def further(self) -> Reach:
         """The next larger one."""
+        # From (0, 1): 1 and 3, 3 and 7, ... up to (31, 63) after five refinements.
         return Reach(2 * self.upper + 1, 2 * self.lower + 1)
 
 
@@ -84,6 +85,8 @@ class Shapes:
 def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Reach | None) -> Zone:
     """The zone of a shape with `x + d` at each open place, over a matrix; None forgets nothing."""
     distinct = list(dict.fromkeys([(0, 0), *at]))
+    # What no place has (a symbol that was chosen and not stored) is left out: of a closed matrix that is
+    # exact projection.
     matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
     if reach is not None:
         matrix = _forget(matrix, reach)
@@ -92,6 +95,8 @@ def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Re
 
 def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matrix: Rows) -> Zone:
     """The zone of a closed matrix over the symbols `distinct`, of which each open place has one."""
+    # After forgetting, which may leave or break equalities: only what is known now makes two offsets one
+    # class.
     place, kept = _classes(matrix)
     bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
     where = dict(zip(distinct, place, strict=True))
@@ -101,11 +106,16 @@ def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matr
 def _forget(matrix: Rows, reach: Reach) -> Rows:
     """The closed matrix without bounds beyond `reach`."""
     upper, lower = reach.upper, -reach.lower
+    # As with clocks (Bengtsson and Yi, 2004) this gives finitely many matrices.  With differences compared,
+    # no such abstraction is exact (Bouyer, 2003): that is why nothing found in zones is believed before
+    # `concrete` has real offsets for it.
     out = [[FREE if bound > upper else max(bound, lower) for bound in row] for row in matrix]
     for index, row in enumerate(out):
         row[index] = 0
     if out == matrix:
         return matrix
+    # Closed again, so that equal sets have equal matrices; a bound may then be below `-lower` once more,
+    # but there are no more results than matrices before closing.
     return closed(out)
 
 
@@ -128,6 +138,7 @@ def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
     kept: list[int] = []
     for i, row in enumerate(matrix):
         for number, first in enumerate(kept):
+            # x_i - x_first <= c and x_first - x_i <= -c: the distance is known.
             if row[first] < FREE and row[first] == -matrix[first][i]:
                 place.append((number, row[first]))
                 break
@@ -148,6 +159,8 @@ def _known(value: Any, _: list[Any]) -> Any:
     return value
 
 
+# Left to arithmetic, a difference of offsets could be kept where the type is a plain range; then a control
+# part would have an open number in it.
 def _number(value: Any, _: list[Any]) -> Any:
     if isinstance(value, Term | Difference):
         raise NotSymbolic("an open number is stored where the type has two ends")

@@ -42,6 +42,7 @@ def both(a: Truth, b: Truth) -> Truth:
         return False
     if a is True:
         return b
+    # Z3's own simplifier would find these; folded here, terms stay small enough to be compared by form.
     return a if b is True or a.eq(b) else z3.And(a, b)
 
 
@@ -49,6 +50,7 @@ def negation(a: Truth) -> Truth:
     """`not a`."""
     if isinstance(a, bool):
         return not a
+    # Two negations are one form less for `distinct_from` to miss.
     return a.arg(0) if z3.is_not(a) else z3.Not(a)
 
 
@@ -95,6 +97,7 @@ def conjuncts(a: Truth) -> list[Any]:
         part = todo.pop()
         if z3.is_and(part):
             todo.extend(reversed(part.children()))
+        # With more than one conjunction inside, distributing would multiply them.
         elif z3.is_or(part) and sum(map(z3.is_and, part.children())) == 1:
             todo.extend(reversed(_distributed(part)))
         else:

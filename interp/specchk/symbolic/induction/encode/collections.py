@@ -38,6 +38,8 @@ def items_of(found: Tree) -> SetOf:
 def numbers(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
     """`low..high`."""
     low, high = ways(args[0]), ways(args[1])
+    # With an open end, or too long to list: the two ends are kept, which is all that membership and choice
+    # need.
     if low is None or high is None or high[-1][0] - low[0][0] > MAX_RANGE:
         return RangeOf(args[0], args[1])
     rows = [(v, both(at_most(args[0], v), at_most(v, args[1]))) for v in range(low[0][0], high[-1][0] + 1)]
@@ -135,9 +137,6 @@ def subsets(a: Tree) -> SetOf:
     return set_of(rows)
 
 
-# ---------------------------------------------------------------- sequences
-
-
 def seq_of(*items: Tree) -> SeqOf:
     """The sequence of these items."""
     return SeqOf(len(items), tuple(items))
@@ -192,6 +191,8 @@ def concat(a: SeqOf, b: SeqOf) -> SeqOf:
     size = len(a.slots) + len(b.slots)
     slots = []
     for k in range(size):
+        # Slot k of the result is one of the first sequence's, or of the second's if that begins k - j slots
+        # before.
         rows = [(less(k, a.length), a.slots[k])] if k < len(a.slots) else []
         rows += [
             (equal_numbers(a.length, k - j), slot)
@@ -231,9 +232,6 @@ def seq_items(seq: SeqOf) -> SetOf:
     return set_of([(slot, less(k, seq.length)) for k, slot in enumerate(seq.slots) if slot is not None])
 
 
-# ---------------------------------------------------------------- bags
-
-
 def bag_of(*items: Tree) -> BagOf:
     """The bag of these items."""
     return BagOf(tuple([(item, True) for item in items]))
@@ -257,6 +255,7 @@ def bag_remove(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
     for other, guard in bag.items:
         fits = both(guard, equal(other, item))
         rows.append((other, both(guard, negation(both(fits, negation(gone))))))
+        # Only the first equal item goes, though several may have equal values.
         gone = disj((gone, fits))
     scope.fail(negation(gone), expr.span, "`remove` of something that is not in the bag")
     return BagOf(tuple([(other, guard) for other, guard in rows if guard is not False]))

@@ -85,6 +85,7 @@ def _apply(expr: Apply, scope: Scope) -> Tree:
 
 def _any(found: Tree, expr: Expr) -> Tree:
     """Where there is certainly no value (a fault), any value of the type goes on."""
+    # The fault is noted; the rest of the expression still needs a tree of the right shape.
     return default(expr.type) if found is None else found
 
 
@@ -107,6 +108,7 @@ def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:
         if truth is (not every):
             break
         if truth is not every:
+            # A later part is evaluated only where this one does not decide: its faults count only there.
             scope.path.append(truth if every else negation(truth))
     del scope.path[size:]
     return conj(found) if every else disj(found)
@@ -151,6 +153,7 @@ def _quantifier(expr: Quantifier, scope: Scope) -> Truth:
         if truth is (not expr.every):
             break
         if truth is not expr.every:
+            # As the evaluator, which stops at the first item that decides.
             scope.path.append(truth if expr.every else negation(truth))
     del scope.path[size:]
     _ordered(domain, len(scope.faults) > faults, expr)
@@ -174,6 +177,8 @@ def _choose(expr: Choose, scope: Scope) -> Tree:
         with scope.under(guard):
             holds = both(guard, encode(expr.body, scope))
         rows.append((holds, item))
+        # The first item that satisfies the condition is chosen; later ones are tried only where it does
+        # not.
         scope.path.append(negation(holds))
     del scope.path[size:]
     scope.fail(
@@ -239,6 +244,7 @@ def _case(expr: Case, scope: Scope) -> Tree:
     rest: list[Truth] = []
     for tag, local, body in expr.arms:
         if isinstance(found, Opt):
+            # Of an option arm 1 is `some`, arm 0 `none`.
             here = found.present if tag else negation(found.present)
             payload = found.item
         else:

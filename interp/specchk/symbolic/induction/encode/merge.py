@@ -36,8 +36,6 @@ from specchk.symbolic.induction.encode.trees import (
     plain,
 )
 
-# ---------------------------------------------------------------- sets
-
 
 def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
     """A set of items where their guards hold: listed if their values can be, else as they are."""
@@ -46,6 +44,7 @@ def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
     lifted: dict[Value, Tree] = {}
     for item, guard in kept:
         found = expanded(item)
+        # Offsets among the items: they stay as they are, and may be equal to one another.
         if found is None:
             return SetOf(tuple(kept), listed=False)
         for value, when in found:
@@ -63,9 +62,6 @@ def has(found: SetOf | RangeOf, item: Tree) -> Truth:
     return disj([both(guard, equal(item, other)) for other, guard in found.items if guard is not False])
 
 
-# ---------------------------------------------------------------- structure
-
-
 def same(a: Tree, b: Tree) -> bool:
     """Whether two trees are the same by form."""
     if a is b:
@@ -73,7 +69,9 @@ def same(a: Tree, b: Tree) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Opt) and isinstance(b, Opt):
+        # What a `none` would hold is of no interest.
         return _same_truth(a.present, b.present) and (a.present is False or same(a.item, b.item))
+    # By identity only, which is enough for what a step does not touch.
     if isinstance(a, Tagged | SetOf | BagOf | SeqOf | RangeOf) or a is None or b is None:
         return False
     if isinstance(a, bool) or isinstance(b, bool):
@@ -106,6 +104,7 @@ def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
         case SetOf() if isinstance(b, SetOf):
             return _merge_sets(condition, a, b)
         case BagOf():
+            # Both bags side by side, each under its condition: bags have no slots that would have to agree.
             return BagOf((*_guarded(condition, a.items), *_guarded(negation(condition), b.items)))
         case SeqOf():
             return _merge_seqs(condition, a, b)
@@ -148,6 +147,7 @@ def select(rows: Sequence[tuple[Truth, Tree]]) -> Tree:
     open_ = [(guard, tree) for guard, tree in rows if guard is not False]
     if not open_:
         return None
+    # The last tree needs no guard: some guard holds, so where none of the others does it is this one.
     return reduce(lambda rest, row: merge(row[0], row[1], rest), reversed(open_[:-1]), open_[-1][1])
 
 
@@ -176,10 +176,13 @@ def equal(a: Tree, b: Tree) -> Truth:
         case SeqOf():
             inside = [
                 implies(less(k, a.length), equal(x, y))
+                # Up to the shorter one: with equal lengths there is nothing beyond its slots.
                 for k, (x, y) in enumerate(zip(a.slots, b.slots, strict=False))
             ]
             return conj([equal_numbers(a.length, b.length), *inside])
         case BagOf():
+            # Equal if every item of either is in both as often; two orders of the same items are no
+            # difference.
             items = [item for item, _ in (*a.items, *b.items)]
             return conj([equal_numbers(count(a, item), count(b, item)) for item in items])
         case bool():

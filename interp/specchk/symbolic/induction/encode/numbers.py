@@ -77,13 +77,12 @@ def merge_numbers(condition: Truth, a: Number, b: Number) -> Number:
     if some is None or others is None:
         return z3.If(condition, term(a), term(b))
     table = dict(others)
-    unless = negation(condition)
     values = sorted({value for value, _ in (*some, *others)})
     first = dict(some)
+    # A choice for each value instead of a term: what both numbers agree on stays without the condition.
     found = [(v, choice(condition, first.get(v, False), table.get(v, False))) for v in values]
     if len(found) > MAX_CASES:
         return z3.If(condition, term(a), term(b))
-    del unless
     return cases(found)
 
 
@@ -91,9 +90,12 @@ def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
     """A comparison of two numbers."""
     some, others = ways(a), ways(b)
     if some is not None and others is not None:
+        # Both sides are cases: a proposition over their guards, without arithmetic.
         if len(some) * len(others) <= MAX_CASES * MAX_CASES:
             return disj(_holding(test, some, others))
     elif some is not None and len(some) > 1:
+        # Beside an offset each value gives a bound of its own under its guard: difference constraints, not
+        # one over a nested if-then-else.
         return conj(implies(guard, test(z3.IntVal(value), b)) for value, guard in some)
     elif others is not None and len(others) > 1:
         return conj(implies(guard, test(a, z3.IntVal(value))) for value, guard in others)
@@ -151,6 +153,8 @@ def merge_by(condition: Truth, a: Number, b: Number) -> Number:
 
 def quotient(a: Number, b: Number) -> Number:
     """Floor division; the divisor is not 0 where it matters."""
+    # Z3 divides as SMT-LIB does, with a remainder that is never negative; specs divide as Python, to the
+    # floor.  For a negative divisor both signs are changed first.
     return _divided(lambda x, y: x // y, lambda x, y: z3.If(y > 0, x / y, (-x) / (-y)), a, b)
 
 
@@ -164,6 +168,7 @@ def _divided(
 ) -> Number:
     some, others = ways(a), ways(b)
     if some is not None and others is not None and len(some) * len(others) <= MAX_CASES:
+        # Division by 0 is a fault that the caller has noted; the value does not matter.
         return cases([(exact(x, y) if y else 0, both(g, h)) for x, g in some for y, h in others])
     if isinstance(b, int) and b == 0:
         return 0
@@ -176,6 +181,8 @@ def counted(guards: list[Truth]) -> Number:
     open_ = [guard for guard in guards if not isinstance(guard, bool)]
     if len(open_) > MAX_CASES:
         return sure + z3.Sum([z3.If(guard, 1, 0) for guard in open_])
+    # A counter by propositions: quadratic in the guards, but a sum of terms would bring arithmetic into
+    # control.
     table: list[Truth] = [True]  # table[n]: exactly n of those seen so far hold
     for guard in open_:
         unless = negation(guard)

@@ -80,9 +80,6 @@ def _get_or(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
     return merge(args[0].present, args[0].item, args[1])
 
 
-# ---------------------------------------------------------------- maps
-
-
 def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
     """For each position of a map over `kind`, whether the key is there; a fault outside the type."""
     known = keys(kind)
@@ -97,6 +94,7 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
         if position is None:
             beyond.append(guard)
         else:
+            # `expanded` may list one value several times, each time with a guard.
             guards[position] = disj((guards[position], guard))
     scope.fail(disj(beyond), span, f"the key is outside {show(kind)}")
     return guards
@@ -105,6 +103,7 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
 def _term_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
     if not isinstance(kind, Int | Bool | Enum | Sort):
         raise CannotEncode("this key cannot be listed")
+    # An offset as a key: no list of what it may be, but each position can be compared with.
     guards = [equal_numbers(key, value) for value in keys(kind)]
     scope.fail(negation(disj(guards)), span, f"the key is outside {show(kind)}")
     return guards
@@ -128,6 +127,7 @@ def _somewhere(found: Tree, among: Sequence[Tree]) -> Tree:
 
 def _map_set(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
     guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
+    # Every position may be the one that is written: the new value under its guard, else the old one.
     return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
 
 

@@ -49,6 +49,7 @@ class System:
         """The conjuncts of a property that is defined and true of a state, or of a step."""
         scope = of_state(state, after)
         found = encode(prop.body, scope)
+        # That it has a value is part of what holds: an invariant must not be true by being undefined.
         parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
         return [*parts, *conjuncts(found)]
 
@@ -95,10 +96,12 @@ def step(instances: Sequence[Instance], after: State) -> Truth:
         for found in instances
         for outcome in found.outcomes
     ]
+    # With a fault anywhere the state has no steps at all, as in `meaning.step`.
     return conj([disj(ways), *[negation(fault.when) for found in instances for fault in found.faults]])
 
 
 def distinct_from(goals: Sequence[Any], known: Sequence[Any]) -> list[Any]:
     """The goals that are not, by form, among what is known."""
+    # Z3 shares equal terms, so equal forms have one number.
     forms = {fact.get_id() for fact in known if not isinstance(fact, bool)}
     return [goal for goal in goals if isinstance(goal, bool) or goal.get_id() not in forms]

@@ -47,6 +47,7 @@ class Scope:
         """Note that an expression has no value on this path where `when` holds."""
         found = conj([*self.path, when])
         if found is not False:
+            # A fault that cannot happen is none: most checks of a step are decided by its constants.
             self.faults.append(Fault(found, span, reason))
 
     @contextmanager

@@ -114,6 +114,8 @@ class Fresh:
                 return tuple([self.tree(kind.value, f"{name}[{index}]") for index in range(size)])
             case Set():
                 items = keys(kind.item)
+                # A proposition for each value that may be in it, so that two sets are equal if the
+                # propositions are.
                 rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
                 return SetOf(tuple(rows), listed=True)
             case Seq() | Bag():
@@ -123,6 +125,7 @@ class Fresh:
         """An open number, enum or sort member."""
         low, high = (kind.low, kind.high) if isinstance(kind, Int) else (0, len(kind.members) - 1)
         horizon = isinstance(kind, Int) and kind.horizon
+        # Control parts as propositions: the SAT core decides them without arithmetic.
         if not horizon and high - low < MAX_PROPOSITIONS:
             return self._one_of(range(low, high + 1), name)
         number = z3.Int(name)
@@ -137,6 +140,7 @@ class Fresh:
     def _one_of(self, values: range, name: str) -> Number:
         if len(values) == 1:
             return values[0]
+        # One proposition is enough, and excludes by itself what three facts would have to.
         if len(values) == 2:
             flag = self._bool(name)
             return Cases(((values[0], z3.Not(flag)), (values[1], flag)))
@@ -151,6 +155,8 @@ class Fresh:
         if isinstance(kind, Seq):
             return SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
         present = [self._bool(f"{name}[{k}]?") for k in range(kind.limit)]
+        # A bag has no order, so its items may as well fill the first slots: of states that differ only by
+        # gaps one is left (symmetry breaking).
         self.facts += [implies(after, before) for before, after in itertools.pairwise(present)]
         return BagOf(tuple(zip(slots, present, strict=True)))
 
@@ -168,6 +174,7 @@ class Reading:
     def number(self, found: Number) -> int:
         """A number."""
         if isinstance(found, Cases):
+            # A part that the query does not mention may have no guard that holds; then any value will do.
             return next((value for value, guard in found.ways if self.truth(guard)), found.ways[0][0])
         if isinstance(found, int):
             return int(found)

@@ -76,6 +76,8 @@ class Instance:
     def idle(self) -> Truth:
         """That it can do nothing, whatever is chosen."""
         refused = conj([negation(outcome.guard) for outcome in self.outcomes])
+        # "Nothing can be chosen" is for all numbers: with a free number the solver would choose one that is
+        # refused, and call every state with an open choice a deadlock.
         return refused if isinstance(refused, bool) or not self.chosen else z3.ForAll(self.chosen, refused)
 
 
@@ -171,6 +173,7 @@ class _Run:
     def block(self, body: Block, frames: list[_Frame]) -> list[_Frame]:
         for stmt in body:
             frames = [after for frame in frames for after in self._statement(stmt, frame)]
+            # Ways that a decided guard closes are dropped before the next statement multiplies them.
             frames = [frame for frame in frames if not any(guard is False for guard in frame.guards)]
         return frames
 
@@ -196,8 +199,6 @@ class _Run:
             case _:
                 assert_never(stmt)
 
-    # ------------------------------------------------------------ branches
-
     def _choice(self, stmt: Choice, frame: _Frame) -> list[_Frame]:
         starts = [
             frame.knowing(stmt.local.slot, item).when(guard) for item, guard in self._choices(stmt, frame)
@@ -207,6 +208,7 @@ class _Run:
     def _choices(self, stmt: Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
         """What may be chosen, and when; where offsets are in it, one open value."""
         fresh = Fresh()
+        # Different for each choice on each way: two choices must not be one number.
         name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
         if isinstance(stmt.domain, Const) and stmt.domain.ends_at_horizon:
             with placed(stmt.domain.span):
@@ -226,6 +228,7 @@ class _Run:
             return self.block(stmt.then if condition else stmt.orelse, [frame])
         then = self.block(stmt.then, [frame.when(condition)])
         orelse = self.block(stmt.orelse, [frame.when(negation(condition))])
+        # One way each, as nearly always: merged, so that ten `when` in a row are one outcome and not 1024.
         if len(then) == 1 and len(orelse) == 1:
             with placed(stmt.condition.span):
                 return [self._merged(condition, frame, then[0], orelse[0])]
@@ -249,14 +252,14 @@ class _Run:
         )
         return replace(frame, writes=writes, claims=claims).when(guard)
 
-    # ------------------------------------------------------------ assignments
-
     def _assign(self, stmt: Assign, frame: _Frame) -> _Frame:
         scope = self.scoped(frame)
         path = tuple([self._step(step, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
         kind = stored_type(self.program, stmt)
         with placed(stmt.span):
+            # Lowering has left out checks that an interval up to the horizon passes; here numbers have no
+            # end.
             if has_horizon(stmt.value.type):  # what intervals have shown of it ends at the horizon
                 for when, reason in outside(value, kind):
                     scope.fail(when, stmt.value.span, reason)

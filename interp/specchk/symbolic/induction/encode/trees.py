@@ -27,6 +27,7 @@ from specchk.symbolic.induction.encode.bools import Truth, both, conj, negation
 from specchk.symbolic.induction.encode.numbers import Cases, Number, ways
 
 Tree = Any
+# A structure of a few parts with a few values each; beyond it the list is longer than the term.
 MAX_WAYS = 1024  # of a structure whose parts are listed
 
 
@@ -79,9 +80,6 @@ class BagOf:
     """The items whose guard holds, in no order."""
 
     items: tuple[tuple[Tree, Truth], ...]
-
-
-# ---------------------------------------------------------------- to and from core values
 
 
 def lift(value: Value, kind: Type) -> Tree:
@@ -152,6 +150,7 @@ def _product(
 ) -> list[tuple[Value, Truth]] | None:
     size = 1
     for part in parts:
+        # Multiplied before anything is listed: the product of ten parts may have millions of rows.
         size *= len(part) if part is not None else limit + 1
     if size > limit:
         return None
@@ -163,6 +162,7 @@ def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
     if tree.present is False:
         return [((), True)]
     items = expanded(tree.item, limit)
+    # `none` is a value more, unless there certainly is one.
     if items is None or len(items) + (tree.present is not True) > limit:
         return None
     found: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
@@ -196,6 +196,8 @@ def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[
     for row, guard in rows:
         assert isinstance(row, tuple)
         items = [part[0] for part in row if part]  # type: ignore[index]
+        # Rows of different choices may join to one value; who uses them takes the disjunction of their
+        # guards.
         joined.append((tuple(sorted(set(items) if isinstance(tree, SetOf) else items)), guard))
     return joined
 
