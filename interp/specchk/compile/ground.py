@@ -72,7 +72,7 @@ class Ground:
             wanted = self.type(kind, home)
             message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
             raise _error(
-                "S503", node, message, f"give it a value of its type, or let `{full}` have another type"
+                "S503", node, message, f"give it a value of its type, or change the type of `{full}`"
             )
         self._open.pop()
         self._values[full] = (ground, value)

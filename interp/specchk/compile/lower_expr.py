@@ -98,7 +98,7 @@ class LowerExpr:
         """The core of one expression."""
         self._made += 1
         if self._made > MAX_NODES:
-            hint = "name what is repeated with `let`, so that it is computed once"
+            hint = "name the repeated part with `let`, so that it is computed once"
             raise self.error(
                 "S509", node.span, "the definitions expand to too large an expression here", hint
             )
@@ -197,7 +197,7 @@ class LowerExpr:
         """The set of all values of a type, `kind` being the set type."""
         assert isinstance(kind, Set)
         if cardinality(kind.item) > MAX_UNIVERSE:
-            hint = "choose smaller constants, or go through a set that the state holds"
+            hint = "choose smaller constants, or iterate over a set in the state"
             raise self.error(
                 "S510", span, f"a set of {cardinality(kind.item)} values is too large to list", hint
             )

@@ -105,7 +105,7 @@ class Operators(Base):
         alias = name.qualifier or ""
         if alias in context.locals or alias in context.spec.declared:
             self.report.add("S205", name.span, f"`{alias}` is not an imported file",
-                            f"functions are written in front: `{name.text}({alias}, ...)`")  # fmt: skip
+                            f"functions are written in prefix form: `{name.text}({alias}, ...)`")  # fmt: skip
             return
         self.report.add("S205", name.span, f"no file is imported as `{alias}`",
                         nearest(alias, context.spec.imports) or f"add `import {alias}`")  # fmt: skip
@@ -218,7 +218,7 @@ class Operators(Base):
                                 nearest(tag.text, (t for t, _ in found.variants)))  # fmt: skip
         elif found != UNKNOWN:
             self.report.add(
-                "S301", node.left.span, f"`is` asks for a variant of a union, not of {show(found)}"
+                "S301", node.left.span, f"`is` tests for a variant of a union, not of {show(found)}"
             )
         return BOOL
 
@@ -298,6 +298,6 @@ def _kind_of(text: str, home: Spec) -> str:
     tables = (
         (home.actions, "an action"), (home.defs, "a definition"), (home.properties, "a property"),
         (home.variants, "a constructor"), (home.imports, "an imported file"),
-        (home.variables, "a variable, which an imported file does not give away"),
+        (home.variables, "a variable, which an imported file does not export"),
     )  # fmt: skip
     return next((what for table, what in tables if text in table), "something else")
