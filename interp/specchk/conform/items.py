@@ -153,7 +153,7 @@ class CaseItem(ReportItem):
         if found.divergence is not None:
             raise Diverges(self.run.report(case, found.divergence))
         if runner.done.blind_to:
-            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not noticed")
+            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not detected")
 
 
 class WholeItem(ReportItem):
@@ -185,4 +185,4 @@ class ControlItem(ReportItem):
         tried = try_control(self.bound.cls, trial)
         self.user_properties.append(("found", tried.told))
         if not tried.told:
-            raise Diverges("vacuous: nothing was found wrong with this control, so the gate is blind")
+            raise Diverges("vacuous: no divergence was found with this control")

@@ -1,4 +1,4 @@
-"""Controls: what a gate must find fault with, or it could find fault with nothing.
+"""Controls: planted errors that a gate must detect, as evidence that it can detect any.
 
     class Bank(Binding[Ledger]):
         controls = (
@@ -35,7 +35,7 @@ class BadSpec:
 
 @dataclass(frozen=True, slots=True)
 class BadCode:
-    """A function of the implementation, in which the text `was` stands once and `now` would be wrong."""
+    """A function of the implementation in which the text `was` occurs once and `now` would be an error."""
 
     name: str
     function: Callable[..., Any]
@@ -49,7 +49,7 @@ Control = BadSpec | BadCode
 
 
 class NoSuchText(Exception):
-    """A control whose function has another text by now; the control is to be written anew."""
+    """A control whose function has changed; the control must be rewritten."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def planted(mistake: BadCode) -> Iterator[None]:
     """Run what is inside with the mistake; callers that hold the function already run it too."""
     function = mistake.function
     if not isinstance(function, FunctionType):
-        raise NoSuchText(f"`{mistake.name}` is not about a Python function")
+        raise NoSuchText(f"`{mistake.name}` does not name a Python function")
     right = function.__code__
     function.__code__ = _compiled(function, mistake).__code__
     try:
@@ -69,11 +69,13 @@ def planted(mistake: BadCode) -> Iterator[None]:
 def _compiled(function: FunctionType, mistake: BadCode) -> FunctionType:
     text = dedent(getsource(function))
     if text.count(mistake.was) != 1:
-        raise NoSuchText(f"`{mistake.was}` does not stand once in `{function.__qualname__}`")
+        raise NoSuchText(f"`{mistake.was}` does not occur exactly once in `{function.__qualname__}`")
     scope: dict[str, Any] = {}
     plain = text[text.index("def ") :].replace(mistake.was, mistake.now)
     exec(compile(plain, function.__code__.co_filename, "exec"), function.__globals__, scope)  # noqa: S102 - the binding's own words
     made: FunctionType = scope[function.__name__]
     if made.__code__.co_freevars != function.__code__.co_freevars:
-        raise NoSuchText(f"`{function.__qualname__}` uses names from around it, so it cannot be replaced")
+        raise NoSuchText(
+            f"`{function.__qualname__}` uses names of enclosing functions, so it cannot be replaced"
+        )
     return made

@@ -33,12 +33,12 @@ Taken = dict[
 
 
 class NotExplored(Exception):
-    """A product that a divergence or a budget has ended: nothing can be said of what is never taken."""
+    """A product that a divergence or a budget has ended: it shows nothing about classes never taken."""
 
 
 @dataclass(slots=True)
 class Product:
-    """What the implementation did: the ids of the classes that it took, ways to those asked for."""
+    """Behaviour of the implementation: the ids of the classes that it took, ways to the requested ones."""
 
     wanted: frozenset[str]
     states: set[State] = field(default_factory=set)
@@ -73,7 +73,7 @@ class Explorer:
         try:
             is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
         except Diverged as diverged:
-            raise NotExplored(f"{name} diverges: {diverged}; --suite product shows how") from None
+            raise NotExplored(f"{name} diverges: {diverged}; see --suite product") from None
         if not is_all:
             raise NotExplored(f"{name} has more than {limit} states")
         return self.found

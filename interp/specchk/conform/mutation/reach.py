@@ -70,7 +70,7 @@ class Tracer:
         return function(frame, event, argument)
 
     def lines(self) -> Lines:
-        """What was run in functions."""
+        """The lines that were run in functions."""
         found: dict[str, set[int]] = {}
         for function in self.seen.values():
             code = function.code

@@ -117,7 +117,7 @@ class Classifier:
 
 
 def _distinct(tracer: Tracer) -> dict[int, str]:
-    """What stands at each place, numbered where the same words stand at several."""
+    """The guards at each place, numbered where several have the same text."""
     seen: Counter[str] = Counter()
     found = {}
     for span in sorted(tracer.places, key=lambda one: (one.start, one.end)):
