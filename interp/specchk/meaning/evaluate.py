@@ -152,7 +152,7 @@ class Evaluator:
                 e[slot] = item
                 if body(e):
                     return item
-            raise Undefined(span, "`choose` finds nothing that satisfies its condition")
+            raise Undefined(span, "`choose` has no value that satisfies its condition")
 
         return choose
 
@@ -185,7 +185,7 @@ class Evaluator:
         def extreme(e: Env) -> Value:
             found = fold(items(e), default=None)
             if found is None:
-                raise Undefined(span, f"`{fold.__name__}` of nothing")
+                raise Undefined(span, f"`{fold.__name__}` of an empty collection")
             return found
 
         return extreme
