@@ -1,4 +1,4 @@
-"""What a Spark worker has of this package, asked before it is given work.
+"""The Spark workers' version of this package, requested before they get work.
 
 The question travels as code, not as a name: a worker without the package could not even look the
 name up.
@@ -52,7 +52,7 @@ def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...], str]]]:
-    """What to run on a worker: gives the fields of an `Answer`; needs the standard library only."""
+    """A function for a worker: returns the fields of an `Answer`; needs the standard library only."""
     needed, find, host, python, sha, open_zip, path_of = (
         NEEDED, find_spec, socket.gethostname, platform.python_version, hashlib.sha256, zipfile.ZipFile, Path
     )  # fmt: skip
@@ -82,7 +82,7 @@ def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, 
 
 
 def complaint(answers: Iterable[Answer], expected: str) -> str | None:
-    """What is wrong with the workers, in one sentence, or None."""
+    """The defect of the workers, in one sentence, or None."""
     for answer in sorted(answers, key=lambda a: a.host):
         if not answer.digest:
             return (
