@@ -145,7 +145,7 @@ def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
     """Harness mutant: the comparer agrees with everything."""
     monkeypatch.setattr(Replayer, "same", lambda self, state, found: True)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
-    assert "was not noticed" in run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
+    assert "was not detected" in run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
 
 
 @pytest.mark.parametrize("workers", [1, 2])

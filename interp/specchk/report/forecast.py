@@ -17,7 +17,8 @@ def forecast_lines(forecast: Forecast) -> list[str]:
     if forecast.is_exact:
         return [
             f"forecast: {count(forecast.low)} states exactly: the sample was the whole search",
-            f"memory {size(forecast.memory[1])}, {duration(forecast.seconds[1])}; {advice(forecast)}",
+            f"  memory {size(forecast.memory[1])}, time {duration(forecast.seconds[1])}",
+            f"  recommended: {advice(forecast)}",
         ]
     models = (
         f"{forecast.models} smaller models searched completely" if forecast.models else "no smaller model"

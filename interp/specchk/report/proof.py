@@ -67,7 +67,8 @@ def _details(proof: Proof) -> list[str]:
     ]
     ends = "" if program.deadlock_ok is not None else "not checked: deadlock"
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
-    queries = f"{effort.queries} queries, {effort.settled} obligations settled without a query"
+    settled = f"{effort.settled} obligation{'s' * (effort.settled != 1)} settled without a query"
+    queries = f"{effort.queries} quer{'y' if effort.queries == 1 else 'ies'}, {settled}"
     return [
         f"{queries}, {effort.instances} actions with their arguments{copies}, {seconds}",
         "engine symbolic, induction",

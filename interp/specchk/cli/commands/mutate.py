@@ -214,11 +214,9 @@ def _tell_self_check(found: Sequence[Noticed], *, as_json: bool) -> None:
         ]
         print_json({"schema": "specchk.selfcheck/1", "checks": rows, "exit_code": int(code)})
     else:
-        first = (
-            f"self-check failed: {_told(wrong[0])}"
-            if wrong
-            else f"self-check: all {len(found)} sabotages detected"
-        )
+        sabotages = sum(bool(one.wanted) for one in found)
+        passed = f"all {sabotages} sabotages detected, {len(found) - sabotages} other checks passed"
+        first = f"self-check failed: {_told(wrong[0])}" if wrong else f"self-check: {passed}"
         echo("\n".join([first, *(f"  {_told(one)}" for one in found)]))
     sys.exit(code)
 

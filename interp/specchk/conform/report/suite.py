@@ -99,8 +99,9 @@ def basis(about: About, result: Result) -> Iterator[str]:
 
 def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
     refusals = len(coverage.probe_classes)
-    yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {coverage.cases} cases; "
-           f"of {refusals} kinds of refusal {len(coverage.refused)} by the implementation, "
+    cases = f"{coverage.cases} case{'s' * (coverage.cases != 1)}"
+    yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {cases}; "
+           f"kinds of refusal: {len(coverage.refused)} of {refusals} by the implementation, "
            f"{len(coverage.impossible)} not applicable")  # fmt: skip
     if coverage.never:
         yield (f"never taken, though allowed by the spec: {len(coverage.never)} more classes, as the "
