@@ -21,7 +21,7 @@ from laws.test_sizes import check
 from specchk.cli.main import cli
 
 STYLE = ROOT / "STYLE.md"
-NAMES = ("README.md", "STYLE.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
+NAMES = ("README.md", "STYLE.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
 DOCUMENTS = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = [module for module in modules() if module.name.startswith("specchk.")]
 _ROW = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
