@@ -179,7 +179,7 @@ def verdict_of(expected: Any, go_on: Callable[[], Any]) -> str:
     if isinstance(found, Outcome):
         verdict = found.verdict
         if isinstance(verdict, Inconclusive):
-            told = "cannot be believed: " in verdict.reason
+            told = "the ledger is damaged: " in verdict.reason
             return f"{REFUSED if told else CRASHED} {verdict.reason}"
         found = said(found)
     return RIGHT if found == expected else f"{ACCEPTED} {difference(expected, found)}"

@@ -78,7 +78,7 @@ class Ended:
         """Why it was refused, in a word; "" where it was not."""
         words = {
             "is held by another search (process": "held",
-            " already: go on with --resume": "there already",
+            ": use --resume, or choose another": "there already",
         }
         found = [word for text, word in words.items() if text in self.errors and self.code == 2]
         return found[0] if found and "Traceback" not in self.errors else ""

@@ -47,7 +47,7 @@ def place(folder: str, name: str) -> Path | None:
 
 
 def read(path: Path | None) -> bytes | None:
-    """What was kept under this name; None where nothing is, or not what was written there."""
+    """The content under this name; None where there is none, or it differs from the written one."""
     try:
         return None if path is None else unsealed(path.name, path.read_bytes())
     except (OSError, Damaged):
@@ -109,7 +109,7 @@ def sources(*rooms: str) -> str:
 
 
 def contents(files: Iterable[Path], folder: Path, about: str = "") -> str:
-    """A digest of files: where they are from a folder, and what is in them."""
+    """A digest of files: their paths from a folder, and their contents."""
     digest = hashlib.sha256(about.encode())
     for name, path in sorted((os.path.relpath(path, folder), path) for path in files):
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The seal of bytes that are believed whole or not at all.
+"""The seal of bytes that are accepted whole or not at all.
 
 It is one line of SHA-256 over a name and the bytes, before the bytes.  The name says what they are (a
 cache's key, a kind of file), so that what was put in the place of something else is not believed either.
@@ -10,7 +10,7 @@ import hashlib
 
 
 class Damaged(ValueError):
-    """Data that are not what was sealed, or were sealed under another name."""
+    """Data that differ from the sealed ones, or were sealed under another name."""
 
 
 def sealed(name: str, content: bytes) -> bytes:
@@ -19,10 +19,10 @@ def sealed(name: str, content: bytes) -> bytes:
 
 
 def unsealed(name: str, data: bytes) -> bytes:
-    """The content; `Damaged` where data are not what `sealed` gave for this name."""
+    """The content; `Damaged` where data were not made by `sealed` with this name."""
     digest, _, content = data.partition(b"\n")
     if digest != _digest(name, content):
-        raise Damaged(f"its content does not have the digest that it had as a {name}")
+        raise Damaged(f"its content does not match its digest as a {name}")
     return content
 
 

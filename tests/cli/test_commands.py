@@ -26,7 +26,7 @@ def test_test_ends_with_10_where_something_is_not_as_expected(specchk: Any) -> N
     said = specchk("test", ".")
     assert said.code == 10
     assert "expected to hold" in said.out
-    assert "not expected: deadlock in 2 steps" in said.out
+    assert "unexpected: deadlock in 2 steps" in said.out
     assert "3 as expected, 1 not" in said.out
 
 
@@ -113,10 +113,10 @@ def test_the_repl_answers_mistakes_and_goes_on(specchk: Any, monkeypatch: pytest
     text = "\n".join(out)
     assert "did you mean `stock`?" in text
     assert "undefined: division by zero" in text
-    assert "there is no command :dance" in text
+    assert "unknown command :dance" in text
     assert "no enabled step `sell(c1)`" in text
-    assert "this is an initial state" in text
-    assert "there are 1 initial states" in text
+    assert "there is no step to undo" in text
+    assert "there is only one initial state" in text
     assert out[-1] == "0"
 
 

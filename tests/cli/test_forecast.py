@@ -50,7 +50,7 @@ def test_the_outcome_is_put_beside_the_forecast(low: int, high: int, word: str) 
     """One line for people, one member for programs; both say whether it held."""
     made, ended = Forecast(low, low, high, 1, 7, 0, 16, 1e6, 1 << 34), outcome()
     states = ended.statistics.distinct
-    assert compared(ended, made).endswith(f"was {states}: {word}")
+    assert compared(ended, made).endswith(f"actual {states}: {word}")
     assert compared_json(ended, made)["actual"] == states
     assert compared_json(ended, made)["inside"] is (word == "inside")
 

@@ -52,14 +52,14 @@ def test_a_counterexample_to_induction_is_shown_as_two_states(specchk: Any) -> N
     """The state before, the action, what it changes, and that nobody says the state is reached."""
     out = specchk("run", "counter.spec", "--prove", "--property", "never_seven").out
     assert "`never_seven` is not inductive: a state that satisfies all invariants, and a step" in out
-    assert "no state within the horizons is the first one" in out
+    assert "the first lies beyond the horizons" in out
     assert "  1  up()\n       high: 5 -> 7\n" in out
 
 
 @pytest.mark.parametrize(
     ("args", "code", "start"),
     [
-        (["--depth", "2"], 20, "inconclusive: no violation within 2 steps, which is no proof"),
+        (["--depth", "2"], 20, "inconclusive: no violation within 2 steps, which is not a proof"),
         (["--depth", "5", "--property", "short"], 10, "violated: invariant `short` in 2 steps"),
     ],
 )

@@ -54,7 +54,7 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
         (["run", "shop.spec", "--max-states", "0"], "--max-states"),
         (["run", "shop.spec", "--max-seconds", "0"], "--max-seconds"),
         (["run", "shop.spec", "--max-memory", "lots"], "is not a size"),
-        (["run", "shop.spec", "--max-memory", "0"], "more than 0"),
+        (["run", "shop.spec", "--max-memory", "0"], "greater than 0"),
         (["run", "shop.spec", "--engine", "warp"], "--engine"),
         (["run", "shop.spec", "--json", "--itf", "-"], "both write to standard output"),
         (["simulate", "shop.spec", "--walks", "0"], "--walks"),

@@ -255,7 +255,10 @@ def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, mo
     path.write_text(text.replace("covered = 16", "covered = 10"), encoding="utf-8")
     done = copy.conform("--lock")
     assert done.code == 2
-    assert "it was edited, merged or damaged; take the one that was reviewed, or write it anew" in done.text
+    assert (
+        "was edited, merged or damaged after it was written; restore the reviewed file, or write a new one"
+        in done.text
+    )
     path.write_text(text, encoding="utf-8", newline="\r\n")
     assert copy.conform("--lock").code == 0
 

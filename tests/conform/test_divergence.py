@@ -152,4 +152,4 @@ def test_a_report_without_a_divergence_is_not_drawn(lossy, tmp_path):
     found["divergence"]["kind"] = "mood"
     found["divergence"]["trace"][1]["state"]["days"] = 0
     path.write_text(json.dumps(found))
-    assert "no divergence of a known kind" in runner.invoke(draw, [str(path)]).output
+    assert "divergence is of no known kind" in runner.invoke(draw, [str(path)]).output

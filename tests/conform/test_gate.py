@@ -102,7 +102,7 @@ def test_controls_that_find_nothing_make_the_gate_vacuous(copy: Copy):
     copy.edit("binding.py", '"self.log.force()", "pass"', '"self.log.force()", "self.log.force() or None"')
     done = copy.conform("--update-lock")
     assert done.code == 21
-    assert done.text.startswith("vacuous: nothing was found wrong with the control `prepared in memory only`")
+    assert done.text.startswith("vacuous: no divergence was found with the control `prepared in memory only`")
     assert not (copy.folder / "specchk.lock").exists()
 
 
@@ -112,7 +112,7 @@ def test_a_lock_asks_for_one_control_of_each_kind(copy: Copy):
     (copy.folder / "binding.py").write_text(re.sub(r"        BadCode\(.*\),\n", "", text))
     done = copy.conform("--update-lock")
     assert done.code == 21
-    assert "lack a mistake in the implementation" in done.text
+    assert "lack an error in the implementation" in done.text
 
 
 def test_a_control_that_is_out_of_date_is_an_error(copy: Copy):
@@ -120,7 +120,7 @@ def test_a_control_that_is_out_of_date_is_an_error(copy: Copy):
     copy.edit("binding.py", '"self.log.force()", "pass"', '"self.log.flush()", "pass"')
     done = copy.conform()
     assert done.code == 2
-    assert "`self.log.flush()` does not stand once in `Participant._enter`" in done.text
+    assert "`self.log.flush()` does not occur exactly once in `Participant._enter`" in done.text
 
 
 def test_the_files_of_a_green_gate(copy: Copy):

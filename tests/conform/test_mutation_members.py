@@ -57,10 +57,10 @@ module = "till.drawer"
 old = "self.days += 1"
 new = "self.days += 0"
 """
-UNCHANGED = "below the mark: the implementation as it is"
+UNCHANGED = "below the mark: the unchanged implementation"
 WORDS = {
-    "dies": f"{UNCHANGED} did not come through dies (exit code 3)",
-    "loops": f"{UNCHANGED} fails loops first: no end within 100000 loops and calls",
+    "dies": f"{UNCHANGED} did not finish dies (exit code 3)",
+    "loops": f"{UNCHANGED} fails loops first: it did not end within 100000 loops and calls",
     "fails": f"{UNCHANGED} fails fails first: is wrong",
 }
 
@@ -84,7 +84,7 @@ def test_a_member_that_hangs_is_stopped_and_decides_nothing(till):
     code, text = mutate(till, *hangs)
     assert (
         code,
-        text.startswith("inconclusive: the implementation as it is did not come through hangs"),
+        text.startswith("inconclusive: the unchanged implementation did not finish hangs"),
     ) == (
         20,
         True,
@@ -193,7 +193,7 @@ RUNS = {
     "nothing": (lines(), "0 of 0 events were explained"),
     "an end that is lost": (
         lines(moved("a1"))[:-1],
-        "seed 0:2: the recording ends without its trailer, so it was cut off",
+        "seed 0:2: the recording ends without its trailer, so it was truncated",
     ),
 }
 

@@ -145,7 +145,7 @@ def test_a_comparison_that_is_always_true_is_vacuous(monkeypatch):
     """Harness mutant: the comparer agrees with everything."""
     monkeypatch.setattr(Replayer, "same", lambda self, state, found: True)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
-    assert "was not noticed" in run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
+    assert "was not detected" in run_suite(Replayer(BankBinding(PROGRAM)), suite()).vacuous
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -196,7 +196,7 @@ def test_a_process_that_dies_is_no_success():
     program = "import os; from specchk.conform.work.forks import each; each([lambda: os._exit(3)] * 2, 2)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "Lost: a process ended with 3 before it was done" in ended.stderr
+    assert "Lost: a process ended with 3 before it had finished" in ended.stderr
 
 
 # -- the cache

@@ -167,7 +167,7 @@ def test_what_does_not_happen_again_is_told_as_it_was_found():
     assert found is not None
     told = shrunk(Replayer(Moody(PROGRAM)), found)
     assert told.trace == found.trace
-    assert told.reason == "not today; taking the same path again did not show it"
+    assert told.reason == "not today; repeating the path did not reproduce it"
     assert told.found_after is None
 
 

@@ -63,7 +63,7 @@ def test_what_stands_outside_of_functions_concerns_everything(was: str, now: str
     """Constants, fields, defaults, imports, decorators; and what a cache may answer without a call."""
     found = plan(KNOWN, edited(was, now), NOW)
     assert found.actions is None
-    assert "outside of functions log.py changed" in found.reason
+    assert "outside of functions changed in log.py" in found.reason
 
 
 def test_what_is_not_known_concerns_everything():
@@ -104,7 +104,9 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
     copy.git("init", "-q", ".")
     copy.git("add", ".")
     copy.git("commit", "-q", "-m", "first")
-    assert "concerned: everything (it is not known yet" in copy.conform("--since", "HEAD").text
+    assert (
+        "affected: everything (the functions that each action calls" in copy.conform("--since", "HEAD").text
+    )
     return copy
 
 
@@ -112,13 +114,13 @@ def test_the_first_run_learns_and_the_next_leaves_out(copy: Copy):
     """Nothing changed: nothing is run but the controls; a harmless change of one method: what calls it."""
     done = copy.conform("--since", "HEAD", "--audit")
     assert done.code == 0
-    assert "concerned: no action" in done.text
-    assert "none runs what has changed, none diverges" in done.text
+    assert "affected: no action" in done.text
+    assert "none runs changed code, none diverges" in done.text
     copy.edit("two_phase.py", "if self.decision == UNDECIDED:", "if UNDECIDED == self.decision:")
     done = copy.conform("--since", "HEAD", "--audit")
     assert done.code == 0
     assert "concerned: hear (changed: Coordinator.receive)" in done.text
-    assert "none runs what has changed, none diverges" in done.text
+    assert "none runs changed code, none diverges" in done.text
 
 
 def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
@@ -126,7 +128,7 @@ def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
     copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
     done = copy.conform("--since", "HEAD")
     assert done.code == 13
-    assert "concerned: give_up (changed: Participant.give_up)" in done.text
+    assert "affected: give_up (changed: Participant.give_up)" in done.text
 
 
 def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):

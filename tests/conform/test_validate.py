@@ -100,7 +100,7 @@ def test_a_field_in_the_way_is_named_with_both_values():
 def test_a_step_that_would_explain_the_event_is_suggested():
     """Another action after which all is as shown is told as such."""
     text = told_of(recorded(moved("a1", "a2", a1=3, a2=1)))
-    assert "all would be as the event shows after: transfer(a2, a1)" in text
+    assert "steps that lead to a state like the event's: transfer(a2, a1)" in text
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_step_that_would_explain_the_event_is_suggested():
     [
         ({"event": "eaten"}, "no method reads the event `eaten`"),
         ({"event": "moved"}, "cannot be read: KeyError: 'from'"),
-        (moved("a7", "a1"), "'a7' is no value of Account"),
+        (moved("a7", "a1"), "'a7' is not a value of Account"),
         ({"event": "looked", "broken": True}, "it is broken"),
     ],
 )
@@ -133,14 +133,14 @@ ONE, TWO = {"at": 1, "seq": 1, "event": "e"}, {"at": 1, "seq": 2, "event": "e"}
 @pytest.mark.parametrize(
     ("given_", "reason"),
     [
-        ([], "is no header"),
-        (lines(ONE, header={"seed": 1}), "is no header"),
+        ([], "is not a header"),
+        (lines(ONE, header={"seed": 1}), "is not a header"),
         (lines(ONE, TWO)[:-1], "ends without its trailer"),
-        (lines(ONE, events_written=2), "2 events were written, 1 are here"),
-        (lines(TWO), "event 2 of 1 comes where 1 is due"),
-        (lines(TWO, ONE), "event 2 of 1 comes where 1 is due"),
+        (lines(ONE, events_written=2), "2 events were written, 1 were read"),
+        (lines(TWO), "event 2 of 1 is out of order; expected 1"),
+        (lines(TWO, ONE), "event 2 of 1 is out of order; expected 1"),
         (lines({"at": 1, "seq": 1}), "needs `at`, `seq` and `event`"),
-        (["{", *lines()], "is no JSON object"),
+        (["{", *lines()], "is not a JSON object"),
     ],
 )
 def test_a_recording_that_is_not_whole_is_refused(given_, reason):

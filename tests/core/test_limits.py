@@ -139,7 +139,7 @@ def test_a_set_too_large_to_list_is_a_finding_wherever_it_stands(listed: str) ->
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ("const boss : R", "constants"),
+        ("const boss : R", "a constant names"),
         ("action pick():\n    p' = some(choose a in R: true)", "choose"),
     ],
 )

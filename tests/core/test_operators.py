@@ -87,7 +87,7 @@ def test_extremes_and_sum_of_a_set_are_pythons(a: frozenset[int]) -> None:
         if a:
             assert apply(op, canonical(a)) == wanted(a)
         else:
-            with pytest.raises(Undefined, match="of nothing"):
+            with pytest.raises(Undefined, match="of an empty collection"):
                 apply(op, canonical(a))
 
 

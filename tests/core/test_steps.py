@@ -148,7 +148,7 @@ def test_what_follows_a_choice_follows_each_of_its_ways() -> None:
         ("x' = if h == 0 then 7 else 1", "7 is outside 0..3", "7"),
         ("m' = { z: (if z == z then 5 else 0) for z in R }", "5 is outside 0..2", "5"),
         ("q' = q ++ [get(p)]", "`get` of none", "get(p)"),
-        ("require head(q) != head(q)", "`head` of nothing", "head(q)"),
+        ("require head(q) != head(q)", "`head` of an empty collection", "head(q)"),
         ("any r in R:\n    any s in R:\n        m'[r] = 1\n        m'[s] = 2",
          "this place is assigned twice in one step", "m'[s] = 2"),
     ],

@@ -133,7 +133,7 @@ def test_a_scenario_that_goes_as_written_passes(lines: tuple[str, ...]) -> None:
     [
         (("give(r1)",), "`give(r1)` is not enabled here", "give(r1)"),
         (("up(7)",), "`up(7)` is not enabled here", "up(7)"),
-        (("refused up(1)",), "`up(1)` should be refused, but is enabled", "refused up(1)"),
+        (("refused up(1)",), "`up(1)` is enabled, but should be refused", "refused up(1)"),
         (("up(1)", "assert x == 2"), "the assertion is false", "assert x == 2"),
         (("any_x()", "assert x == 2"), "the assertion is false", "assert x == 2"),
         (("any_x() where x == 9",), "no outcome of the step satisfies `where`", "any_x() where x == 9"),
@@ -172,7 +172,7 @@ def test_a_scenario_cannot_take_an_action_that_its_model_leaves_out() -> None:
     """`actions` of the model count in its scenarios."""
     failure = walked("up(1)", text=f"{WALK}    actions give\n")
     assert failure is not None
-    assert failure.message == "the model leaves action `up` out"
+    assert failure.message == "the model omits action `up`"
 
 
 # ---------------------------------------------------------------- expectations
@@ -223,7 +223,7 @@ def test_an_expectation_that_is_not_met_says_what_was_found(expect: str, problem
 
 def test_what_is_not_expected_must_not_happen() -> None:
     """A model that expects one violation does not accept another."""
-    assert any("not expected: step invariant kept" in line for line in expectation("violates small", True))
+    assert any("unexpected: step invariant kept" in line for line in expectation("violates small", True))
 
 
 def test_an_undefined_invariant_is_not_the_violation_that_was_expected() -> None:
@@ -244,7 +244,7 @@ def test_a_model_without_expectations_expects_no_violation() -> None:
     """Silence is `holds`."""
     outcome = outcome_of(WALK)
     assert isinstance(outcome.verdict, Violated)
-    assert any("not expected: invariant small" in line for line in unmet(outcome, ()))
+    assert any("unexpected: invariant small" in line for line in unmet(outcome, ()))
 
 
 # ---------------------------------------------------------------- simulate on all cores

@@ -85,7 +85,7 @@ def test_a_refusal_names_what_differs(halves: Path, tmp_path: Path) -> None:
     for second, parts in (("--property", "properties"), ("--no-symmetry", "symmetry"),
                           ("--keep-going", "--keep-going"), ("model of another name", "model"),
                           ("--set of what is not used", "constants"), ("init", "spec")):  # fmt: skip
-        with pytest.raises(Unusable, match=f"differs in: {parts}; run that one"):
+        with pytest.raises(Unusable, match=f"differs in: {parts}; resume that one"):
             run(
                 VARIANTS[second].program(tmp_path), replace(options(second, halves / "as it is"), resume=True)
             )
@@ -169,7 +169,7 @@ def test_a_checkpoint_is_not_written_over(halves: Path, tmp_path: Path) -> None:
     place = tmp_path / "place"
     shutil.copytree(halves / "as it is", place)
     before = {path.name: path.read_bytes() for path in place.iterdir()}
-    with pytest.raises(Unusable, match="has a checkpoint already: go on with --resume"):
+    with pytest.raises(Unusable, match="already has a checkpoint: use --resume"):
         run(VARIANTS["init"].program(tmp_path), options("init", place))
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 

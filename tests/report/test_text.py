@@ -153,7 +153,7 @@ def folded(spec: str) -> list[str]:
 def test_what_never_changes_and_does_not_fail_is_folded():
     """In one paragraph with its values; what the property reads stays in its place."""
     assert folded(FOLDING) == [
-        "stock = 0", "watched = 1", "never changed, and not what fails: forgotten = 2, spare = false",
+        "stock = 0", "watched = 1", "unchanged, and irrelevant to the failure: forgotten = 2, spare = false",
     ]  # fmt: skip
 
 
@@ -174,4 +174,4 @@ def test_a_single_variable_is_not_worth_folding():
 def test_a_deadlock_says_why_nothing_happens(action: str, why: str) -> None:
     """A spec without actions is told from one whose actions are not enabled."""
     outcome = search(instantiate(check("stuck.spec", f"spec stuck\nvar x : 0..3 = 0\n{action}")).program)
-    assert f"  {why}; if this end is fine" in render(outcome)
+    assert f"  {why}; if this end is intended" in render(outcome)

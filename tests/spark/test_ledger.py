@@ -66,7 +66,7 @@ def test_of_searches_started_together_one_answers(tmp_path: Path) -> None:
     refusals = [errors.splitlines() for _, _, errors, code in ended if code == 2]
     assert (len(answers), len(refusals)) == (1, many - 1), ended
     for lines in refusals:
-        assert "is held by another search (process" in lines[-1] or "has a search already" in lines[-1]
+        assert "is held by another search (process" in lines[-1] or "already has a search" in lines[-1]
     name, answer = answers[0]
     alone = json.loads(subprocess.run([*LINE, "--property", name], capture_output=True, check=False).stdout)
     for part in ("verdict", "states_distinct", "coverage", "violations"):
@@ -258,7 +258,7 @@ def slice_of(place: Path, level: int, partition: int = 0) -> Path:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(("level", "remedy"), [(2, "begin the search anew"), (7, "--resume makes it again")])
+@pytest.mark.parametrize(("level", "remedy"), [(2, "start a new search"), (7, "--resume creates it again")])
 def test_a_damaged_slice_is_refused_by_name(
     level: int, remedy: str, damage: str, half: Path, tmp_path: Path
 ) -> None:
@@ -272,9 +272,7 @@ def test_a_damaged_slice_is_refused_by_name(
     found = damaged(half, place, change)
     told = found if isinstance(found, str) else getattr(found.verdict, "reason", "")
     assert f"{slice_of(place, level)} " in told
-    assert told.endswith(
-        f": {remedy}, in another place" if level == 2 else f": remove that file, and {remedy}"
-    )
+    assert told.endswith(f": {remedy}, in another place" if level == 2 else f": remove that file; {remedy}")
     if level == 7:
         again = damaged(place, tmp_path / "again", lambda place: slice_of(place, level).unlink())
         assert isinstance(again, Outcome)
@@ -304,7 +302,7 @@ def test_files_that_are_lost_or_elsewhere_are_refused(
     found = damaged(half, tmp_path / "place", damage)
     told = found if isinstance(found, str) else getattr(found.verdict, "reason", "")
     assert any(words in told for words in (
-        "is another slice in its place", "does not have the", "no search in the ledger", "is damaged, or",
+        "was replaced by another slice", "does not have the", "no search in the ledger", "is damaged, or",
     )), found  # fmt: skip
 
 
@@ -318,4 +316,4 @@ def test_slices_of_another_run_are_refused(half: Path, tmp_path: Path) -> None:
             half, place, lambda place, at=level: shutil.copy(slice_of(other, at), slice_of(place, at))
         )  # type: ignore[misc]
         told = found if isinstance(found, str) else getattr(found.verdict, "reason", "")
-        assert f"{slice_of(place, level)} is another slice in its place" in told
+        assert f"{slice_of(place, level)} was replaced by another slice" in told

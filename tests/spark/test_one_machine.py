@@ -148,7 +148,7 @@ def test_a_task_does_not_wait_for_a_dead_spark(
     """Alone it would wait for ever; whose parent has gone knows that nothing comes."""
     maker = Maker(host, 0, folder)
     monkeypatch.setattr(os, "getppid", lambda: -1)  # 1 may be a parent
-    with pytest.raises(Broken, match="nothing comes from partition 1"):
+    with pytest.raises(Broken, match="partition 1 sends no data"):
         maker.levels_after(0)
     maker.close()
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_damaged_is_not_taken(host: Host, folder: Path, tmp_path:
             with suppress(Broken):
                 assert taken(data) == expected
     other = (folder / "00000" / f"{level + 1:05d}").read_bytes()
-    with pytest.raises(Broken, match="another file in its place"):
+    with pytest.raises(Broken, match="replaced by another file"):
         taken(other)
 
 

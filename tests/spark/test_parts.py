@@ -65,7 +65,7 @@ def test_all_that_was_sent_is_taken() -> None:
 def test_a_stream_that_ends_early_makes_no_slice(lost: list[tuple[int, object]]) -> None:
     """A block or a trailer less, or nothing at all, is noticed before anything is kept."""
     received = Received(2, lost)  # type: ignore[arg-type]
-    with pytest.raises(Broken, match="not all that was sent"):
+    with pytest.raises(Broken, match="is incomplete"):
         list(received.blocks())
 
 
@@ -74,18 +74,18 @@ def test_a_block_that_was_damaged_on_the_way_makes_no_slice() -> None:
     sent = rows()
     source, check, block = sent[1][1]  # type: ignore[misc]
     sent[1] = (0, (source, check, bytes([block[0] ^ 1]) + block[1:]))
-    with pytest.raises(Broken, match="sent from partition 0 was damaged on the way"):
+    with pytest.raises(Broken, match="sent from partition 0 was damaged in transit"):
         list(Received(2, sent).blocks())  # type: ignore[arg-type]
 
 
 def test_what_the_ledger_is_blamed_for_is_the_cause() -> None:
     """A damaged slice and a full disk are told in their own words, whatever failed after them."""
     later = "\torg.apache.spark.SparkException: Job aborted\nEOFError\n"
-    spoiled = given_up(PySparkException(f"specchk.spark.slices.Spoiled: /x.slice is cut off\n{later}"), 7)
-    assert spoiled == Inconclusive("the ledger cannot be believed: /x.slice is cut off", budget=False)
+    spoiled = given_up(PySparkException(f"specchk.spark.slices.Spoiled: /x.slice is truncated\n{later}"), 7)
+    assert spoiled == Inconclusive("the ledger is damaged: /x.slice is truncated", budget=False)
     full = given_up(PySparkException(f"specchk.spark.storage.Unwritable: /x: No space left\n{later}"), 7)
     assert full == Inconclusive("the ledger cannot be written (/x: No space left)", budget=True)
-    assert given_up(ConnectionRefusedError(), 7).reason == "Spark gave level 7 up (its process ended)"
+    assert given_up(ConnectionRefusedError(), 7).reason == "Spark failed at level 7 (its process ended)"
 
 
 def test_of_an_error_with_its_traces_the_cause_is_told() -> None:

@@ -92,7 +92,7 @@ class Relation:
         kinds = [v.type for v in self.program.variables]
         pins = [equal(t, lift(v, kind)) for t, v, kind in zip(self.state, state, kinds, strict=True)]
         self.solver.add(*[pin for pin in (conj(pins),) if pin is not True])
-        assert self.solver.check() == z3.sat, "a reachable state is no value of its types"
+        assert self.solver.check() == z3.sat, "a reachable state is not a value of its types"
         reading = Reading(self.solver.model())
         try:
             assert self._read(reading, self.state) == state, "a state does not come back"

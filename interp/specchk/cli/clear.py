@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Clarity:
-    """How many of the best shortest counterexamples to look for, among how many states."""
+    """The number of best shortest counterexamples to find, and of states to compare them among."""
 
     wanted: int = 1
     max_states: int = MAX_STATES
@@ -29,9 +29,9 @@ def clarity_options(function: F) -> F:
     """`--optimal`, `--all-counterexamples N`."""
     decorators = [
         click.option("--optimal", is_flag=True,
-                     help="Of the shortest counterexamples, the one that is easiest to read."),
+                     help="Of the shortest counterexamples, show the one that is easiest to read."),
         click.option("--all-counterexamples", "several", type=click.IntRange(min=1), metavar="N",
-                     help="Up to N different shortest counterexamples of each property, easiest first."),
+                     help="Show up to N shortest counterexamples of each property, easiest first."),
     ]  # fmt: skip
     for decorator in reversed(decorators):
         function = decorator(function)

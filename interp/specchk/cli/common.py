@@ -1,4 +1,4 @@
-"""What the commands share: loading with diagnostics, budgets, sizes, output."""
+"""Common parts of the commands: loading with diagnostics, budgets, sizes, output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Size(click.ParamType[int]):
         except ValueError:
             self.fail(f"{value!r} is not a size; write e.g. 512M or 4G", param, ctx)
         if size <= 0:
-            self.fail("a size is more than 0", param, ctx)
+            self.fail("a size must be greater than 0", param, ctx)
         return size
 
 
@@ -48,9 +48,9 @@ def model_options(function: F) -> F:
     """`FILE`, `--model`, `--set`, `--property`: which program a command is about."""
     decorators = [
         click.argument("file"),
-        click.option("--model", metavar="M", help="The model to use; the file's first by default."),
+        click.option("--model", metavar="M", help="Model to use; by default the file's first."),
         click.option("--set", "overrides", multiple=True, metavar="C=V",
-                     help="Give a constant (or a sort's size) another value; repeatable."),
+                     help="Override a constant or the size of a sort; repeatable."),
         click.option("--property", "properties", multiple=True, metavar="P",
                      help="Check only this property; repeatable."),
     ]  # fmt: skip
@@ -115,7 +115,7 @@ def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
             echo(f"... and {len(diagnostics) - MOST_SHOWN} more", err=True)
         count = len(diagnostics)
         code = diagnostics[0].code
-        echo(f"{count} error{'s' * (count > 1)}; `specchk explain {code}` says more", err=True)
+        echo(f"{count} error{'s' * (count > 1)}; see `specchk explain {code}`", err=True)
     sys.exit(Exit.REJECTED)
 
 
@@ -134,7 +134,7 @@ def load_instance(
 
 
 def one_output(*, as_json: bool, itf: str | None) -> None:
-    """Refuse to write two things to standard output."""
+    """Refuse two outputs to standard output."""
     if as_json and itf == "-":
         raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
 

@@ -1,4 +1,4 @@
-"""`--master` of commands whose work is many pieces: the executors of a cluster as a crew.
+"""`--master` of commands whose work consists of many pieces: a cluster's executors as a crew.
 
 Spark's libraries are loaded only where it is asked for: by `--master`, or by running under
 `spark-submit`, whose session then decides about the master.
@@ -41,7 +41,7 @@ class Cluster:
     def not_with(self, given: object, option: str, reason: str) -> None:
         """Refuse an option that does not go with `--master`."""
         if self.master is not None and given:
-            raise click.UsageError(f"{option} and --master do not go together: {reason}")
+            raise click.UsageError(f"{option} cannot be combined with --master: {reason}")
 
 
 def crew_options(function: F) -> F:
@@ -50,13 +50,13 @@ def crew_options(function: F) -> F:
     @wraps(function)
     def command(*, master: str | None, conf: tuple[str, ...], **rest: Any) -> Any:
         if conf and master is None:
-            raise click.UsageError("--conf is for --master")
+            raise click.UsageError("--conf requires --master")
         return function(cluster=Cluster(master, settings_of(conf)), **rest)
 
     decorators = [
-        click.option("--master", metavar="M", help="Do the work on the executors of a Spark cluster."),
+        click.option("--master", metavar="M", help="Run on the executors of a Spark cluster."),
         click.option("--conf", multiple=True, metavar="NAME=VALUE",
-                     help="With --master: a setting of the session; repeatable."),
+                     help="With --master: set a Spark property; repeatable."),
     ]  # fmt: skip
     decorated: Any = command
     for decorator in reversed(decorators):
@@ -77,7 +77,7 @@ def settings_of(conf: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class OnSpark:
-    """A `crews.Crew` of executors, who have a kit with the user's files."""
+    """A `crews.Crew` of executors, which have a kit with the user's files."""
 
     team: Any
     kit: Kit
@@ -90,14 +90,14 @@ class OnSpark:
         return count
 
     def each(self, work: Work[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
-        """What each piece came to, in order."""
+        """The result of each piece, in order."""
         found: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
         return found
 
 
 @contextmanager
 def crew_on(cluster: Cluster, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[Crew | None]:
-    """The executors as a crew; None where none are asked for."""
+    """The executors as a crew; None without `--master`."""
     if not cluster.is_wanted:
         yield None
         return
@@ -114,4 +114,4 @@ def crew_on(cluster: Cluster, kit: Callable[[], Kit], cls: type[Any]) -> Iterato
     except session.Unavailable as reason:
         raise click.UsageError(str(reason)) from None
     except jobs.Failed as reason:
-        raise click.ClickException(f"Spark gave up: {reason}") from None
+        raise click.ClickException(f"Spark failed: {reason}") from None

@@ -1,4 +1,4 @@
-"""The files in which `specchk conform` tells a divergence: a picture, an ITF trace, a test; and its page."""
+"""The files in which `specchk conform` shows a divergence: a picture, an ITF trace, a test; and its page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Which files were asked for."""
+    """The requested files."""
 
     binding: str
     draw: str | None

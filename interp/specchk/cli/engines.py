@@ -63,9 +63,9 @@ def _options_for(engines: tuple[str, ...], function: F) -> F:
     decorators = [
         click.option("--engine", type=click.Choice(engines), default=engines[0], show_default=True),
         click.option("--workers", type=click.IntRange(min=1), default=None, metavar="N",
-                     help="Threads of the native engine, processes of the symbolic one; one for each core."),
+                     help="Threads (native) or processes (symbolic); by default one per core."),
         click.option("--compact", is_flag=True,
-                     help="Native: keep 64-bit fingerprints, not states; the verdict has a probability."),
+                     help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic."),
     ]  # fmt: skip
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -75,11 +75,11 @@ def _options_for(engines: tuple[str, ...], function: F) -> F:
 def keeping_options(function: F) -> F:
     """`--checkpoint`, `--every`, `--resume`, `--spill`."""
     decorators = [
-        click.option("--checkpoint", metavar="DIR", help="Native: keep the search in DIR, to resume from."),
+        click.option("--checkpoint", metavar="DIR", help="Native: write checkpoints to DIR, for --resume."),
         click.option("--every", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
                      help="Seconds between checkpoints."),
-        click.option("--resume", is_flag=True, help="Go on from the checkpoint."),
-        click.option("--spill", metavar="DIR", help="Native: states beyond --max-memory go to files in DIR."),
+        click.option("--resume", is_flag=True, help="Continue from the checkpoint or the ledger."),
+        click.option("--spill", metavar="DIR", help="Native: store states beyond --max-memory in DIR."),
     ]  # fmt: skip
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -91,7 +91,7 @@ def kept(engine: Engine, checkpoint: str | None, every: float, spill: str | None
     if (checkpoint or spill) and engine.name != "native":
         raise click.UsageError("--checkpoint and --spill are for the native engine")
     if resume and not checkpoint:
-        raise click.UsageError("--resume needs --checkpoint DIR: the directory to go on from")
+        raise click.UsageError("--resume needs --checkpoint DIR, the checkpoint to continue from")
     return replace(
         engine,
         keeping=Keeping(
@@ -173,7 +173,7 @@ def _native(
     except import_module("specchk.native.identity").Unusable as reason:
         raise click.UsageError(f"--checkpoint: {reason}") from None
     except native.Unsupported as reason:
-        note = f"the native engine cannot run this model ({reason}); the reference engine did"
+        note = f"the native engine cannot run this model ({reason}); the reference engine was used instead"
         echo(f"note: {note}", err=True)
         outcome = search(program, options, progress)
         return replace(outcome, warnings=(note, *outcome.warnings))

@@ -8,7 +8,7 @@ from specchk.search.verdict import Inconclusive, Verdict, Violated
 
 
 class Exit(IntEnum):
-    """What a command's exit code says."""
+    """The meaning of a command's exit code."""
 
     OK = 0
     USAGE = 2

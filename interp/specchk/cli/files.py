@@ -9,7 +9,7 @@ import click
 
 
 def spec_files(names: Sequence[str]) -> list[str]:
-    """The files, folders replaced by what is in them, sorted; an empty folder is an error."""
+    """The files, folders replaced by the spec files in them, sorted; an empty folder is an error."""
     found: list[str] = []
     for name in names:
         path = Path(name)

@@ -26,9 +26,9 @@ def forecast_options(function: F) -> F:
     """`--forecast`, `--forecast-first`."""
     decorators = [
         click.option("--forecast", is_flag=True,
-                     help="Say how many states, how much memory and time it will take, and stop."),
+                     help="Forecast the number of states, the memory and the time, and stop."),
         click.option("--forecast-first", is_flag=True,
-                     help="The same before the search, and at its end whether that was right."),
+                     help="Print a forecast before the search, and compare it with the result."),
     ]  # fmt: skip
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -37,7 +37,7 @@ def forecast_options(function: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What of a forecast was asked for, and of which model."""
+    """The requested kind of forecast, and its model."""
 
     only: bool
     first: bool
@@ -52,7 +52,7 @@ class Asking:
             raise click.UsageError("--forecast is for the native engine and Spark")
 
     def ahead(self, instance: Instance, options: Options, *, as_json: bool) -> Forecast | None:
-        """The forecast where one was asked for; leaves if nothing else was."""
+        """The forecast, if one was requested; exits if nothing else was."""
         if not (self.only or self.first):
             return None
         found = self._made(options)

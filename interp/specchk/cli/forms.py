@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Which forms were asked for."""
+    """The requested forms of output."""
 
     as_json: bool
     itf: str | None
@@ -52,7 +52,7 @@ def output_options(function: F) -> F:
 
 
 def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
-    """Report an outcome in the forms asked for, and exit with its code."""
+    """Report an outcome in the requested forms, and exit with its code."""
     code = of_verdict(outcome.verdict)
     if outputs.as_json:  # before the files: one that cannot be written does not cost the verdict
         print_json(run_json(outcome, int(code)))

@@ -46,7 +46,7 @@ Run = tuple["Gate", list[Part], list[Result]]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The options as given, and what a run came to."""
+    """The options as given, and the results of a run."""
 
     lock: bool
     update_lock: bool
@@ -67,12 +67,12 @@ class Gate:
         """Refuse options that do not go together."""
         if (self.lock or self.update_lock or self.update_choices) and (tier != "gate" or self.since):
             raise click.UsageError(
-                "a lock is of the whole gate, and so are choices; leave out what chooses less"
+                "a lock and the choices cover the whole gate; omit options that select a part of it"
             )
         if self.since is not None and tier is None:
-            raise click.UsageError("--since chooses among the cases of a tier, not of one suite")
+            raise click.UsageError("--since selects cases of a tier, not of a single suite")
         if self.audit and self.since is None:
-            raise click.UsageError("--audit goes with --since")
+            raise click.UsageError("--audit requires --since")
         self.scores()
 
     def run(
@@ -100,7 +100,7 @@ class Gate:
         return gate, parts, results
 
     def since_run(self, bound: Bound, parts: Sequence[Part]) -> Gate:
-        """Run what the changes since a revision concern, and look after it if that is asked for."""
+        """Run the cases that changes since a revision affect, and audit the selection on request."""
         assert self.since is not None
         try:
             ran = run_since(bound, parts, self.budget, self.since)
@@ -132,32 +132,31 @@ class Gate:
         return Exit.BELOW_LOCK if self.held is not None and self.held.below else otherwise
 
     def head(self) -> str:
-        """What is to be said before the suites' report; empty where that says it all."""
+        """The line before the suites' report; empty where the report has it all."""
         if self.held is not None and self.held.vacuous:
             return f"vacuous: {self.held.vacuous}"
         if self.held is not None and self.held.below:
             return f"below its lock: {self.held.below[0]}"
         if self.standing is not None and self.standing.wrong:
-            return (
-                f"wrong: {self.standing.path} says never, and {len(self.standing.wrong)} classes were taken"
-            )
-        return "since, but with cases left out wrongly, told at the end" if self.wrongly else ""
+            count = len(self.standing.wrong)
+            return f"wrong: {count} classes that {self.standing.path} lists as never taken were taken"
+        return "cases were wrongly omitted, see the end" if self.wrongly else ""
 
     def text(self) -> str:
-        """What to print below the suites' report; empty where there is nothing."""
+        """The lines below the suites' report; empty where there are none."""
         since = [] if self.ran is None else render_since(str(self.since), self.ran, self.audit, self.wrongly)
         held = [] if self.held is None else render_held(self.held, self.path)
         stands = [] if self.standing is None else render_standing(self.standing)
         return "\n".join([*since, *stands, *held])
 
     def json(self) -> dict[str, object]:
-        """What to add to the suites' report."""
+        """Members to add to the suites' report."""
         since = {} if self.ran is None else since_json(str(self.since), self.ran, self.wrongly)
         stands = {} if self.standing is None else standing_json(self.standing)
         return {**since, **stands, **({} if self.held is None else held_json(self.held))}
 
     def sections(self, parts: Sequence[Part], results: Sequence[Result]) -> list[str]:
-        """What to add to a page."""
+        """Sections to add to a page."""
         found = sections(parts, results, self.held, self.scores().rows)
         return found if self.standing is None else [*found, standing_section(self.standing)]
 
@@ -169,7 +168,7 @@ class Gate:
             raise click.ClickException(str(error)) from None
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[Result]) -> None:
-        """Write the cases for a build server, if that is asked for."""
+        """Write the cases for a build server, on request."""
         if self.junit is not None:
             write_text(Path(self.junit), junit(parts, results, self.budget, self.held))
 
@@ -235,7 +234,7 @@ def _held(
     try:
         return hold(bound, parts, results, budget, mutants, crew)
     except NoSuchText as error:
-        raise click.ClickException(f"a control of the binding is out of date: {error}") from None
+        raise click.ClickException(f"a control of the binding is outdated: {error}") from None
 
 
 def gate_options(function: F) -> F:
@@ -250,20 +249,22 @@ def gate_options(function: F) -> F:
         return function(gate=gate, **rest)
 
     decorators = [
-        click.option("--lock", is_flag=True, help=f"Hold the gate to {NAME} beside the binding."),
-        click.option("--update-lock", is_flag=True, help=f"Write {NAME}, to be reviewed."),
+        click.option("--lock", is_flag=True, help=f"Compare the gate with {NAME} beside the binding."),
+        click.option("--update-lock", is_flag=True, help=f"Write {NAME}, for review."),
         click.option(
             "--update-choices",
             is_flag=True,
-            help=f"Explore what the implementation never chooses, and write {CHOICES}.",
+            help=f"Determine the choices that the implementation never makes, and write {CHOICES}.",
         ),
-        click.option("--since", metavar="REV", help="Only what the changes since a git revision concern."),
-        click.option("--audit", is_flag=True, help="With --since: prove that nothing was left out wrongly."),
+        click.option(
+            "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
+        ),
+        click.option("--audit", is_flag=True, help="With --since: check that no case was wrongly omitted."),
         click.option(
             "--mutants",
             multiple=True,
             metavar="FILE",
-            help="What `specchk mutate --json` wrote, for the lock and the page; repeatable.",
+            help="Output of `specchk mutate --json`, for the lock and the page; repeatable.",
         ),
         click.option("--junit", metavar="FILE", help="Write the cases as JUnit XML."),
     ]

@@ -19,15 +19,18 @@ from specchk.cli import output
 COMMANDS = MappingProxyType(
     {
         "run": ("specchk.cli.commands.run", "Check one model of a spec."),
-        "test": ("specchk.cli.commands.test", "Hold all models and scenarios to what they expect."),
-        "check": ("specchk.cli.commands.check", "Find mistakes without exploring states."),
-        "draw": ("specchk.cli.commands.draw", "Draw a counterexample, a lane for each replica."),
-        "explore": ("specchk.cli.commands.explore", "Walk through the states in a browser."),
-        "simulate": ("specchk.cli.commands.simulate", "Walk at random, with a seed."),
-        "conform": ("specchk.cli.commands.conform", "Hold an implementation to its spec."),
-        "validate": ("specchk.cli.commands.validate", "Explain recordings of an implementation by its spec."),
-        "mutate": ("specchk.cli.commands.mutate", "See whether the gate kills mutants."),
-        "show": ("specchk.cli.commands.show", "Show how a model's states are packed."),
+        "test": ("specchk.cli.commands.test", "Check all models and scenarios against their expectations."),
+        "check": ("specchk.cli.commands.check", "Report errors without exploring states."),
+        "draw": ("specchk.cli.commands.draw", "Draw a counterexample, with a lane for each replica."),
+        "explore": ("specchk.cli.commands.explore", "Step through the states in a browser."),
+        "simulate": ("specchk.cli.commands.simulate", "Check random walks, repeatable by their seed."),
+        "conform": ("specchk.cli.commands.conform", "Check an implementation against its spec."),
+        "validate": (
+            "specchk.cli.commands.validate",
+            "Check recordings of an implementation against its spec.",
+        ),
+        "mutate": ("specchk.cli.commands.mutate", "Run the gate against mutants."),
+        "show": ("specchk.cli.commands.show", "Show the bit layout of a model's states."),
         "repl": ("specchk.cli.commands.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("specchk.cli.commands.fmt", "Format spec files."),
         "explain": ("specchk.cli.commands.explain", "Explain a diagnostic code."),
@@ -72,7 +75,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="specchk")
 def cli() -> None:
-    """Check a small TLA+-style spec of a replicated log, and hold the implementation to it."""
+    """Check specs in a small TLA+-style language, and implementations against them."""
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def write_dot(dot: str, output: str | None) -> None:
 
 
 def _write(dot: str, path: Path, *, placed: bool) -> None:
-    """Write a picture and say so, or in one sentence what to do when that is not possible."""
+    """Write a picture and report it, or print one sentence on how to make that possible."""
     render = _render()
     try:
         render.write(dot, path, placed=placed)

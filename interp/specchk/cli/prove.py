@@ -1,4 +1,4 @@
-"""`specchk run --prove` and `--depth K`: what the symbolic engine says of logs of any length."""
+"""`specchk run --prove` and `--depth K`: verdicts of the symbolic engine on logs of any length."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ class Proving:
     def check(self, outputs: Outputs) -> None:
         """Refuse options that do not go together."""
         if self.prove and self.depth is not None:
-            raise click.UsageError("--prove is for all lengths and --depth for some: give one of them")
+            raise click.UsageError("--prove is for all lengths and --depth for bounded ones: give only one")
         if self.k is not None and not self.prove:
-            raise click.UsageError("--k is the length of induction: it goes with --prove")
+            raise click.UsageError("--k is the length of the induction; it requires --prove")
         if self.prove and (outputs.itf or outputs.draw or outputs.html):
-            raise click.UsageError("a proof has no counterexample to draw: --prove takes --json only")
+            raise click.UsageError("a proof has no counterexample to draw: with --prove, use --json")
 
 
 def proving_options(function: F) -> F:
     """`--prove`, `--k`, `--depth`, `--query-seconds`."""
     decorators = [
         click.option("--prove", is_flag=True,
-                     help="Prove the invariants by induction, for offsets without an end."),
-        click.option("--k", type=click.IntRange(min=1), metavar="N", help="With --prove: N-induction."),
+                     help="Prove the invariants by induction, for unbounded offsets."),
+        click.option("--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use N-induction."),
         click.option("--depth", type=click.IntRange(min=0), metavar="K",
-                     help="Check every behaviour of up to K steps, for offsets without an end."),
+                     help="Check every behaviour of up to K steps, for unbounded offsets."),
         click.option("--query-seconds", type=click.FloatRange(min=0, min_open=True), default=60.0,
-                     show_default=True, metavar="S", help="What one question to the solver may take."),
+                     show_default=True, metavar="S", help="Time limit of a query to the solver."),
     ]  # fmt: skip
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -88,13 +88,13 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> 
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         _refused(instance)
         none = Effort(0, 0, 0, 0, 0.0, 0.0)
-        verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
+        verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
         return Proof(instance.program, options.k, verdict, (), (), (), none)
     return proof
 
 
 def _refused(instance: Instance) -> None:
-    """End with S701, as the search does, where it is an offset without an end that has no encoding."""
+    """End with S701, as the search does, where an unbounded offset has no encoding."""
     with rejections():
         loaded("specchk.symbolic.legality").check(instance.program)
 
@@ -106,7 +106,7 @@ def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
         outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         _refused(instance)
-        verdict = Inconclusive(f"there is no encoding: {reason}", budget=False)
+        verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)
         return Outcome(program, "symbolic", verdict, nothing, (0,) * len(program.points))
     return outcome

@@ -45,7 +45,7 @@ class Cluster:
             name = {"settings": "conf"}.get(given[0], given[0])
             raise click.UsageError(f"--{name} is for --engine spark")
         if engine == SPARK and self.resume and not self.ledger:
-            raise click.UsageError("--resume needs --ledger DIR: the search to go on with")
+            raise click.UsageError("--resume needs --ledger DIR, the search to continue")
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Spark's settings, apart."""
@@ -61,16 +61,16 @@ class Cluster:
 def spark_options(function: F) -> F:
     """`--master`, `--partitions`, `--handover`, `--ledger`, `--scratch`, `--conf`."""
     decorators = [
-        click.option("--master", metavar="M", help="Spark: the cluster's master; local[2] by default."),
+        click.option("--master", metavar="M", help="Spark: master of the cluster; by default local[2]."),
         click.option("--partitions", type=click.IntRange(min=1), metavar="N",
-                     help="Spark: parts of the visited set; one for each core of the executors by default."),
+                     help="Spark: partitions of the visited set; by default one per core of the executors."),
         click.option("--handover", type=click.IntRange(min=1), metavar="N",
                      help="Spark: take over from the native engine at a level of N states."),
         click.option("--ledger", metavar="DIR",
-                     help="Spark: keep the search in DIR, a path or URI that all machines reach."),
-        click.option("--scratch", metavar="DIR", help="Spark: where tasks keep tables and what they send."),
+                     help="Spark: keep the search in DIR, a path or URI that all machines can access."),
+        click.option("--scratch", metavar="DIR", help="Spark: directory for tables and messages of tasks."),
         click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="Spark: a setting of the session; repeatable."),
+                     help="Spark: set a Spark property; repeatable."),
     ]  # fmt: skip
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -93,7 +93,7 @@ def explore_on_spark(program: Program, options: Options, cluster: Cluster, *, qu
     except loaded("specchk.native.identity").Unusable as reason:
         raise click.UsageError(f"--ledger: {reason}") from None
     except loaded("specchk.native.machine.layout").Unsupported as reason:
-        note = f"the engine for Spark cannot run this model ({reason}); the reference engine did"
+        note = f"the Spark engine cannot run this model ({reason}); the reference engine was used instead"
         echo(f"note: {note}", err=True)
         outcome = search(program, options, progress)
         return replace(outcome, warnings=(note, *outcome.warnings))

@@ -1,4 +1,4 @@
-"""What `specchk conform` is to run: the options, and the suites, budgets and cases that they name."""
+"""Options that select what `specchk conform` runs: suites, budgets and cases."""
 
 from __future__ import annotations
 
@@ -34,13 +34,11 @@ class Wanted:
         """The tier to run, without options the gate; None where one suite is described."""
         describes = self.model is not None or self.overrides or self.suite is not None
         if self.tier is not None and describes:
-            raise click.UsageError(
-                "a tier has its own models and suites; leave out --model, --set and --suite"
-            )
+            raise click.UsageError("a tier has its own models and suites; omit --model, --set and --suite")
         return self.tier or (None if describes else "gate")
 
     def suites(self, cls: type[Binding[Any]]) -> tuple[At, ...]:
-        """What to run, of the binding's tiers or as described."""
+        """The selected suites: of the binding's tiers, or as described."""
         lists = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}
         tier = self.of_tier
         return lists[tier] if tier else (At(self.model, self.overrides, self.suite or "classes"),)
@@ -56,7 +54,7 @@ class Wanted:
 
 
 def suite_options(function: F) -> F:
-    """The options that say what to run; the command gets them as `wanted`."""
+    """The options that select suites; the command gets them as `wanted`."""
 
     @wraps(function)
     def command(
@@ -72,19 +70,19 @@ def suite_options(function: F) -> F:
     count = click.IntRange(min=1)
     decorators = [
         click.option("--tier", type=click.Choice(TIERS),
-                     help="The binding's list of suites; gate without options."),
+                     help="Run a tier of the binding, a list of suites; by default gate."),
         click.option("--smoke", is_flag=True, help="The same as --tier smoke."),
-        click.option("--model", metavar="M", help="One suite, on this model."),
+        click.option("--model", metavar="M", help="Run one suite, on this model."),
         click.option("--set", "overrides", multiple=True, metavar="C=V",
-                     help="One suite, with another value of a constant (or a sort's size); repeatable."),
-        click.option("--suite", type=click.Choice(SUITES), help="One suite, of this kind."),
-        click.option("--max-states", type=count, metavar="N", help="Look at N states of the spec at most."),
-        click.option("--walks", type=count, default=WALKS.walks, show_default=True, help="How many walks."),
+                     help="Run one suite, and override a constant or the size of a sort; repeatable."),
+        click.option("--suite", type=click.Choice(SUITES), help="Run one suite, of this kind."),
+        click.option("--max-states", type=count, metavar="N", help="Explore at most N states of the spec."),
+        click.option("--walks", type=count, default=WALKS.walks, show_default=True, help="Number of walks."),
         click.option("--steps", type=count, default=WALKS.steps, show_default=True,
-                     help="Most steps of a walk."),
+                     help="Maximum number of steps of a walk."),
         click.option("--seed", type=int, metavar="N", default=0, show_default=True,
-                     help="The same seed walks the same."),
-        click.option("--case", metavar="ID", help="Only the case with this id, or beginning of one."),
+                     help="Seed of the walks."),
+        click.option("--case", metavar="ID", help="Run only the case whose id is ID or begins with it."),
     ]  # fmt: skip
     decorated: Any = command
     for decorator in reversed(decorators):

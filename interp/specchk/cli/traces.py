@@ -81,7 +81,7 @@ def _readable(file: str) -> Iterator[None]:
 
 
 def _instance(found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:
-    """The spec under the model and constants of the file; options come on top."""
+    """The spec under the model and constants of the file; options override them."""
     here = Path(found.spec)
     beside = Path(file).parent / here
     checked = load(str(beside if not here.is_file() and beside.is_file() else here))
@@ -112,11 +112,11 @@ def _literal(name: str, value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | str):
         return str(value)
-    raise Unreadable(f"constant {name} differs from the model's; give it with --set")
+    raise Unreadable(f"constant {name} differs from the model's; set it with --set")
 
 
 def from_scenario(file: str, name: str) -> Drawn:
-    """The way a scenario goes, and the first property that fails where it ends, of those it speaks of."""
+    """The path of a scenario, and the first of its asserted properties that fails at its end."""
     with rejections():
         checked = load(file)
         known = checked.spec.scenarios
@@ -128,7 +128,7 @@ def from_scenario(file: str, name: str) -> Drawn:
     result = run_scenario(instance, known[name])
     if result.failure is not None or result.trace is None:
         why = result.failure.message if result.failure is not None else "it has no trace"
-        raise click.ClickException(f"scenario {name} does not go as written: {why}; see `specchk test`")
+        raise click.ClickException(f"scenario {name} fails: {why}; see `specchk test`")
     walker = Walker(instance)
     said = [line.condition.span.text for line in known[name].steps if isinstance(line, decls.Assert)]
     spoken_of = dict.fromkeys(word for text in said for word in re.findall(r"\w+", text))

@@ -15,7 +15,7 @@ def evaluate_constant(expr: Expr) -> Value:
         return _value(expr)
     except Undefined as undefined:
         message = f"this constant has no value: {undefined.reason}"
-        hint = "bind the constants that it is computed from otherwise"
+        hint = "change the constants from which it is computed"
         raise SpecError([Diagnostic("S511", message, undefined.span, hint)]) from None
     except BeyondHorizon:
         hint = "raise the bound of its `nat upto`, or give it a smaller value"

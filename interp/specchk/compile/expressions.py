@@ -83,7 +83,7 @@ class Expressions:
         """The core of one expression."""
         self._made += 1
         if self._made > MAX_NODES:
-            hint = "name what is repeated with `let`, so that it is computed once"
+            hint = "name the repeated part with `let`, so that it is computed once"
             raise refusal("S509", node.span, "the definitions expand to too large an expression here", hint)
         match node:
             case tree.Name() | tree.Field() | tree.Index():

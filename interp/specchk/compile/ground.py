@@ -72,7 +72,7 @@ class Ground:
         if ground is None:
             wanted = self.type(kind, home)
             message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
-            hint = f"give it a value of its type, or let `{full}` have another type"
+            hint = f"give it a value of its type, or change the type of `{full}`"
             raise refusal("S503", node.span, message, hint)
         self._open.pop()
         self._values[full] = (ground, value)

@@ -53,7 +53,7 @@ def instantiate(
     except RecursionError:  # each definition is shallow enough, but not put into each other
         span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)
         message = "the definitions or constants that this model uses nest too deeply"
-        raise SpecError([Diagnostic("S104", message, span, "let them use each other less")]) from None
+        raise SpecError([Diagnostic("S104", message, span, "reduce their nesting")]) from None
     _bounded(program)
     return Instance(program, fixed, lowering)
 
@@ -73,7 +73,7 @@ def _bounded(program: Program) -> None:
         elif start.value is None:
             tries *= cardinality(variable.type)
         if tries > MAX_TRIES:
-            message = f"there are {tries} ways to begin, up to this variable, too many to try"
+            message = f"{tries} initial states (through this variable) are too many to enumerate"
             hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
             raise SpecError([Diagnostic("S510", message, variable.span, hint)])
 

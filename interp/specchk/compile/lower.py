@@ -61,8 +61,8 @@ class Lowering:
             params.append(local)
             scope = scope.bind(param.name, local)
         if instances > MAX_INSTANCES:
-            message = f"`{decl.name}` has {instances} instances, too many to try in each state"
-            hint = "choose smaller constants, or take a set that the state holds for a parameter's"
+            message = f"`{decl.name}` has {instances} instances, too many to enumerate in each state"
+            hint = "choose smaller constants, or let a parameter range over a set in the state"
             raise refusal("S510", decl.span, message, hint)
         body = self.statements.block(decl.body, scope)
         return Action(decl.name, tuple(params), body, self.expressions.next_local, point, decl.span)
@@ -182,13 +182,13 @@ def _deadlock(lowering: Lowering) -> Property | None:
 
 def _refuse_unsupported(spec: Spec, model: FixedModel, selected: _Selected) -> None:
     report = Report()
-    hint = "leave it out of the model: `properties a, b` names the ones to check, as does --property"
+    hint = "omit it from the model: select properties with `properties a, b` or --property"
     for prop in selected.properties:
         if prop.kind == "liveness":
             report.add(
                 "S601",
                 prop.span,
-                f"liveness is not checked yet, so `{prop.name}` cannot be reported on",
+                f"liveness is not checked yet, so `{prop.name}` has no verdict",
                 hint,
             )
     if model.properties is None:

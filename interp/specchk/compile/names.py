@@ -64,6 +64,6 @@ class Names:
         assert isinstance(kind, Set)
         size = cardinality(kind.item)
         if size > MAX_UNIVERSE:
-            hint = "choose smaller constants, or go through a set that the state holds"
+            hint = "choose smaller constants, or iterate over a set in the state"
             raise refusal("S510", span, f"a set of {size} values is too large to list", hint)
         return Const(kind, span, self.universe.values(kind.item), has_horizon(kind.item))

@@ -156,7 +156,7 @@ class CaseItem(ReportItem):
             raise Diverges(self.run.report(case, found.divergence))
         # Each case carries the check of the comparison, since pytest may run any of them alone.
         if runner.done.blind_to:
-            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not noticed")
+            raise Diverges(f"vacuous: a wrong value of {', '.join(runner.done.blind_to)} was not detected")
 
 
 class WholeItem(ReportItem):
@@ -188,4 +188,4 @@ class ControlItem(ReportItem):
         tried = try_control(self.bound.cls, trial)
         self.user_properties.append(("found", tried.told))
         if not tried.told:
-            raise Diverges("vacuous: nothing was found wrong with this control, so the gate is blind")
+            raise Diverges("vacuous: no divergence was found with this control")

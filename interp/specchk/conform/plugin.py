@@ -14,11 +14,11 @@ TIERS = ("smoke", "gate", "exhaustive")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("specchk", "conformance to a spec")
-    group.addoption("--specchk", action="store_true", help="Make a test of each case of binding.py files.")
-    group.addoption("--specchk-tier", choices=TIERS, default="gate", help="Which of the binding's tiers.")
+    group.addoption("--specchk", action="store_true", help="Collect each case of binding.py files as a test.")
+    group.addoption("--specchk-tier", choices=TIERS, default="gate", help="Tier of the binding to run.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Bring in what collects cases, where it is wanted."""
+    """Load the collector of cases where it is needed."""
     if config.getoption("--specchk"):
         config.pluginmanager.import_plugin("specchk.conform.items")

@@ -36,7 +36,7 @@ Edge = tuple[Step, Lane]
 
 @dataclass(frozen=True, slots=True)
 class Optimal:
-    """The best traces, best first; `note` says what limited the search, if anything did."""
+    """The best traces, best first; `note` gives the limit of the search, if any."""
 
     traces: tuple[Trace, ...]
     note: str = ""
@@ -50,7 +50,7 @@ def optimal(
     try:
         paths = _Paths(program, violation, sort, max_states)
     except _TooLarge:
-        note = f"more than {max_states} states lie before it, so the first shortest trace is shown"
+        note = f"more than {max_states} states precede it, so the first shortest trace is shown"
         return Optimal((violation.trace,), note)
     best = paths.best()
     traces = [best] if best is not None else [violation.trace]
@@ -88,7 +88,7 @@ def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
 
 
 def values_of(program: Program, before: State, step: Step) -> frozenset[str]:
-    """The values that a reader meets in a step: its arguments, and what it writes."""
+    """The values that a reader meets in a step: its arguments and its assigned values."""
     values = set(step.args)
     for variable, old, new in zip(program.variables, before, step.state, strict=True):
         values |= _written(variable.type, old, new)
@@ -111,7 +111,7 @@ def _written(kind: Type, old: Value, new: Value) -> set[str]:
 
 
 class _TooLarge(Exception):
-    """More states lie before the violation than are looked at."""
+    """More states precede the violation than the limit allows."""
 
 
 class _Paths:
@@ -170,7 +170,7 @@ class _Paths:
             return False
 
     def _backwards(self) -> None:
-        """Keep what reaches the violation; count the switches that are still to come."""
+        """Keep states that reach the violation; count the switches that remain."""
         lanes: list[Lane] = [None, *range(len(self.sort.members) if self.sort is not None else 0)]
         ends = dict.fromkeys(
             ((state, lane) for state in self._levels[-1] if self._is_end(state) for lane in lanes), 0
@@ -211,7 +211,7 @@ class _Paths:
         return False
 
     def _is_last(self, number: int, state: State, step: Step) -> bool:
-        """Whether a step may stand at its place: the last one has to break a step invariant."""
+        """Whether a step is possible at its position: the last one must break a step invariant."""
         if self.violation.kind != "step invariant" or number < self.depth - 1:
             return True
         among = [(p, test) for p, test in self._properties.steps if p.name == self.violation.name]

@@ -35,7 +35,7 @@ class ScenarioFailure:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """A scenario that was run; `failure` is None when every line went as written."""
+    """A scenario that was run; `failure` is None when every line succeeded."""
 
     name: str
     model: str
@@ -119,7 +119,7 @@ class _Runner:
     def _instance_of(self, call: tree.Call, trace: Trace) -> tuple[int, tuple[Any, ...]]:
         names = [action.name for action in self.program.actions]
         if call.callee.text not in names:
-            raise self._failed(call.span, f"the model leaves action `{call.callee.text}` out", trace)
+            raise self._failed(call.span, f"the model omits action `{call.callee.text}`", trace)
         lowered = [self.instance.lowering.expression(arg.value)[0] for arg in call.args]
         args = tuple(map(evaluate_constant, lowered))
         return names.index(call.callee.text), args
@@ -149,5 +149,5 @@ class _Runner:
         for trace in self.traces:
             for outcome in self._outcomes(line, trace):
                 raise self._failed(
-                    line.span, f"`{outcome.steps[-1]}` should be refused, but is enabled", outcome
+                    line.span, f"`{outcome.steps[-1]}` is enabled, but should be refused", outcome
                 )

@@ -81,7 +81,7 @@ class _Simulation:
         except KeyboardInterrupt:
             stopped = Inconclusive(INTERRUPTED, budget=False)
         nothing = Inconclusive(
-            f"{self.walks.walks} random walks found nothing, which is no proof", budget=True
+            f"{self.walks.walks} random walks found no violation, which is not a proof", budget=True
         )
         verdict = Violated((violation,)) if violation else stopped or nothing
         statistics = Statistics(len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
@@ -105,7 +105,7 @@ class _Simulation:
                                       self.meter.seconds, resident_bytes()))  # fmt: skip
 
     def _walks(self, initial: list[State]) -> tuple[Violation | None, Inconclusive | None]:
-        """All walks: what they found, or what ended them early."""
+        """The results of all walks, or the reason why they ended early."""
         if not initial:
             return None, Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
         for number in range(self.walks.walks):
@@ -180,7 +180,7 @@ class _Simulation:
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """How far a walk has come; made into a trace only when one is wanted."""
+    """A position in a walk; made into a trace only when one is needed."""
 
     initial: State
     steps: list[Step]

@@ -1,4 +1,4 @@
-"""What pictures show of a state: lanes, logs, marks, labels and messages.
+"""The parts of a state that pictures show: lanes, logs, marks, labels and messages.
 
 A spec's `view`s say it; without one, lanes are the elements of the sort that most variables are
 mapped over, and the log is the first sequence in a lane.  Values are computed here, by the meaning
@@ -27,7 +27,7 @@ _EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One record of a log: its text, and the number its colour stands for (its epoch)."""
+    """One record of a log: its text, and the number of its colour (its epoch)."""
 
     text: str
     color: int
@@ -43,7 +43,7 @@ class Marked:
 
 
 class Viewer:
-    """Looks at states of an instance the way its views say.
+    """Projects states of an instance by the spec's views.
 
     All views of one spec, those that `extends` brings first, are one: arrows, hidden variables,
     labels and marks add up, and the last to say how something is shown is right.  A part that is
@@ -67,7 +67,7 @@ class Viewer:
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """The lanes' names; none for a spec whose state is not per element of a sort."""
+        """The lanes' names; none for a spec whose state is not indexed by a sort."""
         return self.sort.members if self.sort is not None else ()
 
     def _sort(self, views: Sequence[decls.View]) -> Lanes | None:
@@ -90,7 +90,7 @@ class Viewer:
         return found if isinstance(found, Enum) else None
 
     def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
-        """What a view hides; a log that was guessed is in its cells already."""
+        """The variables that a view hides; an inferred log is in the cells already."""
         hidden = {name.text for view in views for name in view.hidden}
         if self._guessed_log is not None:
             hidden.add(self.program.variables[self._guessed_log].name)
@@ -131,7 +131,7 @@ class Viewer:
         return {name: show(value, kind) for name, (value, kind) in found.items() if value is not None}
 
     def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
-        """The value, or what is in it if it is an option; None where there is nothing to show."""
+        """The value, or the content of an option; None where there is nothing to show."""
         value, kind = self._value(item, state, lane)
         if not isinstance(kind, Option):
             return value, kind
@@ -189,7 +189,7 @@ class Viewer:
 
 
 def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
-    """Each name once, the last to say it."""
+    """Each name once; the last entry counts."""
     return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in found}.values())
 
 

@@ -1,4 +1,4 @@
-"""Walking through a state space by hand: a path of choices, and what can be done at its end.
+"""Interactive walks through a state space: a path of choices, and the possible steps at its end.
 
 A path is a list of numbers: which initial state, then which of the enabled steps, as `enabled`
 lists them.  It says everything, so it can be a link.
@@ -124,7 +124,7 @@ class Walker:
         return trace
 
     def violation(self, trace: Trace, name: str | None) -> Violation | None:
-        """What is violated where a trace ends: `name`, or the first that is without one."""
+        """The violation at the end of a trace: of `name`, or the first without a name."""
         position = self._position((), trace)
         for found, kind, why in position.failed:
             if name in (None, found):

@@ -113,11 +113,11 @@ class _Merge:
 
 
 def _nothing(walks: int) -> Inconclusive:
-    return Inconclusive(f"{walks} random walks found nothing, which is no proof", budget=True)
+    return Inconclusive(f"{walks} random walks found no violation, which is not a proof", budget=True)
 
 
 def _early(outcome: Outcome) -> Inconclusive | None:
-    """What ended a block before its walks were done (no initial state, an interrupt)."""
+    """The reason why a block ended before its walks were done (no initial state, an interrupt)."""
     verdict = outcome.verdict
     return verdict if isinstance(verdict, Inconclusive) and not verdict.budget else None
 

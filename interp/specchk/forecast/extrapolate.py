@@ -36,7 +36,7 @@ LAST_LEVEL = 2.0  # states in the last level of a search, as far as a parabola c
 
 
 class TooSmall(Exception):
-    """The sample tells nothing; the text says why."""
+    """The sample is too small; the text describes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class Estimate:
 
 
 def estimate(levels: Sequence[int], smaller: Sequence[Smaller]) -> Estimate:
-    """The number of states of a search with these first levels; `TooSmall` where they tell nothing."""
+    """The number of states of a search with these first levels; `TooSmall` where they are too few."""
     if len(levels) < LEAST_LEVELS or sum(levels) < LEAST_STATES:
         raise TooSmall(
             f"a sample of {sum(levels)} states in {len(levels)} levels is too small to forecast from; "
-            f"it takes {LEAST_STATES} states in {LEAST_LEVELS} levels"
+            f"at least {LEAST_STATES} states in {LEAST_LEVELS} levels"
         )
     found = [_by_growth(levels)]
     if smaller:
@@ -119,7 +119,7 @@ def _along_parabola(levels: Sequence[int], depth: float) -> float:
 
 
 def _along(levels: Sequence[int], depth: float, pattern: Sequence[int]) -> float:
-    """As the levels of another search go on, scaled to the depth and to the last level."""
+    """Continue as the levels of another search, scaled to the depth and to the last level."""
     here, end = len(levels) - 1, max(depth - 1, len(levels))
     scale = math.log(levels[-1]) / max(0.3, _at(pattern, here / end))
     ahead = [scale * _at(pattern, min(1.0, step / end)) for step in range(here + 1, math.ceil(end) + 1)]
@@ -135,7 +135,7 @@ def _at(pattern: Sequence[int], part: float) -> float:
 
 
 def _by_growth(levels: Sequence[int]) -> Estimate:
-    """Growth that falls as it fell; where it does not fall, nobody knows."""
+    """Growth that keeps falling as it did; unknown where it does not fall."""
     growth = [math.log(b / a) for a, b in pairwise(levels)]
     many = max(5, len(growth) // 2)
     recent = growth[-many:]

@@ -21,7 +21,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a search will come to: 90 % of such intervals have the outcome in them.
+    """A forecast of a search: 90 % of such intervals contain the result.
 
     `sampled` states in `levels` whole levels were seen, and `models` smaller models searched to their
     end.  `is_exact`: the sample was the whole search.  `free_bytes`: memory that this machine has left.
@@ -71,7 +71,7 @@ def table_bytes(states: int, state_bytes: int) -> int:
 
 
 def free_bytes(system: Path = Path("/")) -> int:
-    """Memory that can be had without another's loss; 0 where the system does not tell.
+    """Memory that is available without loss to others; 0 where the system does not report it.
 
     In a container with a limit of its own, no more than that leaves.
     """
@@ -95,7 +95,7 @@ _GROUPS = (  # of Linux's control groups, versions 2 and 1: limit, use, files in
 
 
 def _left(group: Path, limit: str, used: str, files: str, only: str) -> int | None:
-    """What a control group's limit leaves; None where there is none."""
+    """The memory left by a control group's limit; None where there is none."""
     try:
         most, now = (group / limit).read_text(encoding="ascii"), (group / used).read_text(encoding="ascii")
         text = (group / "memory.stat").read_text(encoding="ascii")

@@ -1,4 +1,4 @@
-"""Smaller models of the same spec, chosen to tell as much as possible of a large one.
+"""Smaller models of the same spec, chosen to be as informative as possible about a large one.
 
 A model's constants that are plain numbers are its dials.  All of them turned halfway down give the
 base; from there each is turned up by itself, and then several at once, always the model that comes
@@ -84,14 +84,14 @@ class Choice:
         return found is not None
 
     def _lowest(self, name: str, wanted: int) -> int:
-        """The value nearest to the one wanted, up to the present one, that the dial can have."""
+        """The value of the dial nearest to the desired one, up to the present one."""
         for value in range(max(0, wanted), self.dials[name]):
             if self.exists({**self.dials, name: value}):
                 return value
         return self.dials[name]
 
     def _dials_kept(self) -> bool:
-        """Turn each dial up by itself; those that change nothing stay up, and the base is searched anew."""
+        """Turn each dial up by itself; those without an effect stay up, and the base is searched again."""
         least = sum(self.found[self._low])
         idle = []
         for name, value in self.base.items():

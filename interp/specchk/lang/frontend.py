@@ -22,7 +22,7 @@ from specchk.lang.text.source import Source, Span
 
 @dataclass(slots=True)
 class CheckedSpec:
-    """A spec without errors, and what is known of its tree."""
+    """A spec without errors, and the facts derived from its tree."""
 
     spec: Spec
     facts: Facts
@@ -50,7 +50,7 @@ def _too_deep(checker: Checker, spec: Spec, report: Report) -> None:
     """Report definitions that are each shallow enough but, put into each other, too deep to walk."""
     outermost = next(iter(checker.open_defs), None)
     span = outermost.span.word(outermost.name) if outermost else Span(spec.source, 0, 0)
-    report.add("S104", span, "the definitions used here nest too deeply", "let them use each other less")
+    report.add("S104", span, "the definitions used here nest too deeply", "reduce their nesting")
 
 
 def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str, str]) -> FixedModel:

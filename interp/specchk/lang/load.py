@@ -60,7 +60,7 @@ def _load(path: Path, shown: str, loading: _Loading, text: str | None = None) ->
 
 
 def read(path: Path, shown: str, report: Report) -> Source | None:
-    """The text of a file, or None with a diagnostic that says why not."""
+    """The text of a file, or None with a diagnostic that gives the reason."""
     whole = Span(Source(shown, ""), 0, 0)
     try:
         if path.is_dir():
@@ -109,7 +109,7 @@ def fits(source: Source, report: Report) -> bool:
     for number, start in enumerate(source.line_starts, 1):
         if len(source.line(number)) > MAX_LINE:
             report.add("S004", Span(source, start + MAX_LINE, start + MAX_LINE + 1),
-                       f"this line is longer than {MAX_LINE} characters", "break it up")  # fmt: skip
+                       f"this line is longer than {MAX_LINE} characters", "split it")  # fmt: skip
             return False
     return True
 
@@ -133,7 +133,7 @@ def _find(parts: tuple[str, ...], base: Path, span: Span, loading: _Loading) -> 
     if path.resolve() in loading.stack:
         names = " -> ".join([*(p.name for p in loading.stack), path.name])
         loading.report.add("S005", span, f"these files need each other: {names}",
-                           "move what both need into a third file")  # fmt: skip
+                           "move the common part into a third file")  # fmt: skip
         return None
     if not path.is_file():
         hint = _similar_file(path)

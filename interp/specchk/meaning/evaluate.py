@@ -153,7 +153,7 @@ class Evaluator:
                 e[slot] = item
                 if body(e):
                     return item
-            raise Undefined(span, "`choose` finds nothing that satisfies its condition")
+            raise Undefined(span, "`choose` has no value that satisfies its condition")
 
         return choose
 
@@ -186,7 +186,7 @@ class Evaluator:
         def extreme(e: Env) -> Value:
             best = fold(items(e), default=None)
             if best is None:
-                raise Undefined(span, f"`{fold.__name__}` of nothing")
+                raise Undefined(span, f"`{fold.__name__}` of an empty collection")
             return best
 
         return extreme

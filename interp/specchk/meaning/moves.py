@@ -106,7 +106,7 @@ def outline(value: Any) -> Any:
 
 
 def _unlisted(_: Env) -> Value:
-    raise NotSymbolic("all values of a type without an end would have to be listed")
+    raise NotSymbolic("all values of an unbounded type would have to be listed")
 
 
 class Moves(Stepper):

@@ -244,7 +244,7 @@ def _extreme(fn: Callable[[Any], Any], name: str) -> Rule:
         def extreme(e: Any) -> Any:
             items = a(e)
             if not items:
-                raise Undefined(span, f"`{name}` of nothing")
+                raise Undefined(span, f"`{name}` of an empty collection")
             return fn(items)
 
         return extreme
@@ -338,7 +338,7 @@ def _bag_remove(expr: Apply, args: list[Fn]) -> Fn:
     def remove(e: Any) -> Any:
         items, item = a(e), b(e)
         if item not in items:
-            raise Undefined(span, "`remove` of something that is not in the bag")
+            raise Undefined(span, "`remove` of an item that is not in the bag")
         index = items.index(item)
         return (*items[:index], *items[index + 1 :])
 

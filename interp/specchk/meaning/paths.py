@@ -213,7 +213,7 @@ class Term:
 
     def __add__(self, other: Any) -> Term:
         if isinstance(other, Term):
-            raise NotSymbolic("the sum of two open numbers is no difference")
+            raise NotSymbolic("the sum of two open numbers is not a difference")
         return Term(self.path, self.symbol, self.plus + index(other))
 
     __radd__ = __add__
@@ -228,7 +228,7 @@ class Term:
         return Difference(self.path, self.symbol, other.symbol, self.plus - other.plus)
 
     def _no_number(self, *_: object) -> Any:
-        raise NotSymbolic("an open number is used in a way that comparing and advancing it do not cover")
+        raise NotSymbolic("an open number is used other than by comparing and advancing it")
 
     def __rsub__(self, other: Any) -> Difference:
         return Difference(self.path, 0, self.symbol, index(other) - self.plus)

@@ -67,7 +67,7 @@ class Checkpoints:
         """See that there is room for a new search: `Unusable` where a checkpoint would be lost."""
         if self._search.exists():
             raise Unusable(
-                f"{self.directory} has a checkpoint already: go on with --resume, or choose another directory"
+                f"{self.directory} already has a checkpoint: use --resume, or choose another directory"
             )
 
     def save(self, store: Store, saved: Saved) -> None:
@@ -93,7 +93,7 @@ class Checkpoints:
 
     def not_written(self, error: OSError) -> Inconclusive:
         """Why a search ends that cannot save."""
-        left = "the one before it can be resumed" if self._search.exists() else "there is none before it"
+        left = "the previous one can be resumed" if self._search.exists() else "there is no previous one"
         where = error.filename or self.directory
         return Inconclusive(
             f"the checkpoint cannot be written ({where}: {error.strerror}); {left}", budget=True
@@ -137,7 +137,9 @@ class Checkpoints:
                     # Into the array at once, checked there: states may be most of the memory, and the
                     # kernel has not begun.
                     if _read(file.fileno(), store, first, end) != check:
-                        raise self._damaged(self._states, f"states {first} to {end} are not those written")
+                        raise self._damaged(
+                            self._states, f"states {first} to {end} differ from those written"
+                        )
         except OSError as error:
             raise self._damaged(self._states, str(error.strerror)) from error
         self._written = [(first, end) for first, end in saved.taken]
@@ -157,7 +159,7 @@ class Checkpoints:
     def _damaged(self, path: Path, why: str) -> Unusable:
         return Unusable(
             f"{path} is damaged, or of another version of specchk ({why}): "
-            "begin the search anew, in another directory"
+            "start a new search in another directory"
         )
 
 
@@ -168,7 +170,7 @@ def _views(store: Store, first: int, end: int) -> Iterator[memoryview]:
 
 
 def _read(file: int, store: Store, first: int, end: int) -> int:
-    """Read states from where a file is; the checksum of what came, which may be less."""
+    """Read states from a file's position; the checksum of the bytes read, which may be fewer."""
     check = 0
     for view in _views(store, first, end):
         at = 0
@@ -183,7 +185,7 @@ def _read(file: int, store: Store, first: int, end: int) -> int:
 
 
 def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
-    """What of some ranges (first, end) is in none of the others; both in order."""
+    """The parts of some ranges (first, end) that are in none of the others; both in order."""
     left = []
     for start, end in ranges:
         first = start

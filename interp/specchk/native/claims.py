@@ -1,4 +1,4 @@
-"""Claims: what is kept of a search in a directory is one search's at a time.
+"""Claims: each directory of a kept search belongs to one search at a time.
 
 A claim is a lock on the file `claim` there, which the system drops with the process that has it, however
 that ends; so no claim is ever stale.  On NFS it is the server's lock.  The file stays when the lock
@@ -50,7 +50,7 @@ _PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that has a claim; `system` and `started` tell it from others of the same number."""
+    """A process that has a claim; `system` and `started` distinguish it from others of the same number."""
 
     host: str
     process: int
@@ -108,7 +108,7 @@ def _packed(holder: Holder) -> bytes:
 
 
 def purpose_of(program: Program) -> str:
-    """What a search is for, as a refusal of others says it."""
+    """The purpose of a search, as it is reported to others."""
     names = [p.name for p in (*program.invariants, *program.step_invariants, *program.witnesses)]
     if len(names) > _NAMED:
         names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
@@ -117,7 +117,7 @@ def purpose_of(program: Program) -> str:
 
 def held_by(what: str, holder: Holder | None, remedy: str = "") -> Unusable:
     """The refusal of a claim that another one has."""
-    who = f"{holder}" if holder is not None else "a process that did not say its name"
+    who = f"{holder}" if holder is not None else "an unnamed process"
     return Unusable(f"{what} is held by another search ({who}): wait for it, or choose another place{remedy}")
 
 
@@ -144,7 +144,7 @@ def claimed(directory: Path, purpose: str) -> Iterator[None]:
 
 
 def _has_locks(directory: Path) -> bool:
-    """Whether a lock there is one for all machines that have mounted it, as far as the mount says."""
+    """Whether a lock there covers all machines that have mounted it, as far as the mount shows."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -183,7 +183,7 @@ def _locked(file: int, directory: Path) -> bool:
 
 
 def _present(file: int) -> Holder | None:
-    """Who has the lock, by its name; one that an earlier process left, which was killed, does not count."""
+    """The holder of the lock, by its name; a lock left by a killed process does not count."""
     holder = _holder(os.pread(file, 1 << 16, 0))
     return None if holder is None or holder.is_gone else holder
 
@@ -205,13 +205,13 @@ def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
 
 
 class Place(Protocol):
-    """Where bids are: small files by name; who lists sees all that were written before."""
+    """The folder of bids: small files by name; a listing shows all that were written before."""
 
     def write(self, name: str, data: bytes) -> None:
         """Make a file, whole; `OSError`."""
 
     def read(self, name: str) -> bytes:
-        """What is in a file; `OSError`."""
+        """The content of a file; `OSError`."""
 
     def names(self) -> list[str]:
         """All files; `OSError`."""
@@ -266,7 +266,7 @@ def bid(place: Place, what: str, purpose: str, patience_s: float = PATIENCE_S) -
 
 
 def _await(place: Place, what: str, own: str, patience_s: float) -> None:
-    """Wait until there are no other bids; `Unusable` where one goes before this one, or stays."""
+    """Wait until there are no other bids; `Unusable` where one has precedence, or stays."""
     end = time.monotonic() + patience_s
     while others := _others(place, own):
         # Claims that are held before bids, then by name: a holder always wins, and of bids the smallest.

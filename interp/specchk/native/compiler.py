@@ -125,7 +125,7 @@ def _exchange_compiled(program: Program, layout: Layout, renamings: list[Renamin
 
 
 def machine_name() -> str:
-    """What object code depends on beside the program: LLVM, the CPU and its features."""
+    """The dependencies of object code beside the program: LLVM, the CPU and its features."""
     features = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode()).hexdigest()[:12]
     return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
 
@@ -181,13 +181,13 @@ def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bo
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
-    """A name for everything that a kernel depends on."""
+    """A name for all dependencies of a kernel."""
     compiler = (kept.sources(*ROOMS), version("llvmlite"), machine_name())
     return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 
 def _essence(program: Program) -> tuple[object, ...]:
-    """What a kernel depends on: nothing about spans and names of models."""
+    """The dependencies of a kernel: not spans and names of models."""
     return (
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
         program.witnesses, program.constraints, program.deadlock_ok,

@@ -28,7 +28,7 @@ Levels = Sequence[Any]  # each as the engine names a level
 
 
 class Predecessors(Protocol):
-    """Who knows the states of the levels."""
+    """Access to the states of the levels."""
 
     def predecessor(self, target: Sequence[int], level: Any, /) -> tuple[int, ...] | None:
         """The smallest state of a level that has the target as a successor."""
@@ -76,7 +76,7 @@ class Explainer:
         return state if self.symmetry is None else self.symmetry.canonical(state)
 
     def violation(self, record: Record, found: Found, levels: Levels, *, of_level: bool) -> Violation:
-        """The violation that a record tells of; `of_level`: of a state that was expanded."""
+        """The violation of a record; `of_level`: of a state that was expanded."""
         # A step ends outside of the levels, so its trace is that of its state and one step more.
         if record.kind == "step invariant" or self._is_step(record):
             return self._step(record, found, levels)

@@ -1,4 +1,4 @@
-"""Whose a search is that was kept on disk: all that decides its answer, part by part.
+"""The identity of a search that was kept on disk: all parts that determine its answer.
 
 A checkpoint and a ledger keep the identity of their search, and only a search of the same one goes on
 with them.  What does not decide the answer is not in it: budgets, workers, `strict` (which is about the
@@ -23,7 +23,7 @@ Identity = dict[str, str]
 
 
 class Unusable(Exception):
-    """What was kept on disk cannot be gone on with, or nothing can be kept there; the text says why."""
+    """Data on disk cannot be used or written; the text gives the reason."""
 
 
 def identity_of(
@@ -60,10 +60,10 @@ def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str
 
 
 def refuse_others(what: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """`Unusable` where what was kept is of another search than the one that is wanted."""
+    """`Unusable` where the data belong to another search than this one."""
     other = differences(found, wanted)
     if other:
         raise Unusable(
-            f"{what} is of another search, which differs in: {', '.join(other)}; "
-            "run that one, or choose another place"
+            f"{what} belongs to another search, which differs in: {', '.join(other)}; "
+            "resume that one, or choose another place"
         )

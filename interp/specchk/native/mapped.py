@@ -1,4 +1,4 @@
-"""Files that the kernel reads and writes under an address: what several processes share in turn.
+"""Files mapped into memory for the kernel, shared by several processes in turn.
 
 Space on the disk is taken before it is used, because a page that finds the disk full would end the
 process.  What a mapping holds after the machine went down is not defined: who keeps something here

@@ -31,7 +31,7 @@ MOST_DIALS = 8
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A model of a spec, as `run` is asked for it."""
+    """A model of a spec, as `run` receives it."""
 
     checked: CheckedSpec
     model: str | None
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a forecast may cost: states and seconds of each search, searches; the last begins in time."""
+    """The limits of a forecast: states and seconds of each search, searches; the last begins in time."""
 
     states: int = 1_000_000
     seconds: float = 10.0

@@ -1,4 +1,4 @@
-"""What a search remembers: states, the table over them, and the workers' blocks.
+"""The memory of a search: states, the table over them, and the workers' blocks.
 
 States are numbered in one array that never moves; the table is rebuilt from it when it doubles.  A
 worker takes numbers in chunks, so a level is a list of runs `(first, count)`, and what a worker has
@@ -105,7 +105,7 @@ class Worker:
             self._records[index * record_words(self.words)] = 0
 
     def found(self) -> Iterator[Found]:
-        """What the records hold."""
+        """The contents of the records."""
         size = record_words(self.words)
         for index in range(len(self.records)):
             if self._records[index * size]:
@@ -146,7 +146,7 @@ class Store:
 
     @property
     def slack(self) -> int:
-        """States that workers may add after they were asked to stop."""
+        """States that workers may add after a request to stop."""
         # A worker has at most one batch in hand, and the chunks around it.
         return len(self.workers) * (2 * CHUNK + self.room)
 
@@ -173,7 +173,7 @@ class Store:
 
     @property
     def slots_needed(self) -> int:
-        """Slots of a table that has room for what the workers may add before they stop."""
+        """Slots of a table that has room for all that the workers may add before they stop."""
         slots = self.slots
         while self.used + self.slack > slots * LOAD:
             slots *= 4 if slots < FAST_UNTIL else 2
@@ -213,7 +213,7 @@ class Store:
             first = end
 
     def restore(self, used: int, taken: Sequence[Run], totals: Sequence[int], counts: Sequence[int]) -> None:
-        """Go on with states that are in place already."""
+        """Continue with states that are in place already."""
         self.control[Control.NEXT] = used
         first = 0
         for start, end in [*taken, (used, used)]:
@@ -237,7 +237,7 @@ class Store:
         self.kernel.call["add"](self.control.address, self.workers[0].block.address, words.address)
 
     def set_work(self, runs: Sequence[Run]) -> None:
-        """What `work` is to expand."""
+        """The states that `work` is to expand."""
         pieces = [
             (low, min(PIECE, first + count - low))
             for first, count in runs
@@ -257,7 +257,7 @@ class Store:
         return pieces and self.control[Control.CURSOR] >= self.control[Control.WORK_END]
 
     def unexpanded(self) -> list[Run]:
-        """What is left of the level, while no worker runs."""
+        """The rest of the level, while no worker runs."""
         rest = [(w[Thread.PIECE], w[Thread.PIECE_END] - w[Thread.PIECE]) for w in self.workers]
         first, end = self.control[Control.CURSOR], self.control[Control.WORK_END]
         rest += [(self._work[2 * i], self._work[2 * i + 1]) for i in range(first, end)]

@@ -1,4 +1,4 @@
-"""One partition's visited set: states in the order in which they came, and the kernel's table over them.
+"""One partition's visited set: states in order of insertion, and the kernel's table over them.
 
 The set is a cache of what is kept elsewhere for good: it has the states of the first `levels`
 levels, and whoever needs more adds them.  `InMemory` ends with its process.  `Visited` is in files of
@@ -55,7 +55,7 @@ class Source(Protocol):
 
 
 class VisitedSet(ABC):
-    """What both have in common; where states and table are is theirs to say."""
+    """The common part of both; subclasses place states and table."""
 
     def __init__(self, words: int, kernel: Loaded) -> None:
         self.state_bytes = 8 * words
@@ -64,16 +64,16 @@ class VisitedSet(ABC):
         self._control = Words(int(Control.SIZE))
 
     def begin(self) -> None:
-        """Say that somebody is at work, one worker, until `commit`."""
+        """Mark the set as in use by one worker, until `commit`."""
         self._control[Control.NEXT] = self.used  # what the worker before did not use of its chunk is free
 
     def commit(self) -> None:
-        """All that was added counts: one level more."""
+        """Keep all that was added: one level more."""
         self.levels += 1
 
     @abstractmethod
     def close(self) -> None:
-        """Give it back; nothing else can be asked any more."""
+        """Release it; it cannot be used any more."""
 
     @abstractmethod
     def _grow(self, slots: int) -> None:
@@ -84,7 +84,7 @@ class VisitedSet(ABC):
         """Some of the bytes of states."""
 
     def _point(self, states: int, table: int) -> None:
-        """Tell the kernel where they are."""
+        """Give the kernel their addresses."""
         for word, value in (
             (Control.TABLE, table), (Control.MASK, self.slots - 1), (Control.STATES, states),
             # The kernel's own limit is out of reach; `_make_room` has room for a piece before each call.
@@ -232,7 +232,7 @@ class Visited(VisitedSet):
         os.close(self._head)
 
     def _map(self, slots: int, *, anew: bool) -> None:
-        """Map states and table, which is empty if it is made anew."""
+        """Map states and table, which is empty if it is new."""
         self.slots = slots
         # The number of slots is in the name: a table that was made for another size is never mapped as this
         # one.
@@ -249,7 +249,7 @@ class Visited(VisitedSet):
         self._states.close()
 
     def _remap(self, slots: int) -> None:
-        """A table that is made anew."""
+        """A new table."""
         self._unmap()
         self._map(slots, anew=True)
         self._enter(0, self.used)

@@ -1,4 +1,4 @@
-"""What a step changed, place by place."""
+"""The changes of a step, place by place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variables a reader may leave out: those that stay the same and that nothing asks for."""
+"""The variables that a report may omit: those that stay the same and are irrelevant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:
 
 
 def unchanging(program: Program, trace: Trace, kept: Collection[str]) -> frozenset[str]:
-    """The variables that stay the same on the whole trace, but for those `kept`."""
+    """The variables that stay the same on the whole trace, except for those `kept`."""
     return frozenset(
         variable.name
         for slot, variable in enumerate(program.variables)

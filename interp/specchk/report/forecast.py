@@ -1,4 +1,4 @@
-"""A forecast for people and programs, and beside it what the search came to."""
+"""A forecast for people and programs, and its comparison with the result."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ SCHEMA = "specchk.forecast/1"
 
 
 def forecast_lines(forecast: Forecast) -> list[str]:
-    """What is expected, what that rests on, and where to run it."""
+    """The forecast, its basis, and where to run the search."""
     if forecast.is_exact:
         return [
-            f"forecast: {count(forecast.low)} states, no more: the sample was the whole search",
-            f"memory {size(forecast.memory[1])}, {duration(forecast.seconds[1])}; {advice(forecast)}",
+            f"forecast: {count(forecast.low)} states exactly: the sample was the whole search",
+            f"  memory {size(forecast.memory[1])}, time {duration(forecast.seconds[1])}",
+            f"  recommended: {advice(forecast)}",
         ]
     models = (
-        f"{forecast.models} smaller models searched to their end" if forecast.models else "no smaller model"
+        f"{forecast.models} smaller models searched completely" if forecast.models else "no smaller model"
     )
     (less, more), (sooner, later) = forecast.memory, forecast.seconds
     return [
-        f"forecast, right nine times in ten: {count(forecast.low)} to {count(forecast.high)} states",
+        f"forecast (90 % interval): {count(forecast.low)} to {count(forecast.high)} states",
         f"  likely {count(forecast.likely)}, from {count(forecast.sampled)} states and {models}",
-        f"  memory {size(less)} to {size(more)}, of which this machine has {size(forecast.free_bytes)} free",
+        f"  memory {size(less)} to {size(more)}; this machine has {size(forecast.free_bytes)} free",
         f"  time {duration(sooner)} to {duration(later)} here, at {count(int(forecast.rate))} states/s",
         f"  recommended: {advice(forecast)}",
     ]
@@ -47,11 +48,11 @@ def compared(outcome: Outcome, forecast: Forecast) -> str:
     states, inside = outcome.statistics.distinct, _is_inside(outcome, forecast)
     if inside is None:
         return f"{told}; the search ended early, after {count(states)}"
-    return f"{told}; was {count(states)}: {'inside' if inside else 'outside'}"
+    return f"{told}; actual {count(states)}: {'inside' if inside else 'outside'}"
 
 
 def _is_inside(outcome: Outcome, forecast: Forecast) -> bool | None:
-    """Whether the number was inside the interval; None where the search did not come to its end."""
+    """Whether the number was inside the interval; None where the search did not complete."""
     if not isinstance(outcome.verdict, Holds | HoldsWithin):
         return None
     return forecast.holds(outcome.statistics.distinct)

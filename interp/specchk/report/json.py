@@ -62,7 +62,7 @@ def state_json(program: Program, state: State) -> dict[str, Any]:
 
 
 def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
-    """A trace: state 0 with no action, then each step with its whole state and what it changed."""
+    """A trace: state 0 with no action, then each step with its whole state and its changes."""
     out: list[dict[str, Any]] = [
         {"index": 0, "action": None, "args": [], "state": state_json(program, trace.initial), "changed": []}
     ]

@@ -1,4 +1,4 @@
-"""Reports of proofs by induction: the verdict, what is proved, and steps that induction does not exclude.
+"""Reports of proofs by induction: the verdict, the proved properties, and steps that are not excluded.
 
 Such a step starts in a state that satisfies all invariants, reachable or not; the report never calls
 it a violation unless the state is known to be reached.
@@ -51,7 +51,9 @@ def _headline(proof: Proof) -> str:
 def _offsets(proof: Proof) -> str:
     named = [horizon.partition("=")[0] for horizon in proof.program.horizons if "=" in horizon]
     plain = [horizon for horizon in proof.program.horizons if "=" not in horizon]
-    parts = [f"whatever {', '.join(named)} is"] * bool(named) + [f"beyond {', '.join(plain)}"] * bool(plain)
+    parts = [f"for every value of {', '.join(named)}"] * bool(named) + [f"beyond {', '.join(plain)}"] * bool(
+        plain
+    )
     return " and ".join(parts) or "in every state"
 
 
@@ -61,11 +63,12 @@ def _details(proof: Proof) -> list[str]:
     asked = [
         ("proved", proof.proved),
         ("not proved", [name for name in goals(proof) if name not in proof.proved]),
-        ("not asked: witnesses", [prop.name for prop in program.witnesses]),
+        ("not checked: witnesses", [prop.name for prop in program.witnesses]),
     ]
-    ends = "" if program.deadlock_ok is not None else "not asked: deadlock"
+    ends = "" if program.deadlock_ok is not None else "not checked: deadlock"
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
-    queries = f"{effort.queries} queries, {effort.settled} obligations settled without one"
+    settled = f"{effort.settled} obligation{'s' * (effort.settled != 1)} settled without a query"
+    queries = f"{effort.queries} quer{'y' if effort.queries == 1 else 'ies'}, {settled}"
     return [
         f"{queries}, {effort.instances} actions with their arguments{copies}, {seconds}",
         "engine symbolic, induction",
@@ -81,13 +84,13 @@ def goals(proof: Proof) -> list[str]:
 
 
 def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
-    """The states before, the action, what it changes, and why that fails."""
+    """The states before, the action, its changes, and the reason for the failure."""
     name = f"`{failure.name}`"
     claim = f"{name} may be undefined" if failure.kind == "undefined" else f"{name} is not inductive"
     reach = {
         # Induction begins anywhere: that a state is reached is said only where a search has found it.
         None: "the first may be unreachable",
-        False: "no state within the horizons is the first one",
+        False: "the first lies beyond the horizons",
     }.get(failure.reached, "")
     states = "a state that satisfies" if len(failure.trace.steps) <= 1 else "states that satisfy"
     lines = [f"{claim}: {states} all invariants, and a step; {reach}:"]

@@ -21,7 +21,7 @@ Read = Callable[[Any, Type], Value]
 
 
 class Unreadable(Exception):
-    """Something in a file is not what it has to be; the text says what, and where."""
+    """Invalid data in a file; the text describes them and their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class TraceFile:
 
 
 def trace_file(found: Any) -> TraceFile:
-    """What a JSON report or an ITF file is about; raises `Unreadable`."""
+    """The contents of a JSON report or an ITF file; raises `Unreadable`."""
     if not isinstance(found, dict):
-        raise Unreadable("a trace file is a JSON object: of `run --json`, or an ITF trace")
+        raise Unreadable("a trace file is the JSON object of `run --json`, or an ITF trace")
     if isinstance(found.get("states"), list) and "vars" in found:
         meta = found.get("#meta")
         return _file(found["states"], dict(meta) if isinstance(meta, dict) else {}, itf=True)
@@ -59,7 +59,7 @@ def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
     if not states or not all(isinstance(state, dict) for state in states):
         raise Unreadable("a trace is a list of states, at least one")
     if not isinstance(about.get("source"), str):
-        raise Unreadable("it does not say which spec it is about")
+        raise Unreadable("it does not name its spec")
     labels = [state.get("#meta", {}) if itf else state for state in states]
     return TraceFile(
         about["source"], _text(about.get("model")), _text(about.get("property")),

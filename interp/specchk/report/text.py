@@ -41,7 +41,7 @@ def headline(outcome: Outcome) -> str:
     match outcome.verdict:
         case Holds():
             unbounded = outcome.statistics.symbolic is not None and outcome.program.horizons
-            return f"holds{' for offsets without an end' if unbounded else ''}: {name}"
+            return f"holds{' for unbounded offsets' if unbounded else ''}: {name}"
         case HoldsWithin():
             return f"holds within {', '.join(outcome.verdict.bound)}: {name}"
         case Inconclusive():
@@ -74,7 +74,7 @@ def what(violation: Violation) -> str:
 
 
 def statistics(outcome: Outcome) -> list[str]:
-    """The counts of a run and what limited it."""
+    """The counts of a run and its limits."""
     numbers = outcome.statistics
     if numbers.queries is not None:
         steps = f"behaviours of up to {numbers.depth - 1} step{_s(numbers.depth - 1)}"
@@ -103,13 +103,13 @@ def statistics(outcome: Outcome) -> list[str]:
 
 
 def _symbolic(numbers: Symbolic) -> str:
-    """What the search did with offsets that it did not know."""
+    """The search's effort on unknown offsets."""
     share = 100 * numbers.answered / numbers.questions if numbers.questions else 100
-    begun = f", begun again {numbers.refinements} times" if numbers.refinements else ""
-    reach = "" if numbers.reach is None else f", differences beyond {numbers.reach} forgotten"
+    begun = f", restarted {numbers.refinements} times" if numbers.refinements else ""
+    reach = "" if numbers.reach is None else f", differences beyond {numbers.reach} dropped"
     return (
-        f"offsets without an end: {numbers.questions} comparisons, {share:.1f} % decided by what was known, "
-        f"{numbers.forks} forks, {numbers.covered} states covered by others{reach}{begun}"
+        f"unbounded offsets: {numbers.questions} comparisons, {share:.1f} % already decided, "
+        f"{numbers.forks} forks, {numbers.covered} states contained in others{reach}{begun}"
     )
 
 
@@ -118,7 +118,7 @@ def _s(count: int) -> str:
 
 
 def checked(outcome: Outcome) -> list[str]:
-    """What was asked, by kind, and which witnesses were found."""
+    """The checked properties, by kind, and the witnesses that were reached."""
     program = outcome.program
     reached = {name for name, _ in outcome.witnesses}
     asked = [
@@ -126,10 +126,10 @@ def checked(outcome: Outcome) -> list[str]:
         ("step invariants", [prop.name for prop in program.step_invariants]),
         ("witnesses reached", [prop.name for prop in program.witnesses if prop.name in reached]),
         ("constraints", [prop.name for prop in program.constraints]),
-        ("actions that these constants switch off", list(switched_off(program))),
+        ("actions disabled by these constants", list(switched_off(program))),
     ]
     lines = [f"{kind}: {', '.join(names)}" for kind, names in asked if names]
-    deadlock = "not checked where `deadlock ok` says so" if program.deadlock_ok else "none allowed"
+    deadlock = "allowed where `deadlock ok` holds" if program.deadlock_ok else "none allowed"
     return [*lines, f"deadlock: {deadlock}"]
 
 
@@ -175,13 +175,13 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         )
     if violation.kind == "deadlock":
         why = "no action is enabled here" if program.actions else "the spec has no action"
-        lines.append(f"  {why}; if this end is fine, say so: `deadlock ok when ...`")
+        lines.append(f"  {why}; if this end is intended, declare it: `deadlock ok when ...`")
     if violation.kind == "unreachable":
-        lines.append("  every state was searched and none satisfies it")
+        lines.append("  all states were searched, and none satisfies it")
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
     if violation.condition:
-        lines.append("  so is every state like the last one, with these offsets:")
+        lines.append("  the same violation holds for all offsets with:")
         lines += [line for part in violation.condition for line in wrapped(part, width, 7)]
     return lines
 
@@ -198,7 +198,7 @@ def trace_lines(
         same = ", ".join(
             f"{name} = {value}" for name, value in parts(program, trace.initial) if name in aside
         )
-        lines += wrapped(f"never changed, and not what fails: {same}", width, 7)
+        lines += wrapped(f"unchanged, and irrelevant to the failure: {same}", width, 7)
     before = trace.initial
     digits = len(str(len(trace.steps)))
     for number, step in enumerate(trace.steps, 1):
@@ -222,7 +222,7 @@ def blame_lines(blame: Blame, width: int) -> list[str]:
 
 
 def scenario_lines(program: Program, result: ScenarioResult, width: int) -> list[str]:
-    """A failed scenario: the line, the reason, and how far it went."""
+    """A failed scenario: the line, the reason, and the steps before it."""
     failure = result.failure
     if failure is None:
         return []

@@ -15,7 +15,7 @@ from specchk.ir.program import Point, Program
 from specchk.search.verdict import Violation
 
 NOTHING_ASKED = (
-    "no property is checked, and `deadlock ok` allows every end: only undefined values could be found"
+    "no property is checked, and `deadlock ok` allows every end: only undefined values can be detected"
 )
 
 
@@ -40,7 +40,7 @@ def describe(point: Point) -> str:
 
 def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
     """The warnings of a run: vacuity when all was searched, and what was left out."""
-    found = [f"not checked (the model leaves it out): {name}" for name in program.left_out]
+    found = [f"not checked (omitted by the model): {name}" for name in program.left_out]
     if asks_nothing(program):
         found.append(NOTHING_ASKED)
     if complete:

@@ -23,7 +23,7 @@ def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
     problems = [problem for expect in expects if (problem := _check(outcome, expect))]
     violations = verdict.violations if isinstance(verdict, Violated) else ()
     unexpected = [v for v in violations if not any(_answers(v, expect) for expect in expects)]
-    return problems + [f"not expected: {describe(violation)}" for violation in unexpected]
+    return problems + [f"unexpected: {describe(violation)}" for violation in unexpected]
 
 
 def _check(outcome: Outcome, expect: decls.Expect) -> str | None:

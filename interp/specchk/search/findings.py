@@ -20,7 +20,7 @@ from specchk.search.coverage import complete_search_warnings, vacuous
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
 
 NOTHING_TO_CHECK = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
-NO_MEMORY = Inconclusive("there is no memory left; limit it with --max-memory", budget=True)
+NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 
 @dataclass(slots=True)
@@ -54,8 +54,8 @@ class Findings:
     @property
     def _undecided(self) -> str:
         return (
-            f"some states have no step within {', '.join(self.program.horizons)}, and whether a larger "
-            "number enables one is not decided: they are not reported as deadlocks"
+            f"in some states no step is enabled within {', '.join(self.program.horizons)}, "
+            "but a larger number may enable one: they are not reported as deadlocks"
         )
 
     def is_complete(self, *, keep_going: bool) -> bool:

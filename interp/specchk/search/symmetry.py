@@ -53,12 +53,12 @@ class Symmetry:
         chosen = {name for expr in expressions(program) for name in _chosen(expr)}
         free = [sort for sort in program.sorts if sort.name not in chosen and len(sort.members) > 1]
         if chosen:
-            self.reason = f"`choose` tells the elements of {', '.join(sorted(chosen))} apart"
+            self.reason = f"`choose` distinguishes the elements of {', '.join(sorted(chosen))}"
         count = 1
         for sort in free:
             count *= _factorial(len(sort.members))
         if count > MAX_RENAMINGS:
-            self.reason = f"{count} renamings are too many to try"
+            self.reason = f"{count} renamings are too many to enumerate"
             return [identity]
         found = [identity]
         for combination in product(*(permutations(range(len(sort.members))) for sort in free)):
@@ -66,7 +66,7 @@ class Symmetry:
             if renaming != identity and _keeps_constants(program, renaming):
                 found.append(renaming)
         if len(found) == 1 and free:
-            self.reason = "the constants tell the elements apart"
+            self.reason = "a constant names an element"
         return found
 
     def canonical(self, state: State) -> State:

@@ -39,12 +39,12 @@ class Failed(Exception):
 
 
 class Remote(Exception):
-    """What was raised on an executor, as text: the cause of what is raised here."""
+    """An exception on an executor, as text: the cause of one that is raised here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What a piece came to: a value, an exception with its traceback, or the module that was missing."""
+    """The result of a piece: a value, an exception with its traceback, or the missing module."""
 
     number: int
     value: Any = None
@@ -67,7 +67,7 @@ class Team:
         return max(1, self.context.defaultParallelism)
 
     def each(self, start: Start, pieces: Sequence[Any], about: str) -> list[Any]:
-        """What each piece came to, in order."""
+        """The result of each piece, in order."""
         if not pieces:
             return []
         # Sent once to each executor, not with each of its pieces.
@@ -100,32 +100,32 @@ def team(master: str | None, settings: dict[str, str], files: Sequence[tuple[str
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Does pieces; `start` is a broadcast of what does them, packed."""
+    """Does pieces; `start` is a broadcast of their packed function."""
 
     start: Any
     archive: str
 
     def __call__(self, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
-        """What each came to, packed; a piece is opened here, so that what is missing for it is told, too."""
+        """The packed result of each; a piece is opened here, so that missing modules are reported, too."""
         place = SparkFiles.get(self.archive)
         for number, piece in pieces:
             yield pickle.dumps(came(number, partial(done, self.start.value, place, piece)), protocol=5)
 
 
 def done(start: bytes, place: str, piece: bytes) -> Any:
-    """What a piece comes to."""
+    """The result of a piece."""
     return started(start, place)(pickle.loads(piece))  # noqa: S301 - the driver of this very application packed it
 
 
 @lru_cache(maxsize=1)
 def started(packed: bytes, place: str) -> Callable[[Any], Any]:
-    """What does pieces; begun once in a process."""
+    """The function that does pieces; loaded once in a process."""
     start: Start = pickle.loads(packed)  # noqa: S301 - the driver of this very application packed it
     return start(Path(place))
 
 
 def came(number: int, run: Callable[[], Any]) -> Came:
-    """What running something came to; nothing is raised."""
+    """The result of a call; nothing is raised."""
     try:
         return Came(number, run())
     except ModuleNotFoundError as error:
@@ -152,7 +152,7 @@ def values_of(found: Iterable[Came]) -> list[Any]:
         if one.missing:
             raise Unavailable(
                 f"the Spark worker on {one.host} has no module `{one.missing}`: install it in the workers' "
-                "Python (see PYSPARK_PYTHON), or keep it in a file of yours, which is sent along"
+                "Python (see PYSPARK_PYTHON), or keep it in a file of your own, which is shipped with the job"
             )
         if one.error is not None:
             raise one.error from Remote(f"on {one.host}:\n{one.told}")
@@ -160,7 +160,7 @@ def values_of(found: Iterable[Came]) -> list[Any]:
 
 
 def reason_of(error: Exception) -> str:
-    """What Spark says of a job that failed, in a line."""
+    """Spark's report of a failed job, in a line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = next((line for line in lines if "Job aborted" in line or "SparkException" in line), lines[0])
     return told.removeprefix(": ").removeprefix("org.apache.spark.SparkException: ")

@@ -1,4 +1,4 @@
-"""The ledger: what of a search is kept for good, and taken up again after the driver was lost.
+"""The ledger: the permanent part of a search, from which it continues after the loss of the driver.
 
     claim                      whose the ledger is while a driver runs (`native.claims`)
     ledger.json                sealed: what it is a search of, and what was known when Spark took over
@@ -30,7 +30,7 @@ from specchk.spark.storage import Storage
 ROOMS = (*compiler.ROOMS, "spark")  # whose sources decide what is found
 _NAME = "ledger.json"
 _SEAL = "ledger"
-_AGAIN = "begin the search anew, in another place"
+_AGAIN = "start a new search in another place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Handed:
 
 
 def see_that_there_is_one(storage: Storage) -> None:
-    """`Unusable` where there is no ledger; asked before a claim, which would make its directory."""
+    """`Unusable` where there is no ledger; checked before a claim, which would make its directory."""
     try:
         is_there = storage.exists(_NAME)
     except OSError as error:
@@ -62,7 +62,7 @@ def make_ready(storage: Storage) -> None:
     """See that there is room for a new search: `Unusable` where there is one."""
     try:
         if storage.exists(_NAME):
-            raise Unusable("the ledger has a search already: go on with --resume, or choose another place")
+            raise Unusable("the ledger already has a search: use --resume, or choose another place")
         # Without a `ledger.json` no run can be taken up, so what earlier ones left is only in the way.
         for folder in storage.folders():
             if folder.startswith(folder_of("")):
@@ -100,7 +100,7 @@ def _content(storage: Storage) -> dict[str, Any]:
 
 
 def look_through(slices: Slices, handed: Handed) -> None:
-    """See that all that was handed over is there; `Spoiled` where it is not."""
+    """Check that all levels handed over are there; `Spoiled` where one is not."""
     for level, size in enumerate(handed.sizes):
         made = slices.level(level, handed.partitions)
         # A lost file of an early level would otherwise be noticed only by a table that is built anew, or by
@@ -111,7 +111,7 @@ def look_through(slices: Slices, handed: Handed) -> None:
 
 
 def hand_over(search: NativeSearch, kernel: Loaded, slices: Slices, partitions: int) -> None:
-    """Write all levels of a native search as slices; what constraints left out goes with the last.
+    """Write all levels of a native search as slices; the count of excluded states is with the last.
 
     `Unwritable`.
     """
@@ -158,7 +158,7 @@ def _outside(search: NativeSearch) -> list[Run]:
 
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
-    """What of first..end is in none of the runs."""
+    """The part of first..end that is in none of the runs."""
     runs_between = []
     for start, count in [*sorted(runs), (end, 0)]:
         if first < start:
@@ -168,7 +168,7 @@ def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
 
 
 def handed_of(search: NativeSearch, identity: Identity, run: str, partitions: int) -> Handed:
-    """What Spark has to know of a native search."""
+    """The data of a native search that Spark needs."""
     store = search.store
     tally = Tally(store.total(Thread.GENERATED), store.total(Thread.CUTS), search.coverage)
     return Handed(

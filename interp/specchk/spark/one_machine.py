@@ -41,7 +41,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two looks for a fi
 
 
 class Stopped(Exception):
-    """The driver wants no more levels."""
+    """The driver requests no more levels."""
 
 
 Place = tuple[int, int, int]  # first byte, size and checksum of a block
@@ -49,7 +49,7 @@ Place = tuple[int, int, int]  # first byte, size and checksum of a block
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a file of successors says of itself: for each partition, its blocks; and whose it is."""
+    """The header of a file of successors: for each partition, its blocks; and its owner."""
 
     source: int
     level: int
@@ -95,7 +95,7 @@ class Maker:
         self._visited: VisitedSet | None = None
 
     def levels_after(self, level: int) -> int:
-        """Make levels until there is nothing new or the driver says so; the last one that was made."""
+        """Make levels until there are no new states or the driver stops; the last one that was made."""
         try:
             while True:
                 self._forget(level - 2)  # whoever sent from the level before has all that came from this one
@@ -116,7 +116,7 @@ class Maker:
             return level
 
     def look(self) -> None:
-        """`Stopped` where the driver wants no more."""
+        """`Stopped` where the driver requests no more."""
         if not wanted_file(self._folder).exists():
             raise Stopped
 
@@ -169,7 +169,7 @@ class Maker:
                 if is_past:
                     raise Broken(f"{path} is lost") from None
                 if os.getppid() != self._parent:  # Spark is gone, and so are those that would send
-                    raise Broken(f"nothing comes from partition {source}: Spark's process ended") from None
+                    raise Broken(f"partition {source} sends no data: Spark's process ended") from None
             self.look()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, 1.5 * pause)
@@ -212,7 +212,7 @@ class Maker:
 
 
 class Came:
-    """What all tasks sent, and of it what one partition gets.
+    """The data sent by all tasks, and the part of one partition.
 
     `size` and `tally` are right when all blocks were read, once or again.
     """
@@ -225,7 +225,7 @@ class Came:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nobody sent anything to anybody."""
+        """Whether no data were sent at all."""
         return not any(places for _, sent in self._files for places in sent.blocks)
 
     def blocks(self) -> Iterator[bytes]:
@@ -236,7 +236,9 @@ class Came:
                 self._maker.look()
                 block = os.pread(file.fileno(), size, first)
                 if len(block) != size or crc32c(block) != check:
-                    raise Broken(f"{file.name} is cut off, or damaged in its bytes {first} to {first + size}")
+                    raise Broken(
+                        f"{file.name} is truncated, or damaged in its bytes {first} to {first + size}"
+                    )
                 self.size += size
                 yield block
             # One partition has the tallies of all, or they would be counted once for each.
@@ -245,12 +247,12 @@ class Came:
 
 
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
-    """What a file of successors says; `Broken` where it is not whole, or another one's."""
+    """The header of a file of successors; `Broken` where it is not whole, or another one's."""
     found, _ = read_end(file, file.name)
     blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in found["blocks"])
     sent = Sent(found["source"], found["level"], blocks, tally_of(found["tally"]))
     if (sent.source, sent.level) != (source, level):
-        raise Broken(f"{file.name} is another file in its place")
+        raise Broken(f"{file.name} was replaced by another file")
     return sent
 
 
@@ -262,7 +264,7 @@ def refuse(folder: Path, error: Spoiled | Unwritable) -> None:
 
 
 def refusal_in(folder: Path) -> Spoiled | Unwritable | None:
-    """What a task left word of."""
+    """The record that a task left."""
     try:
         kind, _, told = (folder / "refusal").read_text(encoding="utf-8").partition(" ")
     except FileNotFoundError:

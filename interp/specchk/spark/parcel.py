@@ -1,4 +1,4 @@
-"""What an executor is given of a search, and what it makes of that once in each worker process."""
+"""The data of a search sent to an executor, and their unpacked form, once in each worker process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Spark worker has of this package, asked before it is given work.
+"""The Spark workers' version of this package, requested before they get work.
 
 The question travels as code, not as a name: a worker without the package could not even look the
 name up.
@@ -53,7 +53,7 @@ def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...], str]]]:
-    """What to run on a worker: gives the fields of an `Answer`; needs the standard library only."""
+    """A function for a worker: returns the fields of an `Answer`; needs the standard library only."""
     # Bound as locals: a function that names a module's globals is sent by its name, which a worker without
     # the package cannot look up.
     needed, find, host, python, sha, open_zip, path_of = (
@@ -85,7 +85,7 @@ def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, 
 
 
 def complaint(answers: Iterable[Answer], expected: str) -> str | None:
-    """What is wrong with the workers, in one sentence, or None."""
+    """The defect of the workers, in one sentence, or None."""
     for answer in sorted(answers, key=lambda a: a.host):
         if not answer.digest:
             return (

@@ -24,7 +24,7 @@ def given_up(error: Exception, level: int) -> Inconclusive:
     if cause.startswith(_OF_THE_LEDGER):
         kind, _, told = cause.partition(": ")
         return not_written(told) if kind.endswith(Unwritable.__qualname__) else unread(told)
-    return Inconclusive(f"Spark gave level {level} up ({cause})", budget=False)
+    return Inconclusive(f"Spark failed at level {level} ({cause})", budget=False)
 
 
 def _cause(error: Exception) -> str:
@@ -41,11 +41,11 @@ def not_written(told: str) -> Inconclusive:
 
 def unread(told: str) -> Inconclusive:
     """The end of a search whose ledger is damaged."""
-    return Inconclusive(f"the ledger cannot be believed: {told}", budget=False)
+    return Inconclusive(f"the ledger is damaged: {told}", budget=False)
 
 
 def root_cause(text: str) -> str:
-    """The line of an error with its traces, Java's and Python's, that says what went wrong: the last one.
+    """The line of an error with its traces, Java's and Python's, that has the cause: the last one.
 
     What the ledger's own files are blamed for goes first: tasks that wait for others fail after that.
     """
@@ -57,11 +57,11 @@ def root_cause(text: str) -> str:
 
 def native_alone(outcome: Outcome, handover: int) -> Outcome:
     """The native engine's answer to a search that never was large."""
-    note = f"no level had {handover} states (--handover), so the native engine answered alone"
+    note = f"no level had {handover} states (--handover), so the native engine did the whole search"
     return replace(outcome, warnings=(note, *outcome.warnings))
 
 
 def not_handed_over(search: NativeSearch, told: str) -> Outcome:
-    """What a native search found that cannot be handed over."""
+    """The outcome of a native search that cannot be handed over."""
     search.findings.stopped = not_written(told)
     return replace(search.outcome(), engine="spark")

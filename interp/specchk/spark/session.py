@@ -45,7 +45,7 @@ _SETTINGS = (
 
 
 class Unavailable(Exception):
-    """Spark cannot be used; the text says what to do."""
+    """Spark cannot be used; the text gives the remedy."""
 
 
 def has_java() -> bool:
@@ -56,7 +56,7 @@ def has_java() -> bool:
 
 @contextmanager
 def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
-    """A context whose workers were asked for this package; `Unavailable` where there is none."""
+    """A context whose workers have this package; `Unavailable` where there is none."""
     if not has_java():
         raise Unavailable(NO_JAVA)
     # Somebody's own session (a notebook's) must be there after the search.
@@ -116,7 +116,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _prepare(context: SparkContext, archive: Path) -> None:
-    """Ship the package where it has to go, and ask all workers for it; `Unavailable` if they lack it."""
+    """Ship the package where needed, and check that all workers have it; `Unavailable` if they lack it."""
     # Nothing to ship: workers are forks of this Python, with the same path.
     if is_local(context) and os.environ.get("PYSPARK_PYTHON") in (None, sys.executable):
         return  # the workers are this very Python
@@ -126,7 +126,7 @@ def _prepare(context: SparkContext, archive: Path) -> None:
         context.addPyFile(str(archive))
     # As many as there are cores, so that every worker is likely to be among those that answer.
     many = max(2, context.defaultParallelism)
-    context.setJobDescription("specchk: ask the workers for their version")
+    context.setJobDescription("specchk: request the version of the workers")
     answers = context.parallelize(range(many), many).mapPartitions(question()).collect()
     wrong = complaint([Answer(*answer) for answer in answers], digest_of(files))
     if wrong is not None:

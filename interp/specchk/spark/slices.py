@@ -35,16 +35,16 @@ AT_ONCE = 1 << 22  # bytes of states read at once, which have a checksum
 
 
 class Broken(Exception):
-    """A slice, or what came to make one, is not whole; the text names it."""
+    """A slice, or the input of one, is not whole; the text names it."""
 
 
 class Spoiled(Broken):
-    """A slice is not whole, whoever reads it; the text says what to do, too."""
+    """A slice is not whole for any reader; the text includes the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted and noted."""
+    """The counts and records of a slice."""
 
     generated: int = 0
     cuts: int = 0
@@ -75,7 +75,7 @@ def smallest(found: Iterable[Found]) -> tuple[Found, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a slice says about itself; `attempt` is the task attempt that made it."""
+    """The description of a slice; `attempt` is the task attempt that made it."""
 
     level: int
     partition: int
@@ -87,7 +87,7 @@ class Slice:
 
 
 class Checks:
-    """The checksums of blocks of so many bytes, as the bytes come."""
+    """The checksums of blocks of so many bytes, computed as the bytes arrive."""
 
     def __init__(self, block: int) -> None:
         self._block = self._room = block
@@ -108,13 +108,13 @@ class Checks:
 
     @property
     def values(self) -> list[int]:
-        """One for each block, the last one of what it has so far."""
+        """One for each block, the last one of the bytes so far."""
         return [*self._whole, *([self._open] if self._room < self._block else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A slice that is read; its end was looked at already."""
+    """A slice open for reading; its end was checked already."""
 
     file: BinaryIO
     about: Slice
@@ -185,7 +185,7 @@ class Slices:
                 yield self._opened(file, level, partition)
 
     def done(self, level: int, partition: int) -> Slice | None:
-        """What a slice says, or None where there is none yet; `Spoiled`."""
+        """The description of a slice, or None where there is none yet; `Spoiled`."""
         with self._blamed(level, partition) as name, reading(name):
             is_there = self.storage.exists(self.path(level, partition))
         if not is_there:
@@ -208,24 +208,24 @@ class Slices:
         found, size = read_end(file, name)
         # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
         if (found.pop("run"), found["level"], found["partition"]) != (self.run, level, partition):
-            raise Broken(f"{name} is another slice in its place")
+            raise Broken(f"{name} was replaced by another slice")
         checks = found.pop("checks")
         about = Slice(**{**found, "tally": tally_of(found["tally"])})
         if (about.inside + about.outside) * self.state_bytes != size:
-            raise Broken(f"{name} does not have the states that it says")
+            raise Broken(f"{name} does not have the states that it declares")
         file.seek(0)
         return Opened(file, about, checks, name, self.state_bytes)
 
     @contextmanager
     def _blamed(self, level: int, partition: int) -> Iterator[str]:
-        """A slice's name; what is `Broken` about it says what to do."""
+        """A slice's name; a `Broken` of it includes the remedy."""
         try:
             yield self._name(level, partition)
         except Broken as error:
             if level < self.handed:
-                remedy = "begin the search anew, in another place"
+                remedy = "start a new search in another place"
             else:
-                remedy = "remove that file, and --resume makes it again"
+                remedy = "remove that file; --resume creates it again"
             raise Spoiled(f"{error}: {remedy}") from error
 
     def _name(self, level: int, partition: int) -> str:
@@ -243,7 +243,7 @@ def block_bytes(state_bytes: int) -> int:
 
 
 def ended(about: dict[str, Any]) -> bytes:
-    """The end of a file of states: what is said of them."""
+    """The end of a file of states: their description."""
     text = json.dumps(about).encode()
     return text + _END.pack(_check_of_end(text), len(text), _MAGIC)
 
@@ -254,7 +254,7 @@ def _check_of_end(text: bytes) -> int:
 
 
 def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
-    """What the end of a file says, and how many bytes come before; `Broken` where it has no end."""
+    """The end of a file, and the number of bytes before it; `Broken` where the end is missing."""
     with reading(name):
         size = file.seek(0, SEEK_END)
         # From the end, because its length is there; a file that is too short has no room for one.
@@ -262,7 +262,7 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
         end = file.read(_END.size)
         check, length, magic = _END.unpack(end) if len(end) == _END.size else (0, 0, b"")
         if magic != _MAGIC or length > size - _END.size:
-            raise Broken(f"{name} is cut off, or damaged at its end")
+            raise Broken(f"{name} is truncated, or damaged at its end")
         file.seek(size - _END.size - length)
         text = file.read(length)
     if len(text) != length or _check_of_end(text) != check:
@@ -277,7 +277,7 @@ def fill(file: BinaryIO, view: memoryview, name: str) -> None:
         with reading(name):
             got = file.readinto(view[at:])  # type: ignore[attr-defined]
         if not got:
-            raise Broken(f"{name} is cut off")
+            raise Broken(f"{name} is truncated")
         at += got
 
 

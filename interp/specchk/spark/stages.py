@@ -28,7 +28,7 @@ Within = Callable[[Callable[[], list[int]]], list[int]]
 
 
 class Made(NamedTuple):
-    """A level, and the seconds that it took; `slices` is None where there is nothing yet to tell."""
+    """A level, and the seconds that it took; `slices` is None until it is complete."""
 
     slices: list[Slice] | None
     seconds: float = 0.0

@@ -30,14 +30,14 @@ Data = bytes | memoryview
 
 
 class Unwritable(Exception):
-    """A file that cannot be written; the text names it and says why."""
+    """A file that cannot be written; the text has its name and the reason."""
 
 
 class Storage(Protocol):
     """Files by their path below the ledger, parts separated by `/`."""
 
     def write(self, path: str, parts: Iterable[Data]) -> None:
-        """Make a file, whole, in place of what may be there; `Unwritable` leaves that."""
+        """Create a file whole, replacing any other; `Unwritable` leaves the old one."""
 
     def open(self, path: str) -> BinaryIO:
         """A file to read, with `seek`; `OSError`, and `FileNotFoundError` where there is none."""
@@ -49,7 +49,7 @@ class Storage(Protocol):
         """The folders that are directly below."""
 
     def remove(self, folder: str) -> None:
-        """Remove a folder with all that is in it, as far as that can be done."""
+        """Remove a folder with all its contents, as far as possible."""
 
     def claim(self, purpose: str) -> AbstractContextManager[None]:
         """Have the ledger for one driver alone; `Unusable` where another one has it."""
@@ -125,7 +125,7 @@ class LocalStorage:
 
 @dataclass(frozen=True, slots=True)
 class ArrowStorage:
-    """A directory of a file system that pyarrow knows."""
+    """A directory of a file system that pyarrow supports."""
 
     system: Any
     root: str
@@ -215,7 +215,7 @@ class Bids:
 
 
 def storage_at(place: str, *, durable: bool = True) -> Storage:
-    """The storage of a path or URI; `Unusable` for a scheme that nothing here knows."""
+    """The storage of a path or URI; `Unusable` for an unsupported scheme."""
     parts = urlsplit(place)
     if len(parts.scheme) <= 1:  # a path, or a drive letter
         return LocalStorage(Path(place), durable)

@@ -1,4 +1,4 @@
-"""What executors do: expand a slice, absorb what others sent, look for a predecessor.
+"""Tasks of executors: expand a slice, absorb successors from others, find a predecessor.
 
     expand: slice of level L, one partition -> (partition, block), ..., (partition, trailer)
     absorb: all blocks for one partition    -> its slice of level L + 1
@@ -45,7 +45,7 @@ from specchk.spark.slices import Broken, Slice, Tally
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """The last thing a partition gets from a source: what came before, and to one the tally."""
+    """The last item that a partition gets from a source: the count of rows before it, and a tally."""
 
     source: int
     blocks: int
@@ -59,7 +59,7 @@ Row = tuple[int, Block | Trailer]
 
 
 def tally_from(worker: Worker) -> Tally:
-    """What a worker counted and noted."""
+    """The counts and records of a worker."""
     return Tally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
 
 
@@ -121,7 +121,7 @@ class Onward:
 
 @dataclass(frozen=True, slots=True)
 class Absorb:
-    """Makes the slices of a level from what was sent."""
+    """Makes the slices of a level from successors sent to it."""
 
     parcel: Any
     level: int
@@ -142,7 +142,7 @@ class Absorb:
 
 
 class Incoming(Protocol):
-    """What was sent to a partition from a level's slices."""
+    """The successors sent to a partition from a level's slices."""
 
     size: int  # bytes of what was read so far
     tally: Tally  # of the tasks that sent, when all is read
@@ -183,7 +183,7 @@ def _attempt() -> int:
 
 
 class Received:
-    """Rows on their way in from Spark's shuffle, and whether all came that were sent."""
+    """Rows arriving from Spark's shuffle, and whether all rows sent have arrived."""
 
     def __init__(self, sources: int, rows: Iterable[Row]) -> None:
         self._rows = rows
@@ -201,7 +201,7 @@ class Received:
             else:
                 source, check, block = row
                 if crc32c(block) != check:
-                    raise Broken(f"what was sent from partition {source} was damaged on the way")
+                    raise Broken(f"data sent from partition {source} was damaged in transit")
                 self._got[source][0] += 1
                 self._got[source][1] += len(block)
                 self.size += len(block)
@@ -209,7 +209,7 @@ class Received:
         for source, (blocks, size) in enumerate(self._got):
             trailer = self._trailers.get(source)
             if trailer is None or (trailer.blocks, trailer.size) != (blocks, size):
-                raise Broken(f"not all that was sent from partition {source} came")
+                raise Broken(f"data sent from partition {source} is incomplete")
 
 
 def opened(host: Host, level: int, partition: int) -> Visited:
@@ -239,7 +239,7 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Precede:
-    """Looks for the smallest state of a level that has the target as a successor."""
+    """Finds the smallest state of a level that has the target as a successor."""
 
     parcel: Any
     level: int
@@ -272,7 +272,7 @@ def preceding(host: Host, level: int, partition: int, target: tuple[int, ...]) -
 def confirmed(
     host: Host, level: int, noted: Iterable[Found], ends: Ends, findings: Findings
 ) -> Iterator[Found]:
-    """What was noted of the states of a level; of deadlocks the smallest real one.  For the driver."""
+    """The records of the states of a level; of deadlocks the smallest real one.  For the driver."""
     for found in noted:
         if found.record != DEADLOCK or not ends.lists_horizon:
             yield found
@@ -302,7 +302,7 @@ class Forget:
     parcel: Any
 
     def __call__(self, partitions: Iterable[int]) -> Iterator[int]:
-        """How many partitions were asked."""
+        """The number of partitions visited."""
         # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is
         # of this boot.
         shutil.rmtree(worker_host(self.parcel.value).scratch, ignore_errors=True)

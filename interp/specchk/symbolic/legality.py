@@ -1,4 +1,4 @@
-"""What a spec must not do with offsets if they are to have no end.
+"""Uses of offsets that a spec must not have if they are unbounded.
 
 Offsets without an end can be compared, copied and advanced; they cannot be an index or a map's key, be
 listed one by one, or be multiplied.  `check` finds all such uses of a program by the types of its
@@ -31,11 +31,11 @@ from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})
-HINT = "give it a type with two ends, or use an engine that enumerates: --engine native"
+HINT = "give it a bounded type, or use an engine that enumerates: --engine native"
 
 
 def check(program: Program) -> None:
-    """Raise `SpecError` with everything that offsets without an end do not allow."""
+    """Raise `SpecError` with all uses that unbounded offsets do not allow."""
     # A definition that is used twice is inlined twice; its misuse is one mistake.
     found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
     if found:

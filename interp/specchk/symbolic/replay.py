@@ -58,7 +58,7 @@ def raised_to(program: Program, high: int) -> Program:
 
 
 def _checked(program: Program, found: T) -> T:
-    """Statements (or parts of them) whose assignments of offsets ask for the range of their place."""
+    """Statements (or parts of them) whose assignments of offsets need the range of their place."""
     changed: Any = found
     if isinstance(found, tuple):
         changed = tuple([_checked(program, part) for part in found])
@@ -150,7 +150,7 @@ class Replay:
                         yield Step.of(self.program, index, args, after)
 
     def failed(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
-        """What fails at the end of a trace or in a step out of it: kind, name and blame."""
+        """The violation at the end of a trace or in a step out of it: kind, name and blame."""
         state = trace.last
         return [*self.met(trace), *self._faults(state)]
 

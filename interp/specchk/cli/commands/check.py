@@ -1,4 +1,4 @@
-"""`specchk check`: everything that can be said without exploring states."""
+"""`specchk check`: every error that is detectable without exploring states."""
 
 from __future__ import annotations
 

@@ -40,16 +40,16 @@ from specchk.meaning.step import Faulty
 @suite_options
 @gate_options
 @crew_options
-@click.option("--list", "list_cases", is_flag=True, help="Print the cases and run none.")
+@click.option("--list", "list_cases", is_flag=True, help="List the cases without running them.")
 @click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
 @divergence_options
 def command(
     binding: str, wanted: Wanted, gate: Gate, cluster: Cluster, list_cases: bool, as_json_: bool, **files: Any
 ) -> None:  # fmt: skip
-    """Hold an implementation to its spec, by the binding in the file BINDING.
+    """Check an implementation against its spec, by the binding in the file BINDING.
 
-    The spec's steps are taken by the implementation, what the spec forbids is tried, and states are
-    compared whole after each.  Without options the suites of the binding's gate are run.  Exit codes:
+    The implementation takes the spec's steps, must refuse forbidden ones, and its whole state is
+    compared after each.  By default, the suites of the binding's gate are run.  Exit codes:
     0 conforms, 13 diverges, 14 the gate is below its lock, 20 a budget ended a suite, 21 a suite or
     the gate was vacuous, 30 the spec or the binding was rejected.
     """
@@ -57,9 +57,9 @@ def command(
     tier = None if wanted.case is not None else wanted.of_tier
     gate.check(tier)
     cluster.not_with(list_cases, "--list", "it runs nothing")
-    cluster.not_with(wanted.case, "--case", "one case is done at once")
+    cluster.not_with(wanted.case, "--case", "a single case is not distributed")
     cluster.not_with(gate.update_choices, "--update-choices", "it explores on this machine")
-    cluster.not_with(gate.since, "--since", "what ran is noted on this machine")
+    cluster.not_with(gate.since, "--since", "the record of earlier runs is on this machine")
     try:
         with rejections(as_json=as_json_):
             checked = check(str(Path(binding).parent / cls.spec))
@@ -93,7 +93,7 @@ def _list(parts: Sequence[Part], wanted: Wanted, *, as_json: bool) -> None:
 
 
 def _one_case(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Part], list[Result]]:
-    """The part that has the case that was asked for, and what comes of it."""
+    """The part that has the requested case, and its result."""
     assert wanted.case is not None
     for part in parts:
         if part.at.suite in MADE_OF_CASES:
@@ -103,7 +103,7 @@ def _one_case(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Part], list[R
                 result = run_suite(Replayer(part.binding), suite, cases=[case])
                 whole = result.divergence is None
                 return [part], [replace(result, suite=f"case {case.id}", complete=whole)]
-    raise click.UsageError(f"there is no case {wanted.case}, or several begin so; see --list")
+    raise click.UsageError(f"no case has the id {wanted.case}, or several begin with it; see --list")
 
 
 def _shrunk(parts: Sequence[Part], results: Sequence[Result]) -> list[Result]:
@@ -136,7 +136,7 @@ def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
 
 
 def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
-    """Nothing that the suites run has changed: say so, and what came of the controls."""
+    """Report that nothing the suites run has changed, and the result of the controls."""
     code = gate.exit_of(Exit.OK)
     if as_json:
         print_json({"schema": SCHEMA, "tier": "gate", "verdict": "conforms", "suites": [],

@@ -32,16 +32,18 @@ MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about tw
 
 @click.command("draw")
 @model_options
-@click.option("-o", "--output", metavar="FILE", help="A .svg, .png, .pdf or .dot file; text without it.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write a .svg, .png, .pdf or .dot file; by default, print text."
+)
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
     default=KINDS[0],
     show_default=True,
-    help="A trace in lanes or as a chain, the state graph, or which action enables which.",
+    help="A trace in lanes or as a chain, the state graph, or the actions and those they enable.",
 )
-@click.option("--witness", metavar="W", help="Draw how this witness is reached, not a counterexample.")
-@click.option("--scenario", metavar="S", help="Draw the way this scenario goes, not a counterexample.")
+@click.option("--witness", metavar="W", help="Draw a path to this witness instead of a counterexample.")
+@click.option("--scenario", metavar="S", help="Draw this scenario instead of a counterexample.")
 @engine_options
 @budget_options
 def command(
@@ -49,9 +51,9 @@ def command(
     kind: str, witness: str | None, scenario: str | None, engine: str, workers: int | None, compact: bool,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
-    """Draw the counterexample of the spec FILE: a lane for each replica, time downwards.
+    """Draw the counterexample of the spec FILE, with a lane for each replica and time downwards.
 
-    FILE may also be a trace: what `run --json` or `conform --json` printed, or an ITF file.  Its steps
+    FILE may also be a trace: the output of `run --json` or `conform --json`, or an ITF file.  Its steps
     are checked first.
     """
     title = ""
@@ -95,7 +97,7 @@ def _graph(instance: Instance, limit: int) -> StateGraph:
         return state_graph(instance.program, limit)
     except TooManyStates:
         raise click.ClickException(
-            f"more than {limit} states are too many for this picture; choose a smaller model, or --set"
+            f"this picture is limited to {limit} states; choose a smaller model, or use --set"
         ) from None
 
 
@@ -106,12 +108,12 @@ def _chosen(
         reached = dict(outcome.witnesses)
         if witness not in reached:
             known = ", ".join(reached) or "none"
-            raise click.ClickException(f"no witness {witness!r} was reached; reached: {known}")
+            raise click.ClickException(f"witness {witness!r} was not reached; reached: {known}")
         return clearest(instance, witness, reached[witness], MAX_COMPARED), None
     violation = counterexample(outcome)
     if violation is not None and violation.trace is not None:
         return violation.trace, violation
-    raise click.ClickException("there is no counterexample to draw; --witness draws how a witness is reached")
+    raise click.ClickException("there is no counterexample to draw; --witness draws a path to a witness")
 
 
 def _draw_lanes(lanes: Picture, output: str | None) -> None:

@@ -42,7 +42,9 @@ _HEADERS = {
 
 @click.command("explore")
 @model_options
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; a free one by default.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; a free one by default."
+)
 def command(
     file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], port: int
 ) -> None:
@@ -67,7 +69,7 @@ def command(
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread a connection: browsers open some that they say nothing on."""
+    """A thread per connection: browsers open some that they never use."""
 
     daemon_threads = True
 
@@ -78,7 +80,7 @@ class _Quiet(WSGIRequestHandler):
     timeout = 30
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 def application(instance: Instance, token: str) -> bottle.Bottle:
@@ -90,7 +92,7 @@ def application(instance: Instance, token: str) -> bottle.Bottle:
     def asset(name: str = "explorer.html") -> str:
         if name not in ("explorer.html", "explorer.css", "explorer.js"):
             bottle.response.status = 404
-            return "there is no such page"
+            return "page not found"
         bottle.response.content_type = _TYPES[name.rsplit(".", 1)[-1]]
         return assets.joinpath(name).read_text(encoding="utf-8")
 
@@ -105,7 +107,7 @@ def application(instance: Instance, token: str) -> bottle.Bottle:
 
 
 def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
-    """Refuse what a browser would send for another site; say how the page may be used."""
+    """Refuse requests that a browser would send for another site; set the page's policy."""
 
     def handle(*args: Any, **named: Any) -> str:
         for name, value in _HEADERS.items():
@@ -120,7 +122,7 @@ def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
 
 
 def _error(error: bottle.HTTPError) -> str:
-    """The body of what no handler answered: the status alone."""
+    """The body of a response that no handler gave: the status alone."""
     bottle.response.content_type = "text/plain"
     return str(error.status_line)
 
@@ -140,7 +142,7 @@ def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
 
 
 def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], str]:
-    """A handler that answers a JSON object with one; what was asked wrongly is a 4xx with a sentence."""
+    """A handler that answers a JSON object with another; an invalid request is a 4xx with a sentence."""
 
     def refused(status: int, why: str) -> str:
         bottle.response.status = status
@@ -149,17 +151,17 @@ def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], s
     def handle() -> str:
         bottle.response.content_type = "application/json"
         if not 0 <= bottle.request.content_length <= MAX_REQUEST_BYTES:
-            return refused(413, "a request is not that long")
+            return refused(413, "the request is too long")
         try:
             asked = json.loads(bottle.request.body.read(MAX_REQUEST_BYTES) or b"{}")
             with lock:
                 return json.dumps(answer(asked if isinstance(asked, dict) else {}))
         except NoSuchPath:
-            return refused(404, "this path is not one of the spec's behaviours")
+            return refused(404, "this path is not a behaviour of the spec")
         except (ValueError, TypeError, OverflowError) as error:
-            return refused(400, f"this is not a request of the explorer's page: {error}")
+            return refused(400, f"this is not a request from the explorer's page: {error}")
         except RecursionError:
-            return refused(400, "this is not a request of the explorer's page")
+            return refused(400, "this is not a request from the explorer's page")
 
     return handle
 

@@ -36,7 +36,7 @@ SELF_CHECK_STATES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which mutants are wanted: a kind, some ids, a sample."""
+    """The selected mutants: a kind, some ids, a sample."""
 
     kind: str
     only: tuple[str, ...]
@@ -47,27 +47,38 @@ class Wish:
 @click.command("mutate")
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
 @click.option("--mutants", type=click.Path(exists=True, file_okay=False), metavar="DIR",
-              help="The folder of the mutants; `mutants` beside the binding by default.")  # fmt: skip
-@click.option("--generated", is_flag=True, help="Mutants made by operators instead of curated ones.")
-@click.option("--harness", is_flag=True, help="Mutants of the harness instead: it must notice them itself.")
-@click.option("--self-check", "is_self_check", is_flag=True, help="Only whether the harness notices lies.")
-@click.option("--only", multiple=True, metavar="ID", help="Only this mutant; repeatable.")
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="A sample of N of the mutants.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed samples the same.")
-@click.option("--show", metavar="ID", help="Print a mutant's story and diff, and run nothing.")
+              help="Folder of the mutants; by default `mutants` beside the binding.")  # fmt: skip
+@click.option("--generated", is_flag=True, help="Run mutants made by operators instead of the curated ones.")
+@click.option(
+    "--harness", is_flag=True, help="Run mutants of the harness instead; its self-check must detect them."
+)
+@click.option(
+    "--self-check",
+    "is_self_check",
+    is_flag=True,
+    help="Only check that the harness detects its planted sabotages.",
+)
+@click.option("--only", multiple=True, metavar="ID", help="Run only this mutant; repeatable.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Run a random sample of N mutants.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@click.option("--show", metavar="ID", help="Print a mutant's story and diff without running it.")
 @click.option(
     "--members",
     default="*",
     metavar="GLOBS",
-    help="Only the members of the gate that fit one of these, with commas between them.",
+    help="Run only the members of the gate that match one of these patterns, separated by commas.",
 )
 @click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=1800.0, show_default=True,
-              metavar="S", help="Stop a mutant that hangs after S seconds; it is not decided.")  # fmt: skip
+              metavar="S", help="Stop a hanging mutant after S seconds, undecided.")  # fmt: skip
 @click.option("--test-work", type=click.IntRange(min=1), metavar="N",
-              help="A test of N loops and calls has failed; else one of 20 times its own.")  # fmt: skip
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core.")
-@click.option("--no-cache", is_flag=True, help="Run also what has been run before.")
-@click.option("--no-control", is_flag=True, help="Do not run it unchanged; no lock takes such a score.")
+              help="Fail a test after N loops and calls; by default 20 times its usual number.")  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
+)
+@click.option("--no-cache", is_flag=True, help="Rerun mutants whose results are cached.")
+@click.option(
+    "--no-control", is_flag=True, help="Do not run the unchanged implementation; a lock rejects such a score."
+)
 @crew_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
@@ -76,16 +87,16 @@ def command(
     test_work: int | None, workers: int | None, no_cache: bool, no_control: bool, cluster: Cluster,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Run the gate against mutants: implementations with one flaw each, which it must kill.
+    """Run the gate against mutants, implementations with one flaw each, all of which it must kill.
 
-    BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is what it must be, 14 it is
-    not, 20 a mutant was stopped before it was decided, 30 the spec, the binding or the mutants were rejected.
+    BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is high enough,
+    14 it is not, 20 a mutant was stopped undecided, 30 the spec, the binding or the mutants were rejected.
     """
     if generated and harness:
-        raise click.UsageError("--generated and --harness are different mutants; take one")
+        raise click.UsageError("--generated and --harness exclude each other")
     cluster.not_with(harness, "--harness", "its mutants are of specchk itself")
-    cluster.not_with(is_self_check, "--self-check", "it is done at once")
-    cluster.not_with(workers, "--workers", "it is for processes of this machine")
+    cluster.not_with(is_self_check, "--self-check", "it is not distributed")
+    cluster.not_with(workers, "--workers", "it counts the processes of this machine")
     path = Path(binding).resolve()
     folder = Path(mutants).resolve() if mutants else path.parent / "mutants"
     kind = scores.GENERATED if generated else scores.HARNESS if harness else scores.CURATED
@@ -185,7 +196,7 @@ def _finish(score: Score, as_json: bool) -> None:
 
 
 def _self_check(path: Path, folder: Path) -> list[Noticed]:
-    """The lies, on the binding's smallest suite, and what the folder of mutants checks itself."""
+    """Run the self-check on the binding's smallest suite, and the checks of the mutants' folder."""
     bench = _bench(path)
     cls = bench.binding("")
     at = cls.smoke[0]
@@ -194,7 +205,7 @@ def _self_check(path: Path, folder: Path) -> list[Noticed]:
 
 
 def _tell_self_check(found: Sequence[Noticed], *, as_json: bool) -> None:
-    """One line for each lie; the first says whether all is well."""
+    """One line for each sabotage; the first gives the verdict."""
     wrong = [one for one in found if not one.is_right]
     code = Exit.BELOW_LOCK if wrong else Exit.OK
     if as_json:
@@ -203,21 +214,21 @@ def _tell_self_check(found: Sequence[Noticed], *, as_json: bool) -> None:
         ]
         print_json({"schema": "specchk.selfcheck/1", "checks": rows, "exit_code": int(code)})
     else:
-        first = (
-            f"the harness is blind: {_told(wrong[0])}" if wrong else f"the harness notices all {len(found)}"
-        )
+        sabotages = sum(bool(one.wanted) for one in found)
+        passed = f"all {sabotages} sabotages detected, {len(found) - sabotages} other checks passed"
+        first = f"self-check failed: {_told(wrong[0])}" if wrong else f"self-check: {passed}"
         echo("\n".join([first, *(f"  {_told(one)}" for one in found)]))
     sys.exit(code)
 
 
 def _told(one: Noticed) -> str:
     if one.is_right:
-        return f"{one.lie}: {one.found or 'nothing is wrong'}"
-    return f"{one.lie}: should be called {one.wanted or 'nothing'}, was called {one.found or 'nothing'}"
+        return f"{one.lie}: {one.found or 'no divergence'}"
+    return f"{one.lie}: expected {one.wanted or 'no divergence'}, found {one.found or 'no divergence'}"
 
 
 def _show(mutant: Mutant) -> None:
-    """A mutant, told to a reader."""
+    """Print a mutant for a reader."""
     about = [f"{mutant.id} ({mutant.flaw})", f"  {mutant.story}"]
     about += [f"  seen in model {mutant.shown}"] if mutant.shown else []
     about += [f"  equivalent: {mutant.equivalent}"] if mutant.equivalent else []
@@ -225,7 +236,7 @@ def _show(mutant: Mutant) -> None:
 
 
 def _progress(total: int) -> Callable[[Outcome], None]:
-    """Tell on a terminal how far a campaign is."""
+    """Report the progress of a campaign on a terminal."""
     count = 0
 
     def done(outcome: Outcome) -> None:

@@ -25,17 +25,17 @@ HELP = """\
 EXPRESSION          its value in the current state
 :steps              the enabled steps, numbered
 :take N             take step N, or ACTION(ARGS) as listed
-:undo               back to the state before
+:undo               back to the previous state
 :state              the current state
 :trace              all steps so far
-:start [N]          begin again, from initial state N
+:start [N]          restart from initial state N
 :help, :quit"""
 
 
 @click.command("repl")
 @model_options
 def command(file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str]) -> None:
-    """Evaluate expressions and take steps on the states of the spec FILE; :help says how."""
+    """Evaluate expressions and take steps on the states of the spec FILE; :help lists the commands."""
     instance = load_instance(file, model, overrides, properties, as_json=False)
     session = Session(instance)
     interactive = sys.stdin.isatty()
@@ -55,7 +55,7 @@ def command(file: str, model: str | None, overrides: Sequence[str], properties: 
 
 
 class Session:
-    """A walk through the state space, and what is asked on the way."""
+    """A walk through the state space, and the commands on the way."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -72,7 +72,7 @@ class Session:
                 f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
             ) from None
         if not found.initial:
-            raise click.ClickException("no state satisfies `init`, so there is nothing to look at")
+            raise click.ClickException("no state satisfies `init`, so there is no state to start from")
         return found
 
     def answer(self, line: str) -> Iterator[str]:
@@ -90,7 +90,7 @@ class Session:
         elif word == ":help":
             yield HELP
         elif word.startswith(":"):
-            yield f"there is no command {word}; :help lists them"
+            yield f"unknown command {word}; :help lists the commands"
         else:
             yield from self._evaluate(line)
 
@@ -142,7 +142,7 @@ class Session:
 
     def _undo(self) -> Iterator[str]:
         if not self.trace.steps:
-            yield "this is an initial state"
+            yield "there is no step to undo"
             return
         yield f"undone: {self.trace.steps[-1]}"
         self.trace = Trace(self.trace.initial, self.trace.steps[:-1])
@@ -156,7 +156,11 @@ class Session:
     def _start(self, number: str) -> Iterator[str]:
         index = int(number) - 1 if number.isdigit() else 0
         if not 0 <= index < len(self.initial):
-            yield f"there are {len(self.initial)} initial states"
+            yield (
+                f"no initial state {number}; there are {len(self.initial)}"
+                if len(self.initial) > 1
+                else "there is only one initial state"
+            )
             return
         self.trace = Trace(self.initial[index], ())
         yield from self._state()

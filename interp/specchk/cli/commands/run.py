@@ -32,14 +32,16 @@ from specchk.search.verdict import Outcome, Violated
 @engine_options_with_spark
 @keeping_options
 @spark_options
-@click.option("--no-symmetry", is_flag=True, help="Count states that differ by names apart.")
+@click.option("--no-symmetry", is_flag=True, help="Count states that differ only by renaming as distinct.")
 @click.option(
-    "--keep-going", is_flag=True, help="Search on after a violation; report each property's shortest."
+    "--keep-going", is_flag=True, help="Continue after a violation; report a shortest one of each property."
 )
 @click.option(
-    "--strict", is_flag=True, help="Fail for actions never enabled and implications never triggered."
+    "--strict", is_flag=True, help="Fail if an action is never enabled or an implication never triggered."
 )
-@click.option("--seed", type=int, metavar="N", help="Recorded; an exhaustive search makes no random choice.")
+@click.option(
+    "--seed", type=int, metavar="N", help="Recorded only; an exhaustive search makes no random choice."
+)
 @clarity_options
 @proving_options
 @forecast_options
@@ -56,10 +58,10 @@ def command(
     forecast: bool, forecast_first: bool, as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
-    """Check one model of the spec FILE and say whether its properties hold.
+    """Check the properties of one model of the spec FILE.
 
-    The whole state space is searched, breadth first: a counterexample is as short as any.  Exit
-    codes: 0 holds, 10 violated, 11 deadlock, 20 a budget ended the search, 21 inconclusive
+    The whole state space is searched breadth first, so counterexamples are as short as possible.
+    Exit codes: 0 holds, 10 violated, 11 deadlock, 20 a budget ended the search, 21 inconclusive
     otherwise, 30 the spec was rejected.
     """
     outputs = Outputs(as_json, itf, draw, html)

@@ -17,7 +17,7 @@ from specchk.native.machine.layout import Unsupported, render_layout
 def command(
     what: str, file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str]
 ) -> None:  # fmt: skip
-    """Show the `layout` of the spec FILE's states: which bits of which 64-bit word hold what."""
+    """Show the `layout` of the spec FILE's states: the bits of each variable in 64-bit words."""
     assert what == "layout"
     instance = load_instance(file, model, overrides, properties, as_json=False)
     try:

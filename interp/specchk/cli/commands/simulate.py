@@ -20,15 +20,19 @@ from specchk.report.progress import TerminalProgress
 
 @click.command("simulate")
 @model_options
-@click.option("--walks", type=click.IntRange(min=1), default=1000, show_default=True, help="How many walks.")
+@click.option("--walks", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of walks.")
 @click.option(
-    "--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Most steps of a walk."
+    "--steps",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Maximum number of steps of a walk.",
 )
 @click.option(
-    "--seed", type=int, metavar="N", help="The same seed walks the same; printed when chosen for you."
+    "--seed", type=int, metavar="N", help="Seed of the walks; by default a random one, which is printed."
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core by default."
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
 )
 @click.option("--master", metavar="M", help="Walk on the executors of a Spark cluster.")
 @output_options
@@ -39,15 +43,15 @@ def command(
     as_json: bool, itf: str | None, draw: str | None, html: str | None,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
-    """Walk at random through the states of the spec FILE, checking every property on the way.
+    """Check every property along random walks through the states of the spec FILE.
 
-    Finding nothing proves nothing: the exit code is then 20, not 0.
+    Walks without a violation are not a proof: the exit code is then 20, not 0.
     """
     outputs = Outputs(as_json, itf, draw, html)
     outputs.check()
     instance = load_instance(file, model, overrides, properties, as_json=as_json)
     if master is not None and workers is not None:
-        raise click.UsageError("--workers is for this machine, --master for a cluster: give one of them")
+        raise click.UsageError("--workers is for this machine, --master for a cluster: give only one")
     chosen = seed if seed is not None else secrets.randbelow(1 << 31)
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not as_json else None
     limits = budget(max_states, max_seconds, max_memory)

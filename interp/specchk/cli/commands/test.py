@@ -1,4 +1,4 @@
-"""`specchk test`: hold every model and scenario to what it expects."""
+"""`specchk test`: check every model and scenario against its expectation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ class Line:
 @click.command("test")
 @click.argument("files", nargs=-1, required=True)
 @click.option(
-    "--model", "models", multiple=True, metavar="M", help="Only this model (and its scenarios); repeatable."
+    "--model",
+    "models",
+    multiple=True,
+    metavar="M",
+    help="Check only this model and its scenarios; repeatable.",
 )
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -50,9 +54,9 @@ def command(
     as_json: bool,
     max_states: int | None, max_seconds: float | None, max_memory: int | None,
 ) -> None:  # fmt: skip
-    """Run all models and scenarios of spec FILES (or folders) and hold each to what it expects.
+    """Check all models and scenarios of spec FILES (or folders) against their expectations.
 
-    Exit 0 when all are as expected, 10 when not; a model that a budget stops is not as expected.
+    Exit codes: 0 all are as expected, 10 some are not, such as a model stopped by a budget.
     """
     limits = budget(max_states, max_seconds, max_memory)
     chosen = chosen_engine(engine, workers, compact=compact)

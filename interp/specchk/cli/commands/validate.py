@@ -23,19 +23,21 @@ from specchk.lang.frontend import check
 @click.command("validate")
 @click.argument("tracing", type=click.Path(exists=True, dir_okay=False))
 @click.argument("recordings", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes; one for each core.")
 @click.option(
-    "--partial", is_flag=True, help="A few of many recordings: not every kind of event is asked for."
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
 )
-@click.option("--no-power", is_flag=True, help="Do not try spoiled copies.")
-@click.option("--seed", type=int, default=1, show_default=True, help="The same seed spoils the same.")
+@click.option(
+    "--partial", is_flag=True, help="Accept an incomplete campaign: some kinds of events may be missing."
+)
+@click.option("--no-power", is_flag=True, help="Do not validate spoiled copies.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the spoiled copies.")
 @crew_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
     cluster: Cluster, as_json: bool,
 ) -> None:  # fmt: skip
-    """Explain recordings of an implementation by its spec, as the tracing in the file TRACING reads them.
+    """Check recordings of an implementation against its spec, as read by the tracing in the file TRACING.
 
     RECORDINGS are files, or folders of *.ndjson.  Exit codes: 0 every recording is a behaviour of the
     spec, 13 one is not, 21 the campaign was vacuous, 30 the spec was rejected.
@@ -44,7 +46,7 @@ def command(
         cls = load_tracing(Path(tracing))
     except NoBinding as error:
         raise click.ClickException(str(error)) from None
-    cluster.not_with(workers, "--workers", "it is for processes of this machine")
+    cluster.not_with(workers, "--workers", "it counts the processes of this machine")
     paths = _files(recordings)
     wanted = Wanted(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):

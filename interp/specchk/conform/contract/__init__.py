@@ -1,4 +1,4 @@
-"""What a user writes to hold an implementation to a spec."""
+"""The interface that a user implements to check an implementation against a spec."""
 
 from specchk.conform.contract.binding import (
     Accepted,

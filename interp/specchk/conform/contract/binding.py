@@ -1,4 +1,4 @@
-"""What a user writes to hold an implementation to a spec: a class, one method for each action.
+"""The interface between an implementation and a spec: a class with one method for each action.
 
     class Bank(Binding[Ledger]):
         spec, model = "bank.spec", "small"           # the spec's path, from this file's folder
@@ -46,14 +46,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The implementation was asked and did not take the step."""
+    """The implementation received the request and did not take the step."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """There was nothing to ask the implementation with: no such message, process or budget.
+    """No request to the implementation is possible: no such message, process or budget.
 
     Counted apart, because a binding that says this of everything tests nothing.
     """
@@ -74,7 +74,7 @@ class At:
 
 
 class OutsideSpec(Exception):
-    """Raised by a projection: the implementation is in a state that the spec has no words for."""
+    """Raised by a projection: the implementation is in a state that the spec cannot express."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """Something wrong with a binding, and what to do about it."""
+    """An error in a binding, and how to correct it."""
 
     message: str
     hint: str
@@ -107,7 +107,7 @@ class Mistake:
 
 
 class BindingError(Exception):
-    """A binding that does not fit its spec; `mistakes` are all that was found."""
+    """A binding that does not fit its spec; `mistakes` has all errors."""
 
     def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
         self.mistakes = mistakes
@@ -132,17 +132,17 @@ def project(function: F) -> F:
 
 
 def snapshot(function: F) -> F:
-    """Mark the method that keeps a system's state: `keep(system)`; what it returns never changes."""
+    """Mark the method that saves a system's state: `keep(system)`; its result never changes."""
     return _marker("snapshot")(function)
 
 
 def restore(function: F) -> F:
-    """Mark the method that makes a running system of what was kept: `back(kept)`."""
+    """Mark the method that restores a running system from a saved state: `back(kept)`."""
     return _marker("restore")(function)
 
 
 def reopen(function: F) -> F:
-    """Mark the method that closes and opens again all that a system keeps on disk: `again(system)`.
+    """Mark the method that closes and reopens all files of a system: `again(system)`.
 
     What it returns must be in the same state: what a restart finds is what was written.
     """
@@ -196,11 +196,11 @@ class Binding(Generic[S]):
 
     def start(self) -> S:
         """A new system in the spec's initial state."""
-        raise NotImplementedError("a binding has a method `start` that makes a system")
+        raise NotImplementedError("a binding needs a method `start` that returns a system")
 
     @snapshot
     def _keep(self, system: S) -> Any:
-        """Keep a deep copy, unless the binding knows something cheaper."""
+        """Save a deep copy, unless the binding has a cheaper method."""
         return deepcopy(system)
 
     @restore
@@ -265,13 +265,15 @@ def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistak
 def _wrong_variables(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
     known = [one.name for one in program.variables]
     if cls.marked("project") is None:
-        yield Mistake("the binding has no projection", "mark the method that gives the state with @project")
+        yield Mistake("the binding has no projection", "mark the method that returns the state with @project")
     for name, reason in cls.unobserved.items():
         if name not in known:
             hint = nearest(name, known) or f"the spec has {', '.join(known)}"
-            yield Mistake(f"`{name}` is called unobserved, but the spec has no such variable", hint)
+            yield Mistake(f"`{name}` is listed as unobserved, but the spec has no such variable", hint)
         elif not reason.strip():
-            yield Mistake(f"no reason is given why `{name}` is unobserved", "say why it cannot be seen")
+            yield Mistake(
+                f"no reason is given why `{name}` is unobserved", "give the reason why it cannot be observed"
+            )
     # A binding that observes nothing agrees with everything.
     if known and set(known) <= set(cls.unobserved):
         yield Mistake("no variable is observed, so nothing would be compared", "project at least one")

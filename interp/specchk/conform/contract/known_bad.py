@@ -1,4 +1,4 @@
-"""Controls: what a gate must find fault with, or it could find fault with nothing.
+"""Controls: planted errors that a gate must detect, as evidence that it can detect any.
 
     class Bank(Binding[Ledger]):
         controls = (
@@ -35,7 +35,7 @@ class BadSpec:
 
 @dataclass(frozen=True, slots=True)
 class BadCode:
-    """A function of the implementation, in which the text `was` stands once and `now` would be wrong."""
+    """A function of the implementation in which the text `was` occurs once and `now` would be an error."""
 
     name: str
     function: Callable[..., Any]
@@ -49,7 +49,7 @@ Control = BadSpec | BadCode
 
 
 class NoSuchText(Exception):
-    """A control whose function has another text by now; the control is to be written anew."""
+    """A control whose function has changed; the control must be rewritten."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def planted(mistake: BadCode) -> Iterator[None]:
     """Run what is inside with the mistake; callers that hold the function already run it too."""
     function = mistake.function
     if not isinstance(function, FunctionType):
-        raise NoSuchText(f"`{mistake.name}` is not about a Python function")
+        raise NoSuchText(f"`{mistake.name}` does not name a Python function")
     # The code and not the name is replaced: whoever imported the function already runs the mistake as well.
     right = function.__code__
     function.__code__ = _compiled(function, mistake).__code__
@@ -71,7 +71,7 @@ def _compiled(function: FunctionType, mistake: BadCode) -> FunctionType:
     text = dedent(getsource(function))
     # A mistake that no longer fits must not become a control that plants nothing.
     if text.count(mistake.was) != 1:
-        raise NoSuchText(f"`{mistake.was}` does not stand once in `{function.__qualname__}`")
+        raise NoSuchText(f"`{mistake.was}` does not occur exactly once in `{function.__qualname__}`")
     scope: dict[str, Any] = {}
     # Without decorators, which were applied when the function was made.
     plain = text[text.index("def ") :].replace(mistake.was, mistake.now)
@@ -79,5 +79,7 @@ def _compiled(function: FunctionType, mistake: BadCode) -> FunctionType:
     made: FunctionType = scope[function.__name__]
     # A closure's cells belong to the function object, and code with other ones cannot be put in.
     if made.__code__.co_freevars != function.__code__.co_freevars:
-        raise NoSuchText(f"`{function.__qualname__}` uses names from around it, so it cannot be replaced")
+        raise NoSuchText(
+            f"`{function.__qualname__}` uses names of enclosing functions, so it cannot be replaced"
+        )
     return made

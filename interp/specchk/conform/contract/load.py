@@ -35,10 +35,12 @@ def _load(path: Path, base: type) -> Any:
     # again.
     found = [one for one in runpy.run_path(str(path)).values() if _is_own(one, base)]
     if len(found) != 1:
-        raise NoBinding(f"{path} has {len(found)} classes derived from {base.__name__}; it takes one")
+        raise NoBinding(
+            f"{path} has {len(found)} classes derived from {base.__name__}; exactly one is expected"
+        )
     return found[0]
 
 
 def _is_own(one: object, base: type) -> bool:
-    """Whether something is a class of the file itself: what it imports and derives from does not count."""
+    """Whether an object is a class of the file itself: imported classes do not count."""
     return isinstance(one, type) and issubclass(one, base) and one.__module__ == "<run_path>"

@@ -1,4 +1,4 @@
-"""Recordings: what a running implementation wrote down, a line for each event, read whole and distrusted.
+"""Recordings of a running implementation, a line for each event: read whole and validated.
 
     {"format": "replog-recording/1", "seed": 7, "brokers": 3, ...}       header: free but for `format`
     {"at": 1, "seq": 1, "event": "fetch", "to": 0, "after": {"hw": 3}}   events
@@ -61,14 +61,16 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
     """A recording from its lines; raises `BadRecording`."""
     found = [_object(name, number, line) for number, line in enumerate(lines, 1)]
     if not found or not isinstance(found[0].get("format"), str):
-        raise BadRecording(f"{name}:1: the first line is no header; it has to have a `format`")
+        raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
     last = found[-1]
     if last.get("end") is not True:
-        raise BadRecording(f"{name}:{len(found)}: the recording ends without its trailer, so it was cut off")
+        raise BadRecording(
+            f"{name}:{len(found)}: the recording ends without its trailer, so it was truncated"
+        )
     events = tuple(found[1:-1])
     if last.get("events") != len(events):
         written = last.get("events")
-        raise BadRecording(f"{name}:{len(found)}: {written} events were written, {len(events)} are here")
+        raise BadRecording(f"{name}:{len(found)}: {written} events were written, {len(events)} were read")
     _count(name, events)
     return Recording(name, found[0], events)
 
@@ -79,7 +81,7 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise BadRecording(f"{name}:{number}: this line is no JSON object")
+        raise BadRecording(f"{name}:{number}: this line is not a JSON object")
     return found
 
 
@@ -93,7 +95,7 @@ def _count(name: str, events: Iterable[Event]) -> None:
         counts[at] = counts.get(at, 0) + 1
         # By writer and not by line: writers run side by side, and only the order of each is its own.
         if seq != counts[at]:
-            raise BadRecording(f"{name}:{number}: event {seq} of {at} comes where {counts[at]} is due")
+            raise BadRecording(f"{name}:{number}: event {seq} of {at} is out of order; expected {counts[at]}")
 
 
 def renumbered(events: Iterable[Event]) -> tuple[Event, ...]:

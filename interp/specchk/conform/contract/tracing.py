@@ -1,4 +1,4 @@
-"""What a user writes to have recordings of an implementation explained by its spec.
+"""The interface that a user implements to have recordings explained by a spec.
 
     class BankTracing(Tracing):
         spec, model = "bank.spec", "small"        # the spec's path, from this file's folder
@@ -45,7 +45,7 @@ ANY = Any_()
 
 
 class Impossible(Exception):
-    """Raised by a tracing: what was read before rules this event out; the text says why."""
+    """Raised by a tracing: an earlier event rules this one out; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What an event may have been: each way is some calls in a row, none for no step at all."""
+    """The possible readings of an event: each is a sequence of calls, empty for no step at all."""
 
     ways: tuple[tuple[Call, ...], ...]
 
@@ -84,7 +84,7 @@ class Meaning:
 
 
 def event(name: str) -> Callable[[F], F]:
-    """Mark the method that says which actions the event `name` is."""
+    """Mark the method that maps the event `name` to actions."""
 
     def mark(function: F) -> F:
         setattr(function, _MARK, name)
@@ -113,7 +113,7 @@ class Tracing:
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
-        """What to set, as `--set` would, so that the model has room for the recording."""
+        """Overrides, as of `--set`, that make room in the model for the recording."""
         del recording
         return {}
 
@@ -127,7 +127,7 @@ class Tracing:
         return found
 
     def after(self, found: Event) -> Iterable[Seen]:
-        """What an event shows of the state after it."""
+        """The part of the state after an event that the event shows."""
         del found
         return ()
 
@@ -144,7 +144,7 @@ class Tracing:
         method = self._methods.get(found["event"])
         if method is None:
             known = ", ".join(sorted(self._methods))
-            raise Impossible(f"no method reads the event `{found['event']}`; there are {known}")
+            raise Impossible(f"no method reads the event `{found['event']}`; known events: {known}")
         try:
             is_ = method(found)
             seen = tuple(self.after(found))

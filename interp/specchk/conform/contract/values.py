@@ -1,4 +1,4 @@
-"""Values of a spec as plain Python, for those who bind an implementation to it, and back.
+"""Values of a spec as plain Python, for authors of bindings, and back.
 
 | type | plain |
 |---|---|
@@ -10,7 +10,7 @@
 | set, seq, bag | frozenset, tuple, ascending tuple |
 
 `plain` and `raw` are exact inverses on the values of a type.  `raw` takes any mapping and any
-iterable where it gives `Table` and tuples, and refuses what is no value of the type.
+iterable where it gives `Table` and tuples, and refuses what is not a value of the type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from specchk.meaning.values import show, universe
 
 
 class NotAValue(Exception):
-    """Something plain that is no value of the type wanted; `path` says where in the whole."""
+    """A plain object that is not a value of the expected type; `path` is its place in the whole."""
 
     def __init__(self, message: str, path: str = "") -> None:
         self.message = message
@@ -195,15 +195,15 @@ def _raw_map(found: Any, kind: Map) -> Value:
 
 def _raw_items(found: Any, item: Type, wanted: Any) -> tuple[Value, ...]:
     if not isinstance(found, wanted) or isinstance(found, str):
-        raise NotAValue(f"{found!r} is no collection of {show_type(item)}")
+        raise NotAValue(f"{found!r} is not a collection of {show_type(item)}")
     return tuple(raw(one, item) for one in found)
 
 
 def _limited(items: tuple[Value, ...], kind: Seq | Bag) -> Value:
     if len(items) > kind.limit:
-        raise NotAValue(f"{len(items)} items are more than fit into {show_type(kind)}")
+        raise NotAValue(f"{len(items)} items exceed the limit of {show_type(kind)}")
     return items
 
 
 def _wrong(found: Any, kind: Type) -> NotAValue:
-    return NotAValue(f"{found!r} is no value of {show_type(kind)}")
+    return NotAValue(f"{found!r} is not a value of {show_type(kind)}")

@@ -1,4 +1,4 @@
-"""Suites kept on disk (`kept`), under a name made of everything that they depend on.
+"""Suites cached on disk (`kept`), under a name made of all their dependencies.
 
 That is: the program with the words of its spec (classes are told in them), the kind of suite and its
 bounds, and the sources of the rooms that compute it.
@@ -34,7 +34,7 @@ def cached_suite(
 
 
 def suite_key(program: Program, kind: str, bounds: Sequence[tuple[str, str]], max_states: int | None) -> str:
-    """A name for everything that a suite depends on."""
+    """A name for all dependencies of a suite."""
     # Classes are described in words of the source, so that a change of names alone makes another suite.
     spans = [*(action.span for action in program.actions), *(expr.span for expr in expressions(program))]
     texts = sorted({span.source.text for span in spans})

@@ -1,4 +1,4 @@
-"""Which functions of an implementation each action of a spec runs, and what their texts are.
+"""The functions of an implementation that each action of a spec runs, and their texts.
 
 While a suite runs, every call into the user's files is noted: under the action whose handler it
 happens in, or under none (starting, projecting, keeping).  A function's text is hashed as a syntax
@@ -32,7 +32,7 @@ Texts = Mapping[Function, str]
 
 
 def texts(sources: Mapping[str, str]) -> dict[Function, str]:
-    """The hash of each function of some files and of their rests; `SyntaxError` for what is no Python."""
+    """The hash of each function of some files and of their rests; `SyntaxError` for invalid Python."""
     found: dict[Function, str] = {}
     for name, text in sources.items():
         tree = ast.parse(text)
@@ -58,7 +58,7 @@ def _functions(node: ast.AST, outer: tuple[str, ...]) -> Iterator[tuple[str, ast
 
 
 class _Hollow(ast.NodeTransformer):
-    """Takes out the bodies of functions; what runs when they are defined stays.
+    """Removes the bodies of functions; code that runs at their definition stays.
 
     So does the body of one with a cache, which need not be called where its value is used.
     """
@@ -83,13 +83,13 @@ def _short(text: str) -> str:
 
 @dataclass(slots=True)
 class Tracer:
-    """Notes the code that runs, by action; `within` is the action whose handler is running."""
+    """Records the code that runs, by action; `within` is the action whose handler is running."""
 
     ran: dict[str, set[CodeType]] = field(default_factory=dict)
     within: str = REST
 
     def note(self, frame: FrameType, event: str, arg: object) -> None:
-        """What the interpreter calls at each call and return."""
+        """Called by the interpreter at each call and return."""
         # A profile function and no trace function: it is called once for each call, not for each line.
         if event == "call":
             self.ran.setdefault(self.within, set()).add(frame.f_code)
@@ -125,7 +125,7 @@ def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
 
 
 def attributed(binding: Binding[Any], tracer: Tracer) -> Binding[Any]:
-    """The binding, its handlers telling the tracer in which action they are; the outermost counts."""
+    """The binding, its handlers reporting their action to the tracer; the outermost counts."""
     for bound in type(binding).actions():
         setattr(binding, bound.method, _telling(getattr(binding, bound.method), bound.action, tracer))
     return binding

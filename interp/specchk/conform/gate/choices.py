@@ -35,7 +35,7 @@ from specchk.meaning.values import State, show
 
 NAME = "choices.lock"
 VERSION = 2
-MEND = "take the one that was reviewed, or delete it and write it anew with --update-choices"
+MEND = "restore the reviewed file, or delete it and write a new one with --update-choices"
 DIGITS = 12
 _REASON = "reason = "  # begins the lines that people fill in
 HEAD = """\
@@ -54,7 +54,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the whole product of one model has shown; `never` has each class's id and its words."""
+    """Result of exploring the whole product of one model; `never` has each class's id and description."""
 
     model: str
     states: int
@@ -73,7 +73,7 @@ class Choices:
     suites: Mapping[str, Listed] = field(default_factory=dict)
 
     def of(self, spec: str, label: str, program: Program) -> Listed | None:
-        """What counts for a model: nothing that was shown of another spec, or of other constants."""
+        """The entries valid for a model: none of another spec, or of other constants."""
         found = self.suites.get(label)
         # What was explored for another spec or other constants says nothing here; ignored, it can only
         # leave classes missed, which is reported.
@@ -82,11 +82,11 @@ class Choices:
 
 
 class BadChoices(Exception):
-    """A file that does not say what it should."""
+    """A file without valid choices."""
 
 
 def of_model(program: Program) -> str:
-    """A short name of what a model sets: its constants, and the elements of its sorts."""
+    """A short name of a model's bindings: its constants, and the elements of its sorts."""
     about = (
         [(sort.name, sort.members) for sort in program.sorts],
         [(one.name, one.value) for one in program.constants],
@@ -96,7 +96,7 @@ def of_model(program: Program) -> str:
 
 
 def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
-    """The suite with the ways as cases, and with what is never taken; `BadChoices` if a way is none."""
+    """The suite with the ways as cases and the classes never taken; `BadChoices` if a way is not a path."""
     known = {case.id for case in suite.cases}
     numbers: dict[str, list[int]] = {}
     for number, one in enumerate(suite.classes):
@@ -118,7 +118,7 @@ def _case(suite: Suite, classifier: Classifier, way: Way, numbers: Mapping[str, 
             state, ids = followed(classifier, state, step)
             classes.append(tuple(sorted(number for one in ids for number in numbers.get(one, ()))))
     except LookupError:
-        raise BadChoices(f"{NAME}: a way of {suite.label} is no path of the spec") from None
+        raise BadChoices(f"{NAME}: a way of {suite.label} is not a path of the spec") from None
     return Case(case_id(suite.label, way.start, way.steps), way.steps, tuple(classes), way.start)
 
 
@@ -173,7 +173,7 @@ def _text(value: str) -> str:
 
 
 def read(path: Path) -> Choices | None:
-    """What a file says, None where there is none; raises `BadChoices`."""
+    """The contents of a file, None where there is none; raises `BadChoices`."""
     try:
         table = tomllib.loads(seal.read(path, _REASON))
         if table["version"] != VERSION:
@@ -187,7 +187,7 @@ def read(path: Path) -> Choices | None:
     except seal.Broken as broken:
         raise BadChoices(f"{broken}; {MEND}") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadChoices(f"{path} says nothing: {type(error).__name__}: {error}") from error
+        raise BadChoices(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _listed(found: Mapping[str, Any]) -> Listed:

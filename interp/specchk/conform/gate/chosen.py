@@ -32,12 +32,12 @@ Taken = dict[tuple[int, tuple[Any, ...], State], frozenset[str]]
 
 
 class NotExplored(Exception):
-    """A product that a divergence or a budget has ended: nothing can be said of what is never taken."""
+    """A product that a divergence or a budget has ended: it shows nothing about classes never taken."""
 
 
 @dataclass(slots=True)
 class Product:
-    """What the implementation did: the ids of the classes that it took, ways to those asked for."""
+    """Behaviour of the implementation: the ids of the classes that it took, ways to the requested ones."""
 
     wanted: frozenset[str]
     states: set[State] = field(default_factory=set)
@@ -74,7 +74,7 @@ class Explorer:
         except Diverged as diverged:
             # With a divergence the product is not all of it, and "never" would be said of what was never
             # tried.
-            raise NotExplored(f"{name} diverges: {diverged}; --suite product shows how") from None
+            raise NotExplored(f"{name} diverges: {diverged}; see --suite product") from None
         if not is_all:
             raise NotExplored(f"{name} has more than {limit} states")
         return self.found

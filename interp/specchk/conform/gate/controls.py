@@ -26,7 +26,7 @@ from specchk.conform.work.crews import Crew
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
-KINDS = ((BadSpec, "a model whose spec is wrong"), (BadCode, "a mistake in the implementation"))
+KINDS = ((BadSpec, "an error in the spec"), (BadCode, "an error in the implementation"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +101,4 @@ def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
     if missing:
         return f"the binding's `controls` lack {' and '.join(missing)}"
     silent = [f"`{one.name}`" for one in tried if not one.told]
-    return f"nothing was found wrong with the control {' and '.join(silent)}" if silent else ""
+    return f"no divergence was found with the control {' and '.join(silent)}" if silent else ""

@@ -37,7 +37,7 @@ from specchk.lang.frontend import CheckedSpec
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is held to what: the binding's file and class, and the spec."""
+    """The parts of a comparison: the binding's file and class, and the spec."""
 
     path: Path
     cls: type[Binding[Any]]
@@ -46,7 +46,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What came of the controls and of the comparison with the lock.
+    """The results of the controls and of the comparison with the lock.
 
     `vacuous` is why the gate may be blind.  `below` and `above` are where its numbers are not the
     lock's; `written` whether the lock was written anew.
@@ -104,7 +104,7 @@ def hold(
     bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget,
     mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
 ) -> Held:  # fmt: skip
-    """Run the controls; what a lock would say of the run."""
+    """Run the controls; the figures that a lock would record of the run."""
     tried = try_all(bound, budget, crew)
     found = found_lock(bound, parts, results, tried, budget)
     found = replace(found, mutants=dict(mutants or {}))
@@ -118,7 +118,7 @@ def compare(held: Held, path: Path) -> Held:
 
 
 def update(held: Held, path: Path) -> Held:
-    """Write the lock of a run; mutants that it knows nothing of stay, where the old one can be read."""
+    """Write the lock of a run; mutants that are not in it stay, where the old lock can be read."""
     try:
         known = read(path)
     except (BadLock, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The lock of a gate: what its last reviewed run rested on, as a TOML file beside the binding.
+"""The lock of a gate: the figures of its last reviewed run, as a TOML file beside the binding.
 
     [spec]                  its fingerprint, and one for each action
     [suites."MODEL BOUNDS"] of each suite: states and edges of the spec's graph, classes of steps and of
@@ -30,7 +30,7 @@ from specchk.lang.frontend import CheckedSpec
 
 NAME = "specchk.lock"
 VERSION = 2
-MEND = "take the one that was reviewed, or write it anew with --update-lock"
+MEND = "restore the reviewed file, or write a new one with --update-lock"
 DIGITS = 12
 HEAD = """\
 # What the gate of this binding rests on.  Written by `specchk conform BINDING --update-lock`, reviewed
@@ -40,7 +40,7 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """One suite: the spec's graph, its classes, and what of them was covered.
+    """One suite: the spec's graph, its classes, and the covered ones.
 
     Not how many cases there are: fewer that cover as much are better.  `never` are the classes that the
     implementation is known never to take (`choices`), of those that were not covered.
@@ -81,7 +81,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Something in which a gate is not what its lock says."""
+    """A figure in which a gate differs from its lock."""
 
     place: str
     locked: str
@@ -110,7 +110,7 @@ def _other_spec(lock: Lock, found: Lock) -> Iterator[Lowered]:
         return
     names = sorted({*lock.actions, *found.actions})
     changed = [name for name in names if lock.actions.get(name) != found.actions.get(name)]
-    what = f"action {', '.join(changed)}" if changed else "a declaration that is no action"
+    what = f"action {', '.join(changed)}" if changed else "a declaration other than an action"
     yield Lowered("spec", lock.spec, f"{found.spec}; changed: {what}")
 
 
@@ -149,7 +149,7 @@ _KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
 
 
 def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
-    """A short name of all that steps depend on, and one of each action; layout and comments aside."""
+    """A short name of everything that steps depend on, and one of each action; layout and comments aside."""
     spec = checked.spec
     # Only what steps depend on: another invariant or model changes none of the lock's numbers.
     tables = (spec.sorts, spec.consts, spec.types, spec.variables, spec.defs, spec.actions)
@@ -202,7 +202,7 @@ def read(path: Path) -> Lock:
     except seal.Broken as broken:
         raise BadLock(f"{broken}; {MEND}") from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise BadLock(f"{path} is no lock: {type(error).__name__}: {error}") from error
+        raise BadLock(f"{path} is not a lock: {type(error).__name__}: {error}") from error
 
 
 def _lock(found: Mapping[str, Any]) -> Lock:

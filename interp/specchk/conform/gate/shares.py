@@ -49,7 +49,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What a share came to: what a slice has done, or a whole suite's result."""
+    """The result of a share: of a slice, or of a whole suite."""
 
     lot: int
     done: Done | None
@@ -59,7 +59,7 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """A `crews.Work`: lots, each packed, so that who needs one of them opens one."""
+    """A `crews.Work`: lots, each packed, so that a worker opens only the lots that it needs."""
 
     lots: tuple[bytes, ...]
     budget: Budget
@@ -125,7 +125,7 @@ def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
 
 
 def joined(lots: Sequence[Lot], came: Sequence[Came]) -> list[Result]:
-    """The results of all lots, from what their shares came to, in the shares' order."""
+    """The results of all lots, from the results of their shares, in the shares' order."""
     results = []
     for number, lot in enumerate(lots):
         mine = [one for one in came if one.lot == number]

@@ -1,4 +1,4 @@
-"""Which cases of a gate a change can concern: those whose actions run a function that has changed.
+"""The cases of a gate that a change can affect: those whose actions run a changed function.
 
 Once all cases have run with every call noted, a `Map` knows which action runs which functions, and
 their texts.  From then on:
@@ -33,12 +33,12 @@ ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide which calls a run 
 
 
 class NoRevision(Exception):
-    """A revision that git does not know, or no repository."""
+    """A revision that git does not have, or a folder outside of a repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """What a whole run has shown: the functions that each action ran, and all texts at that time."""
+    """Records of a whole run: the functions that each action ran, and all texts at that time."""
 
     calls: Mapping[str, tuple[Function, ...]]
     texts: Texts
@@ -46,7 +46,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The actions that a change concerns; None for everything, and `reason` says why."""
+    """The actions that a change affects; None for all, with the `reason`."""
 
     actions: frozenset[str] | None
     reason: str
@@ -54,24 +54,24 @@ class Plan:
 
 
 def plan(known: Map | None, then: Texts, now: Texts) -> Plan:
-    """What a change from `then` to `now` concerns, by a map of calls that may be older or newer."""
+    """The effect of a change from `then` to `now`, by a map of calls that may be older or newer."""
     changed = _differing(then, now)
     if known is None:
-        return Plan(None, "it is not known yet which action calls what", changed)
+        return Plan(None, "the functions that each action calls are not recorded yet", changed)
     if _files(then) != _files(now):
-        return Plan(None, "files came or went", changed)
+        return Plan(None, "files were added or removed", changed)
     if _files(known.texts) != _files(now):
-        return Plan(None, "files came or went since the calls were noted", changed)
+        return Plan(None, "files were added or removed since the calls were recorded", changed)
     unknown = sorted({file for ran in known.calls.values() for file, _ in ran} - _files(now))
     if unknown:
         return Plan(None, f"code runs that the binding does not import: {', '.join(unknown)}", changed)
     # Against the revision and against the map: a function that changed since the map may call others by
     # now.
     later = _differing(known.texts, now)
-    for differing, when in ((changed, ""), (later, " since the calls were noted")):
+    for differing, when in ((changed, ""), (later, " since the calls were recorded")):
         rests = sorted(file for file, function in differing if function == REST)
         if rests:
-            return Plan(None, f"outside of functions {', '.join(rests)} changed{when}", changed)
+            return Plan(None, f"code outside of functions changed in {', '.join(rests)}{when}", changed)
     actions = actions_of(known.calls, changed | later)
     # What runs outside of actions (starting, projecting) is a part of every case.
     if REST in actions:
@@ -89,7 +89,7 @@ def _files(known: Texts) -> frozenset[str]:
 
 
 def concerned(suite: Suite, actions: frozenset[str]) -> list[Case]:
-    """The cases with a step, or a refusal that stands for a class, of one of some actions."""
+    """The cases with a step, or a refusal of a class, of one of some actions."""
     probing = {probe.case for probe in suite.probes if probe.action in actions}
     return [case for number, case in enumerate(suite.cases)
             if number in probing or any(step.action in actions for step in case.steps)]  # fmt: skip
@@ -122,13 +122,13 @@ class Revision:
         return [top / name for name in [*names, *new] if name]
 
     def check(self) -> None:
-        """Raise `NoRevision` if git does not know it."""
+        """Raise `NoRevision` if git does not have it."""
         self._git("rev-parse", "--verify", "--quiet", f"{self.name}^{{commit}}")
 
     def _git(self, *args: str) -> str:
         text = self._git_or_none(*args)
         if text is None:
-            raise NoRevision(f"git does not know the revision {self.name} in {self.folder}")
+            raise NoRevision(f"there is no git revision {self.name} in {self.folder}")
         return text
 
     def _git_or_none(self, *args: str) -> str | None:
@@ -162,7 +162,7 @@ def plan_since(
     try:
         before, after = texts(then.sources(files)), texts(now)
     except SyntaxError as error:
-        return Plan(None, f"a file is no Python: {error}")
+        return Plan(None, f"a file is not valid Python: {error}")
     unclear = sorted(shown(path, folder) for path in unclear_files(then.changed(), files))
     if unclear:
         more = f" and {len(unclear) - 3} more" if len(unclear) > 3 else ""

@@ -29,7 +29,7 @@ Calls = Mapping[str, frozenset[Function]]
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """A run of what a change concerns: `results` of the parts, of `ran` of `all` cases."""
+    """A run of the cases that a change affects: `results` of the parts, of `ran` of `all` cases."""
 
     plan: Plan
     parts: tuple[Part, ...]
@@ -78,7 +78,7 @@ def _code(bound: Bound) -> _Code:
 
 
 def _about(bound: Bound, parts: Sequence[Part], budget: Budget) -> str:
-    """All that a map depends on besides the implementation: the spec, and the cases."""
+    """All dependencies of a map besides the implementation: the spec, and the cases."""
     suites = [part.suite(budget) for part in parts if part.at.suite in MADE_OF_CASES]
     ids = [(suite.label, [case.id for case in suite.cases], suite.probes) for suite in suites]
     others = [(part.label, part.at.suite, budget) for part in parts]
@@ -130,7 +130,7 @@ def _traced(
 
 
 def audit(bound: Bound, parts: Sequence[Part], budget: Budget, found: Plan) -> tuple[str, ...]:
-    """What was left out wrongly by a plan; empty if nothing was."""
+    """The cases that a plan wrongly omitted; empty if there are none."""
     actions = found.actions
     if actions is None:
         return ()

@@ -1,4 +1,4 @@
-"""Tiers: the suites that a binding lists for a quick look, for every change, and for a night.
+"""Tiers: a binding's suites for a quick check, for every change, and for a night.
 
     smoke        in seconds: a sample of the cases of each suite, chosen to have as many classes as it can
     gate         for every change: all cases, at two or more bounds
@@ -77,7 +77,7 @@ class Part:
         return tuple(self.at.bounds.items())
 
     def suite(self, budget: Budget) -> Suite:
-        """The cases of a part whose suite is made of cases."""
+        """The cases of a part whose suite consists of cases."""
         suite = cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
         # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be
         # taken.

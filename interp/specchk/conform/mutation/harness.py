@@ -1,4 +1,4 @@
-"""Mutants of the harness itself: whether a gate that looks away notices that it does.
+"""Mutants of the harness itself: whether a gate that overlooks divergences detects its own defect.
 
 Each is a patch of `specchk.conform`, or of the binding, in a new interpreter that then runs the
 self-check (`selfcheck`, and the checks that a folder of mutants adds).  It is caught if that says
@@ -38,7 +38,7 @@ _START = (
 def run_harness(
     mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[Outcome], None]
 ) -> tuple[Ground, list[Outcome]]:
-    """Run the self-check without any mutant, where it has to pass, and under each: `done` hears of each."""
+    """Run the self-check unchanged, where it must pass, and under each mutant; `done` receives each."""
 
     def task(mutant: Mutant) -> Task:
         def check(say: Say) -> None:

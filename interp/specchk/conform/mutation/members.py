@@ -1,4 +1,4 @@
-"""The members of a gate: everything that may kill a mutant, each made of tests that have a name.
+"""The members of a gate: all parts that may kill a mutant, each made of named tests.
 
     Replay("classes slow_follower", At("slow_follower"))                   cases: each is a test
     Replay("walks slow_follower", At("slow_follower", suite="walks"))      each `PER_TEST` walks are a test
@@ -58,7 +58,7 @@ class Kill:
 
 @dataclass(slots=True)
 class Reporter:
-    """Takes the outcome of tests; `ask` and `tell` say whether more is wanted."""
+    """Receives the outcome of tests; `ask` and `tell` return whether more are needed."""
 
     enough: int  # failures of different tests; 0: all of them
     work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
@@ -83,25 +83,25 @@ class Reporter:
         return self.tell(test, reason)
 
     def tell(self, test: str, reason: str) -> bool:
-        """Count a test; `reason` is why it failed, empty where it passed, which it has not without an end."""
+        """Count a test; `reason` is why it failed, empty where it passed and ended."""
         self.tests += 1
         # Also where the test came back: a mutant's `except BaseException` may have caught what should have
         # ended it.
         is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
         if reason or is_endless:
             self.failed.add((self.member, test))
-            first = (reason or "no end, but it went on").splitlines()[0][:200]
+            first = (reason or "exceeded its number of loops and calls").splitlines()[0][:200]
             self.told(Kill(self.member, test, first, perf_counter() - self.begun, is_endless))
         return self.goes_on
 
     @property
     def goes_on(self) -> bool:
-        """Whether more tests are wanted."""
+        """Whether more tests are needed."""
         return not self.enough or len(self.failed) < self.enough
 
     @contextmanager
     def limit(self) -> Iterator[None]:
-        """Raise `TooMuch` in what does more work than a test of the member may."""
+        """Raise `TooMuch` in code that does more work than a test of the member may."""
         with self.meter.giving(self.work.get(self.member, ENDLESS)):
             try:
                 yield
@@ -112,7 +112,7 @@ class Reporter:
 
 @dataclass(slots=True)
 class Bench:
-    """What no mutant changes, computed once: the programs of a spec and their suites."""
+    """Data that no mutant changes, computed once: the programs of a spec and their suites."""
 
     folder: Path
     main: str  # the binding's file
@@ -161,7 +161,7 @@ class Replay:
             bench.suite(self.at, self.limit)
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Run the tests while they are wanted; False if the modules play no part in them."""
+        """Run the tests as long as they are needed; False if they do not use the modules."""
         try:
             cls = bench.binding(self.file)
         except BROKEN as error:
@@ -225,7 +225,7 @@ class Member(Protocol):
         """Compute what does not depend on the implementation."""
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Run the tests while they are wanted; False if the modules play no part in them."""
+        """Run the tests as long as they are needed; False if they do not use the modules."""
 
 
 def _told(divergence: Divergence | None) -> str:
@@ -262,7 +262,9 @@ def binding_in(module: ModuleType) -> type[Binding[Any]]:
     """The one binding class that a module defines; `BindingError`-free, `LookupError` for none or several."""
     found = [one for one in vars(module).values() if _is_binding(one, module)]
     if len(found) != 1:
-        raise LookupError(f"{module.__file__} has {len(found)} classes derived from Binding; it takes one")
+        raise LookupError(
+            f"{module.__file__} has {len(found)} classes derived from Binding; exactly one is expected"
+        )
     chosen: type[Binding[Any]] = found[0]
     return chosen
 
@@ -284,7 +286,7 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
 
 
 def self_checks_of(folder: Path) -> tuple[tuple[str, Callable[[Bench], str]], ...]:
-    """What else is to be checked of the harness: `SELF_CHECKS`, names and what says what is wrong."""
+    """Further checks of the harness: `SELF_CHECKS`, names and functions that report errors."""
     path = folder / "members.py"
     return tuple(getattr(load(path), "SELF_CHECKS", ())) if path.exists() else ()
 

@@ -1,4 +1,4 @@
-"""Mutants as data: an implementation with one flaw, what flaw of the past it mirrors, and why it matters.
+"""Mutants as data: an implementation with one flaw, its historical counterpart, and its effect.
 
     [[mutant]]
     id = "joins-below-hw"
@@ -32,7 +32,7 @@ _PATCH = ("module", "old", "new")
 
 
 class MutantError(Exception):
-    """A file of mutants that cannot be used; says which, and what is wrong."""
+    """A file of mutants that cannot be used; the text names the mutant and the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Mutant:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """What it changes."""
+        """The files that it changes."""
         return tuple(dict.fromkeys(patch.module for patch in self.patches))
 
 
@@ -63,7 +63,7 @@ def load(folder: Path, name: str = "*.toml") -> tuple[Mutant, ...]:
         found += [_mutant(path, one) for one in tables.get("mutant", ())]
     twice = [one.id for number, one in enumerate(found) if one.id in {other.id for other in found[:number]}]
     if twice:
-        raise MutantError(f"{folder}: two mutants are called {twice[0]}")
+        raise MutantError(f"{folder}: two mutants have the id {twice[0]}")
     return tuple(found)
 
 
@@ -73,11 +73,11 @@ def _mutant(path: Path, found: Mapping[str, Any]) -> Mutant:
     for place in places:
         missing = [key for key in _PATCH if not isinstance(place.get(key), str)]
         if missing:
-            raise MutantError(f"{path}: the mutant {name} does not say `{missing[0]}`")
+            raise MutantError(f"{path}: the mutant {name} lacks `{missing[0]}`")
     # A misspelt key would be a mutant without its argument or its story, silently.
     wrong = set(found) - {*_TEXTS, *_PATCH, "also"}
     if wrong or not all(found.get(key) for key in ("id", "flaw", "story")):
-        what = f"says `{min(wrong)}`, which means nothing" if wrong else "needs an id, a flaw and a story"
+        what = f"has the unknown key `{min(wrong)}`" if wrong else "needs an id, a flaw and a story"
         raise MutantError(f"{path}: the mutant {name} {what}")
     patches = tuple(Patch(place["module"], place["old"], place["new"]) for place in places)
     return Mutant(
@@ -86,7 +86,7 @@ def _mutant(path: Path, found: Mapping[str, Any]) -> Mutant:
 
 
 def diff(mutant: Mutant, read: Callable[[str], str] | None = None) -> str:
-    """What a mutant changes, as a unified diff; `StalePatch` where it no longer fits.
+    """The changes of a mutant as a unified diff; `StalePatch` where it no longer fits.
 
     `read` gives the source of a module; by default it is read from its file.
     """

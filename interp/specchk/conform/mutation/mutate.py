@@ -47,7 +47,7 @@ from specchk.conform.work.forks import cores
 from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
 
-UNCHANGED = Mutant("unchanged", "none", "The implementation as it is.", ())
+UNCHANGED = Mutant("unchanged", "none", "The unchanged implementation.", ())
 SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
 # A mutant may do more than the implementation without being endless (a retry more, a longer log); the
 # margin costs time only where there is no end.
@@ -74,12 +74,12 @@ class Settings:
 
 
 def _nothing(outcome: Outcome) -> None:
-    """Hear of an outcome, and do nothing."""
+    """Ignore an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be held to some members: a mutant, or for the survey the implementation as it is."""
+    """One subject of some members: a mutant, or for the survey the unchanged implementation."""
 
     mutant: Mutant
     members: frozenset[str]
@@ -97,7 +97,7 @@ def _here(
 
 
 class Campaign:
-    """All that mutants of one implementation share; `packages` are the top names of what they change.
+    """The common data of all mutants of one implementation; `packages` are the top names of changed modules.
 
     `by` is who holds the mutants, each within some seconds: processes of this machine, if not a crew.
     """
@@ -119,13 +119,13 @@ class Campaign:
         self.ground: Ground | None = None
 
     def _listed(self) -> list[Member]:
-        """The members that are wanted."""
+        """The selected members."""
         every = members_of(self.folder, self.bench)
         wanted = self.settings.members.split(",")
         return [one for one in every if any(fnmatch.fnmatch(one.name, glob) for glob in wanted)]
 
     def run(self, mutants: Sequence[Mutant], done: Callable[[Outcome], None] = _nothing) -> list[Outcome]:
-        """The outcomes of all mutants, in their order; `done` hears of each as soon as it is known."""
+        """The outcomes of all mutants, in their order; `done` receives each as soon as it is known."""
         world = self._world()
         asked = {one.id: self._asked(one) for one in mutants}
         keys = {name: self._key(world, one) for name, one in asked.items()}
@@ -150,7 +150,7 @@ class Campaign:
         return [found[one.id] for one in mutants]
 
     def survey(self) -> Ground:
-        """Hold the implementation as it is to all members; note which lines each runs, and how much work."""
+        """Run all members on the unchanged implementation; record the lines that each runs, and its work."""
         world = self._world()
         asked = {one.name: self._asked_unchanged(one.name) for one in self.members}
         keys = {name: self._key(world, one) for name, one in asked.items()}
@@ -173,7 +173,7 @@ class Campaign:
         return self.ground
 
     def task(self, asked: Asked) -> Task:
-        """What a process has to do; `UNCHANGED` is surveyed."""
+        """The task of a process; `UNCHANGED` is surveyed."""
         return self._survey(asked) if asked.mutant == UNCHANGED else self._task(asked)
 
     def _survey(self, asked: Asked) -> Task:
@@ -210,7 +210,7 @@ class Campaign:
         return Asked(UNCHANGED, frozenset({name}), work)
 
     def _asked(self, mutant: Mutant) -> Asked:
-        """The members that could notice a mutant, and what a test of each may do."""
+        """The members that could detect a mutant, and the work allowed to each of their tests."""
         changed, ground = touched(mutant.patches), self.ground
         names = [one.name for one in self.members]
         # Without a survey every member is held to be able: slower, and never wrong.
@@ -226,7 +226,7 @@ class Campaign:
         return max(LEAST_WORK, 1 << (MORE_WORK * self.ground.work[member]).bit_length())
 
     def freshly(self, patches: tuple[Patch, ...], reporter: Reporter) -> list[Member]:
-        """The members, with an implementation loaded anew with these patches: for the rest of a process.
+        """The members, with an implementation reloaded with these patches: for the rest of a process.
 
         One of a mutant that cannot even be loaded fails every member.
         """
@@ -260,7 +260,7 @@ class Campaign:
 
 
 def _loaded() -> Iterator[Path]:
-    """The files of the user's own modules that are loaded: what members and bindings run besides."""
+    """The files of the user's own loaded modules: code that members and bindings run besides."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None) or ""
         if file.endswith(".py") and is_theirs(path := Path(file).resolve()) and path.is_file():

@@ -44,7 +44,7 @@ class Holding:
     seconds: float
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Asked], Ended]:
-        """Holds one; the implementation as it is is loaded, and what members share is prepared."""
+        """Runs one; the unchanged implementation is loaded, and data common to members are prepared."""
         spec = (folder / cls.spec).resolve()
         # Suites come along: computing them would take longer than most mutants.
         bench = Bench(folder, Path(self.main).name, spec, check(str(spec)), suites=dict(self.suites))
@@ -60,7 +60,7 @@ class Holding:
 
 
 def _named(ended: Ended, place: str, base: str) -> Ended:
-    """What was said, with files named by where they come from."""
+    """A text with files named by their places of origin."""
     said = [
         ("kill", replace(one[1], reason=one[1].reason.replace(place, base))) if one[0] == "kill" else one
         for one in ended.said
@@ -69,7 +69,7 @@ def _named(ended: Ended, place: str, base: str) -> Ended:
 
 
 def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
-    """What is sent: as for a binding, with its folder of mutants, what members watch, and all specs."""
+    """The kit of a campaign: as for a binding, with its folder of mutants, watched files, and all specs."""
     more = {
         *bench.spec.parent.rglob("*.spec"),
         *mutants.rglob("*.py"),
@@ -81,7 +81,7 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
 
 @dataclass(frozen=True, slots=True)
 class ByCrew:
-    """Holds a campaign's mutants by a crew; what `Campaign.by` is to be."""
+    """Runs a campaign's mutants by a crew; a value for `Campaign.by`."""
 
     crew: Crew
     kit: Kit
@@ -89,7 +89,7 @@ class ByCrew:
     def __call__(
         self, campaign: Campaign, todo: Sequence[Asked], seconds: float, done: Callable[[int, Ended], None]
     ) -> list[Ended]:
-        """As `pool.run_all` of their tasks: `done` hears of each, in order, when its wave is back."""
+        """As `pool.run_all` of their tasks: `done` receives each, in order, when its wave is back."""
         bench = campaign.bench
         work = Holding(
             self.kit.main, self.kit.base, shown(campaign.folder, bench.folder), campaign.packages,

@@ -208,9 +208,7 @@ def argued(mutants: Iterable[Mutant], path: Path) -> tuple[Mutant, ...]:
     known = {one.id: _line(one.patches[0].old) for one in every}
     for name, (was, _) in reasons.items():
         if known.get(name) != was:
-            raise MutantError(
-                f"{path}: {name} is not about `{was}` (any more), but `{known.get(name, 'nothing')}`"
-            )
+            raise MutantError(f"{path}: {name} changes `{known.get(name, 'nothing')}`, not `{was}`")
     return tuple(
         Mutant(one.id, one.flaw, one.story, one.patches, one.shown, reasons[one.id][1])
         if one.id in reasons

@@ -1,4 +1,4 @@
-"""What becomes of mutants, and of the implementation as it is; and how that is kept between runs.
+"""Outcomes of mutants and of the unchanged implementation, and their storage between runs.
 
     killed      by two tests at least
     weak        by one: the gate would lose it with one test
@@ -32,7 +32,7 @@ GOOD = frozenset({KILLED, ENDLESS})  # what counts as killed
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant; `asked` are the members that were asked, `tests` what they ran."""
+    """The outcome of a mutant; `asked` are the members that ran, `tests` the number of their tests."""
 
     mutant: Mutant
     kills: tuple[Kill, ...]
@@ -64,7 +64,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The implementation as it is: the tests that it passed, the lines that each member runs, and its work.
+    """The unchanged implementation: the tests that it passed, the lines that each member runs, and its work.
 
     `work` is the most that one test of a member did.
     """
@@ -90,7 +90,7 @@ def words_of(ended: Ended) -> str:
 
 
 def outcome_of(mutant: Mutant, ended: Ended) -> Outcome:
-    """What the process of a mutant said, and how it ended."""
+    """The messages of a mutant's process, and its end."""
     kills = tuple(one[1] for one in ended.said if one[0] == "kill")
     asked = [one for one in ended.said if one[0] == "asked"]
     # The reporter counts on over all members, so the last number is the sum.
@@ -101,7 +101,7 @@ def outcome_of(mutant: Mutant, ended: Ended) -> Outcome:
 
 
 def ground_of(name: str, ended: Ended) -> Ground:
-    """What one member says of the implementation as it is."""
+    """The result of one member on the unchanged implementation."""
     kills = tuple(said[1] for said in ended.said if said[0] == "kill")
     ran = [said for said in ended.said if said[0] == "ran"]
     if not ran:
@@ -112,7 +112,7 @@ def ground_of(name: str, ended: Ended) -> Ground:
 
 
 def together(every: list[Ground]) -> Ground:
-    """What all members say."""
+    """The results of all members."""
     return Ground(
         tuple(kill for one in every for kill in one.kills),
         tuple(words for one in every for words in one.unfinished),
@@ -148,7 +148,7 @@ def write_outcome(key: str, outcome: Outcome) -> None:
 
 
 def read_ground(key: str) -> Ground | None:
-    """What was kept of the implementation as it is."""
+    """The stored results on the unchanged implementation."""
     data = kept.read(_place(key))
     if data is None:
         return None

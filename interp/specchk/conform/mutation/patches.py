@@ -89,7 +89,7 @@ class _Loader(SourceFileLoader):
         return _compiled(patched(self.get_source(fullname) or "", self._patches), self.path, self._meter)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run it, with what counts its work."""
+        """Run the module with a meter of its work."""
         _begin(module, self._meter)
         super().exec_module(module)
 
@@ -133,7 +133,7 @@ class Patcher(MetaPathFinder):
         if found is None or found.origin is None or not isinstance(found.loader, SourceFileLoader):
             if fullname not in self._patches:
                 return None
-            raise StalePatch(f"{fullname} is no module with a source")
+            raise StalePatch(f"{fullname} is not a module with source")
         meter = self.counts.meter if self.counts is not None and is_counted else None
         found.loader = _Loader(fullname, found.origin, self.wanted(fullname), meter)
         if fullname in self._patches:
@@ -190,7 +190,7 @@ def source_of(module: str) -> Path:
             raise StalePatch(f"there is no module {module}")
         path = module_spec.submodule_search_locations
     if module_spec is None or module_spec.origin is None or not module_spec.origin.endswith(".py"):
-        raise StalePatch(f"{module} is no module with a source")
+        raise StalePatch(f"{module} is not a module with source")
     return Path(module_spec.origin)
 
 

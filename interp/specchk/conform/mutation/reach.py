@@ -73,7 +73,7 @@ class Tracer:
         return function(frame, event, argument)
 
     def lines(self) -> Lines:
-        """What was run in functions."""
+        """The lines that were run in functions."""
         run: dict[str, set[int]] = {}
         for function in self.seen.values():
             code = function.code

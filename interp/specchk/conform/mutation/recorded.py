@@ -34,13 +34,13 @@ class Recorded:
     seeds: range
 
     def prepare(self, bench: Bench) -> None:
-        """Compute the programs that recordings of the implementation as it is need."""
+        """Compute the programs for recordings of the unchanged implementation."""
         tracing = self._tracing(bench)
         for seed in self.seeds:
             self._validator(bench, tracing, self._recording(seed))
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """Record and explain while it is wanted; False if the modules play no part in it."""
+        """Record and explain as long as needed; False if the recordings do not use the modules."""
         if modules and not any(module in sys.modules for module in modules):
             return False
         # Before the tracing is loaded: its own imports are not what the recordings run.
@@ -76,7 +76,9 @@ class Recorded:
         found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Tracing)]
         own = [one for one in found if one.__module__ == module.__name__]
         if len(own) != 1:
-            raise LookupError(f"{self.file} has {len(own)} classes derived from Tracing; it takes one")
+            raise LookupError(
+                f"{self.file} has {len(own)} classes derived from Tracing; exactly one is expected"
+            )
         return own[0]
 
     def _validator(self, bench: Bench, tracing: type[Tracing], recording: Recording) -> Validator:

@@ -1,4 +1,4 @@
-"""What a campaign found, told: a table for people, an object for programs, and whether it is enough.
+"""The report of a campaign: a table for people, an object for programs, and its verdict.
 
     mutant                  flaw           killed by                                   seconds
     joins-below-hw          B30            classes slow_follower 3f2a.. (2 tests)         0.42
@@ -41,7 +41,7 @@ WANTED_CURATED, WANTED_GENERATED, WANTED_HARNESS = Wanted(1.0, 2), Wanted(0.9, 1
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A campaign's outcomes, and what they should be."""
+    """A campaign's outcomes, and the required score."""
 
     kind: str
     wanted: Wanted
@@ -50,7 +50,7 @@ class Score:
     seconds: float
 
     def verdict(self, outcome: Outcome) -> str:
-        """What became of a mutant, by the number of tests that is wanted."""
+        """The verdict on a mutant, by the required number of tests."""
         return outcome.verdict(self.wanted.tests)
 
     @property
@@ -65,26 +65,26 @@ class Score:
 
     @property
     def killed(self) -> int:
-        """The mutants that were, by as many tests as wanted, which found a difference or had no end."""
+        """The number of killed mutants, by the required number of tests that failed or did not end."""
         return sum(self.verdict(one) in GOOD for one in self.outcomes)
 
     @property
     def shortfall(self) -> str:
-        """Why the score is not what it must be; empty if it is."""
+        """The reason why the score is insufficient; empty if it is sufficient."""
         # First of all: if the implementation as it is fails, every mutant "fails" with it.
         if self.ground is not None and self.ground.kills:
             first = self.ground.kills[0]
-            return f"the implementation as it is fails {first.member} {first.test}: {first.reason}"
+            return f"the unchanged implementation fails {first.member} {first.test}: {first.reason}"
         if self.ground is not None and self.ground.unfinished:
-            return f"the implementation as it is did not come through {self.ground.unfinished[0]}"
+            return f"the unchanged implementation did not finish {self.ground.unfinished[0]}"
         if self.counts[WRONGLY]:
-            return f"{self.counts[WRONGLY]} killed that are argued to be equivalent"
+            return f"{self.counts[WRONGLY]} killed although argued to be equivalent"
         if not self.counted:
             return "there was no mutant to kill"
         # Even if all undecided ones were killed it would not be enough: then that is the answer, not
         # "undecided".
         if self.killed + self.counts[UNFINISHED] < self.wanted.share * self.counted:
-            return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} wanted"
+            return f"{self.killed} of {self.counted} killed, {self.wanted.share:.0%} required"
         if self.counts[UNFINISHED]:
             open_ = next(one for one in self.outcomes if self.verdict(one) == UNFINISHED)
             return f"{self.counts[UNFINISHED]} not decided: {open_.mutant.id} ({open_.how})"
@@ -92,7 +92,7 @@ class Score:
 
     @property
     def is_late(self) -> bool:
-        """Whether there is no score because something was stopped: it says how fast a machine is, no more."""
+        """Whether there is no score because a mutant was stopped, which shows only the speed of a machine."""
         if self.ground is not None and not self.ground.is_sound:
             return self.ground.is_late and not self.ground.kills
         open_ = [one for one in self.outcomes if self.verdict(one) == UNFINISHED]
@@ -118,7 +118,7 @@ def headline(score: Score) -> str:
     counts = score.counts
     words = [f"{score.killed} of {score.counted} killed"]
     words += [f"{counts[name]} {text}" for name, text in (
-        (ENDLESS, "of them by never ending"), (WEAK, "by one test only"), (SURVIVED, "survived"),
+        (ENDLESS, "of them by not terminating"), (WEAK, "by one test only"), (SURVIVED, "survived"),
         (UNFINISHED, "not decided"),
         (EQUIVALENT, "equivalent"), (WRONGLY, "wrongly called equivalent")) if counts[name]]  # fmt: skip
     control = "; not run unchanged"

@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What some files say: the scores by kind, and every mutant."""
+    """The contents of some files: the scores by kind, and every mutant."""
 
     kills: Mapping[str, Kills]
     rows: tuple[Row, ...]
@@ -51,7 +51,7 @@ def read_scores(paths: Sequence[str]) -> Scores:
             if found["schema"] != SCHEMA:
                 raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
             if not found["control_tests"]:
-                raise NoScores(f"{path} has no control: the implementation was not run as it is")
+                raise NoScores(f"{path} has no control: the unchanged implementation was not run")
             mine = [_row(found["kind"], one) for one in found["mutants"]]
             kills[found["kind"]] = _kills(path, mine, int(found["killed"]), int(found["counted"]))
             rows += mine
@@ -61,7 +61,7 @@ def read_scores(paths: Sequence[str]) -> Scores:
 
 
 def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
-    """The score, if the rows say the same."""
+    """The score, if the rows confirm it."""
     open_ = [row.name for row in rows if row.verdict == UNFINISHED]
     if open_:
         raise NoScores(
@@ -70,7 +70,9 @@ def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
     found = Kills(sum(row.verdict in GOOD for row in rows), sum(row.verdict != EQUIVALENT for row in rows))
     # A file that was edited by hand, or whose rows another version judged otherwise.
     if found != Kills(killed, counted):
-        raise NoScores(f"{path} says {killed} of {counted} killed, its mutants {found.killed} of {found.all}")
+        raise NoScores(
+            f"{path} reports {killed} of {counted} killed, but its mutants give {found.killed} of {found.all}"
+        )
     return found
 
 

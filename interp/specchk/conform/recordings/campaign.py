@@ -48,7 +48,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one recording."""
+    """The result of one recording."""
 
     name: str
     events: int = 0
@@ -123,7 +123,7 @@ class Explaining:
     spec: str
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Sequence[Sheet]], list[Result]]:
-        """Explains by the spec of a tracing, which is told by the name that it has where it came from."""
+        """Explains by the spec of a tracing, which is named by its original path."""
         there = str(folder / cls.spec)
         one = _Explainer(cls, check(there), self.wanted)
         names = str(Path(there).parent), str(Path(self.spec).parent)
@@ -207,7 +207,7 @@ class _Explainer:
             return Result(name, bad=str(error))
         if recording.header["format"] != self.cls.reads:
             wrong = recording.header["format"]
-            return Result(name, bad=f"{name}:1: the format is {wrong}, and not {self.cls.reads}")
+            return Result(name, bad=f"{name}:1: the format is {wrong}, not {self.cls.reads}")
         return self._explained(recording)
 
     def _explained(self, recording: Recording) -> Result:
@@ -264,7 +264,9 @@ def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: Wanted) -> tuple[st
     found += _too_large(campaign.results)
     power = campaign.power()
     if power is not None and power < POWER and not wanted.partial:
-        found.append(f"only {power:.1%} of the spoiled copies were rejected; {POWER:.0%} are asked for")
+        found.append(
+            f"only {power:.1%} of the spoiled copies were rejected; at least {POWER:.0%} is required"
+        )
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Trace power: copies of accepted recordings with one thing wrong, which have to be rejected.
+"""Trace power: copies of accepted recordings with one planted error, which must be rejected.
 
 A validator that accepts everything would accept every recording; so each accepted one is spoiled in
 every way below, renumbered as if it had been recorded so, and must not be explained any more.
@@ -6,7 +6,7 @@ every way below, renumbered as if it had been recorded so, and must not be expla
     flip        one field that an event shows has another value
     drop        one event is missing
     swap        two successive events of one writer stand in each other's place
-    duplicate   one event is there twice
+    duplicate   one event is duplicated
 
 Not every spoiled copy is wrong: what it says may have happened as well (a request that nobody ever
 answered may not have been served; two events of one writer may be independent).  So the share of
@@ -26,7 +26,7 @@ KINDS = ("flip", "drop", "swap", "duplicate")
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
-    """A copy with one thing wrong, and what that is."""
+    """A copy with one planted error, and its description."""
 
     kind: str
     what: str
@@ -34,7 +34,7 @@ class Spoiled:
 
 
 def spoil(recording: Recording, kind: str, random: Random) -> Spoiled | None:
-    """A copy with one thing of a kind wrong; None where there is nothing to spoil in this way."""
+    """A copy with one planted error of a kind; None where the kind does not apply."""
     events = list(recording.events)
     if kind == "flip":
         shown = [n for n, event in enumerate(events) if event.get("after")]
@@ -54,7 +54,7 @@ def spoil(recording: Recording, kind: str, random: Random) -> Spoiled | None:
         del events[at]
     elif kind == "duplicate":
         at = random.randrange(len(events))
-        what = f"{_named(events, at)} is there twice"
+        what = f"{_named(events, at)} is duplicated"
         events.insert(at, events[at])
     else:
         pairs = _successive(events)

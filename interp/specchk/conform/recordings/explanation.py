@@ -1,4 +1,4 @@
-"""A blocked recording in words: what was explained last, the event, the spec's states, every near miss."""
+"""A report on a blocked recording: the last explained events, the event, the spec's states, near misses."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _calls(meaning: Meaning | None) -> tuple[str, ...]:
 
 
 def _lines(validator: Validator, state: State) -> Iterator[tuple[str, str]]:
-    """A line for each lane of the spec's view, then all that the view does not hide.
+    """A line for each lane of the spec's view, then all variables that the view does not hide.
 
     A map has a line for each run of keys with the same value.
     """
@@ -110,21 +110,25 @@ def _miss(miss: NearMiss) -> dict[str, Any]:
 def render(name: str, events: int, found: Explanation) -> str:
     """The explanation as text."""
     lines = [f"{name}: no behaviour of the spec explains event {found.number} of {events}", ""]
-    lines += ["the events before it, which are explained, and what changed:"] if found.before else []
+    lines += ["the explained events before it, with their changes:"] if found.before else []
     first = found.number - len(found.before)
     lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(found.before)]
-    lines += ["", "the event that is not:", f"{found.number:6}  {_event(found.event)}"]
-    lines += [f"        it is {' or '.join(found.calls)}" if found.calls else "", ""]
+    lines += ["", "the unexplained event:", f"{found.number:6}  {_event(found.event)}"]
+    lines += [f"        read as {' or '.join(found.calls)}" if found.calls else "", ""]
     if found.reason:
         lines += [f"why: {found.reason}", ""]
     if found.misses:
-        many = "the only state" if found.candidates == 1 else f"any of the {found.candidates} states"
-        lines += [f"why the spec does not allow it, from {many} in which it can be:"]
+        many = (
+            "the only possible state"
+            if found.candidates == 1
+            else f"any of the {found.candidates} possible states"
+        )
+        lines += [f"why the spec does not allow it, from {many}:"]
         for miss in found.misses:
             lines += _miss_lines(miss)
         lines += [""]
     if found.instead:
-        lines += ["all would be as the event shows after: " + ", ".join(found.instead), ""]
+        lines += ["steps that lead to a state like the event's: " + ", ".join(found.instead), ""]
     lines += ["a state of the spec before the event:"]
     lines += [f"  {name} = {value}" for name, value in found.state]
     return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
@@ -147,7 +151,7 @@ def _miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _event(event: Event) -> str:
-    """An event on one line: who, what, its arguments, and what it shows."""
+    """An event on one line: its node, name and arguments, and the state that it shows."""
     shown = event.get("after") or {}
     facts = [f"{k}={_short(v)}" for k, v in event.items() if k not in ("at", "seq", "event", "after")]
     after = [f"{k}={_short(v)}" for k, v in shown.items()]

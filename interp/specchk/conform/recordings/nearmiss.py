@@ -26,12 +26,12 @@ from specchk.meaning.values import State, show
 from specchk.search.verdict import Step
 
 MOST = 6
-_NO_BRANCH = "no branch of the action can be taken here"
+_NO_BRANCH = "no branch of the action is enabled here"
 
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """A field: what the recording has, and what the spec."""
+    """A field: its values in the recording and in the spec."""
 
     field: str
     expression: str
@@ -111,7 +111,7 @@ def _guarded(validator: Validator, number: int, state: State, index: int, args: 
 
 
 def _blames(validator: Validator, action: Action, state: State, args: tuple[Any, ...]) -> list[Blame]:
-    """The false conjuncts of the guards that stand at the beginning of an action's body."""
+    """The false conjuncts of the guards at the beginning of an action's body."""
     evaluator = validator.evaluator
     env: list[Any] = [*state, *state, *([0] * (action.locals + len(state) + 1))]
     env[evaluator.first_local : evaluator.first_local + len(args)] = args

@@ -73,11 +73,11 @@ class Watched:
 
 
 class TooMany(Exception):
-    """The recording says so little that the candidates cannot be followed."""
+    """The recording shows so little that the candidates cannot be followed."""
 
 
 class Validator:
-    """Explains recordings by one program; what it compiled serves all of them."""
+    """Explains recordings by one program; its compiled code serves all of them."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -120,7 +120,7 @@ class Validator:
         self, tracing: Tracing, event: Event, meaning: Meaning, before: tuple[State, ...],
         everywhere: Sequence[Call],
     ) -> tuple[tuple[State, ...], int, tuple[State, ...]]:  # fmt: skip
-        """The candidates after an event, how many silent steps came before it, and where it was tried."""
+        """The candidates after an event, the number of silent steps before it, and the states tried."""
         after = self.taken(meaning, before)
         # Silent steps only where no candidate takes the event: taken at every event, they would multiply
         # the candidates until the spec could be anywhere, which agrees with anything.
@@ -144,7 +144,7 @@ class Validator:
         return tuple(Call(name, (ANY,) * params[name]) for name in tracing.silent)
 
     def taken(self, meaning: Meaning, before: Sequence[State]) -> tuple[State, ...]:
-        """The states after an event that agree with what it shows."""
+        """The states after an event that agree with the recorded part."""
         reached: dict[State, None] = {}
         for way in meaning.ways:
             states: Iterable[State] = before
@@ -153,7 +153,7 @@ class Validator:
             reached.update(dict.fromkeys(states))
         # Before what is seen is compared, which is what takes long.
         if len(reached) > MOST_CANDIDATES:
-            raise TooMany(f"{len(reached)} states of the spec fit so far; log more of the state")
+            raise TooMany(f"{len(reached)} states of the spec match so far; record more of the state")
         return tuple(state for state in reached if self.agrees(state, meaning.seen))
 
     def by_call(self, call: Call, before: Iterable[State]) -> tuple[State, ...]:
@@ -170,7 +170,7 @@ class Validator:
         return tuple(found)
 
     def instances(self, call: Call) -> tuple[int, list[tuple[Any, ...]]]:
-        """An action's number, and all arguments that a call may stand for; none if one is no value."""
+        """An action's number, and all arguments that a call may have; none if one is not a value."""
         number = self._numbers.get(call.action)
         if number is None:
             raise Impossible(f"the spec has no action `{call.action}`")
@@ -196,7 +196,7 @@ class Validator:
         return all(self.wanted(one) == self.shown(one, env) for one in seen)
 
     def shown(self, seen: Seen, env: list[Any]) -> Any:
-        """What the spec has where something was seen; None where that is undefined."""
+        """The spec's value of a recorded field; None where it is undefined."""
         watched = self.watch(seen.expression)
         if len(env) < 2 * len(self.program.variables) + watched.locals + 1:
             env.extend([0] * watched.locals)

@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class EffectClass:
-    """Edges that do the same: action, branches taken, signs of comparisons, and what changed how.
+    """Equivalent edges: action, branches taken, signs of comparisons, and kinds of changes.
 
     For a probe: the action, and how its guard fails.  `id` is stable like a case's.
     """
@@ -107,7 +107,7 @@ class Suite:
         return label_of(self.model, self.bounds)
 
     def case(self, wanted: str) -> Case | None:
-        """The case with an id, or the only one whose id begins so."""
+        """The case with an id, or the only one whose id begins with it."""
         found = [case for case in self.cases if case.id.startswith(wanted)]
         return found[0] if len(found) == 1 else None
 

@@ -117,7 +117,7 @@ class Classifier:
 
 
 def _distinct(tracer: Tracer) -> dict[int, str]:
-    """What stands at each place, numbered where the same words stand at several."""
+    """The guards at each place, numbered where several have the same text."""
     seen: Counter[str] = Counter()
     found = {}
     # By place in the text and not in the order of first visits, which depends on the states that were seen.

@@ -1,4 +1,4 @@
-"""A divergence for those who look at it: the spec's behaviour, the two states, where they differ.
+"""A divergence for a reader: the spec's behaviour, the two states, and their differences.
 
     trace      what both did
     told       the same, and the step on which they part where the spec has it
@@ -35,12 +35,12 @@ WORDS = MappingProxyType({
     "initial": "the implementation starts in another state",
     "refused": "the implementation refused a step that the spec allows",
     "accepted": "the implementation took a step that the spec forbids",
-    "state": "the implementation took the step, but to a state that the spec does not allow",
-    "changed": "the implementation refused the step, as the spec does, but changed",
-    "outside": "the implementation is in a state that the spec has no words for",
-    "ambiguous": "the binding observes too little to go on",
+    "state": "the implementation took the step to a state that the spec does not allow",
+    "changed": "the implementation refused the step, as the spec does, but changed its state",
+    "outside": "the implementation is in a state that the spec cannot express",
+    "ambiguous": "the binding observes too little to continue",
     "restored": "the binding's snapshots are wrong",
-    "reopened": "what the implementation has on disk is not the state that it is in",
+    "reopened": "the implementation's state on disk differs from its state in memory",
     "fault": "a fault inside a step left a state that the spec does not allow",
     "raised": "the implementation failed with an exception",
 })  # fmt: skip
@@ -53,7 +53,7 @@ def wanted(program: Program, found: Divergence) -> State | None:
 
 
 def instead(found: Divergence, beside: State | None) -> State | None:
-    """The implementation's state, filled up from the spec's; None where it is not known."""
+    """The implementation's state, completed from the spec's; None where it is unknown."""
     if found.found is None or beside is None:
         return None
     pairs = zip(beside, found.found, strict=True)
@@ -76,7 +76,7 @@ def told(program: Program, found: Divergence) -> Trace:
 
 
 def step_text(found: Divergence) -> str:
-    """`step 20: apply_response(b2), after waiting`; empty where no step was asked for."""
+    """`step 20: apply_response(b2), after waiting`; empty where there is no step."""
     if found.step is None:
         return ""
     way = f", {found.way}" if found.way else ""
@@ -89,7 +89,7 @@ def drawn(instance: Instance, found: Divergence) -> Picture:
     trace = told(instance.program, found)
     if found.kind == "initial" and beside is not None:
         trace = Trace(beside, ())
-    spec = picture(viewer, trace, None, "as the spec has it", _ending(instance.program, found, beside))
+    spec = picture(viewer, trace, None, "as in the spec", _ending(instance.program, found, beside))
     other = instead(found, beside)
     if other is None or beside is None:
         return spec
@@ -99,7 +99,7 @@ def drawn(instance: Instance, found: Divergence) -> Picture:
 
 
 def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[str, ...]:
-    """What happened, by which step, why, and the first places that differ."""
+    """The kind of divergence, the step, the reason, and the first differences."""
     places = [
         f"{change.path}: the spec has {change.before}, the implementation {change.after}"
         for change in differences(program, found, beside)
@@ -141,9 +141,9 @@ def _found_json(program: Program, found: Divergence) -> dict[str, Any] | None:
 
 
 def read(program: Program, trace: Trace, found: Mapping[str, Any]) -> Divergence:
-    """The divergence of a JSON report, whose trace was read already; raises `Unreadable`."""
+    """The divergence of a JSON report whose trace was read already; raises `Unreadable`."""
     if found.get("kind") not in WORDS or not isinstance(found.get("spec_states"), list):
-        raise Unreadable("it has no divergence of a known kind")
+        raise Unreadable("its divergence is of no known kind")
     action, args = found.get("action"), found.get("args") or ()
     # The step's own state is not used: it diverged, so the spec has none, or several.
     step = Step(action, tuple(map(str, args)), trace.last) if isinstance(action, str) else None

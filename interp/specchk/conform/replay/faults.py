@@ -63,7 +63,7 @@ class _Faults(Generic[S]):
         self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
 
     def vacuous(self) -> str:
-        """What this cannot have done, were it not broken itself."""
+        """The reason why this suite is vacuous; empty if it is not."""
         if not self.replayer.tally.struck:
             return "no fault struck inside a step"
         return why_vacuous(self.replayer.tally, self.replayer.blind_to, 0)
@@ -80,7 +80,7 @@ class _Faults(Generic[S]):
         self, place: Place[S], taken: tuple[Instance, str, tuple[State, ...]], fault: Interruption,
         striking: Instance,
     ) -> None:  # fmt: skip
-        """Let a fault strike at each moment of a step, until it comes too late."""
+        """Let a fault strike at each moment of a step, until the step ends first."""
         instance, way, successors = taken
         # Crash consistency: a step is atomic, so the fault comes before it or after it, never in the
         # middle.

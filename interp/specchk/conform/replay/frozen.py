@@ -38,15 +38,15 @@ from specchk.search.verdict import Step
 WIDTH = 110
 HARNESS = MappingProxyType(
     {
-        "ambiguous": "the binding observes too little, which no test of the implementation shows",
-        "fault": "the fault struck inside a step, where only the harness lets it",
+        "ambiguous": "the binding observes too little, which a test of the implementation cannot show",
+        "fault": "the fault struck inside a step, which only the harness can arrange",
     }
 )
 _RULER = "# -- the runner"
 
 
 class CannotFreeze(Exception):
-    """A divergence that no test of the implementation shows; the text says why."""
+    """A divergence that no test of the implementation can show; the text gives the reason."""
 
 
 def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Divergence, target: Path) -> str:
@@ -80,7 +80,7 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
 
 
 class _Listener:
-    """Stands in for what takes the steps, and only hears of them."""
+    """Replaces the runner of steps, and only records the calls."""
 
     def __init__(self, binding: object, initial: Mapping[str, Any]) -> None:
         self.heard: list[Any] = [dict(initial)]
@@ -90,7 +90,7 @@ class _Listener:
 
 
 def _seal(data: Sequence[str], calls: Sequence[str]) -> str:
-    """The seal of the text that a test will have: of what it says when it is run."""
+    """The seal of the text of a test: of all that has an effect when it is run."""
     names: dict[str, Any] = {
         "Follower": _Listener,
         "Bag": Bag_,
@@ -115,19 +115,19 @@ def _head(program: Program, name: str, found: Divergence) -> str:
             for change in differences(program, found, wanted(program, found))
         ),
         "",
-        "Runs without specchk: the runner below stands in for what the binding imports of it.",
+        "Runs without specchk: the runner below replaces the parts of it that the binding imports.",
     ]
     return "\n".join(line.replace("\\", "\\\\").replace('"""', "'''") for line in lines)
 
 
 def _claim(found: Divergence) -> str:
     if found.step is None:
-        return "The implementation starts, and is restored, as the spec says."
-    return f"Step {len(found.trace.steps) + 1}, {found.step.action}, does what the spec says."
+        return "The implementation starts, and is restored, as in the spec."
+    return f"Step {len(found.trace.steps) + 1}, {found.step.action}, has the outcome of the spec."
 
 
 def _spec(program: Program) -> dict[str, Any]:
-    """What a binding asks of its program: names, sorts, constants."""
+    """The names that a binding needs of its program: names, sorts, constants."""
     return {
         "spec": program.spec,
         "model": program.model,
@@ -145,7 +145,7 @@ class _Writer:
         self.by_label = {(one.label.action, one.label.args): one for one in self.replayer.instances}
 
     def calls(self, found: Divergence) -> Iterator[str]:
-        """One call a step, the last for what diverged: a step that the spec has, or has not."""
+        """One call a step, the last for the divergence: a step that the spec has or lacks."""
         before = found.trace.initial
         for step, way in zip(found.trace.steps, found.ways, strict=True):
             yield self._call(before, step, way, (step.state,))
@@ -179,7 +179,7 @@ class _Writer:
 
 
 class _As:
-    """What stands in the text as it is."""
+    """A piece of source code, written without quotes."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""What a frozen test runs on: this text is put into each, so it uses the standard library only.
+"""The runner of a frozen test: this text is put into each, so it uses the standard library only.
 
 A binding is written for `specchk.conform`; here it is loaded with stand-ins for these modules, and
 its methods are called as the harness calls them: on a system restored from a snapshot, step by
@@ -21,7 +21,7 @@ from typing import Any
 
 
 class Answer:
-    """What a handler returns: with `Accepted` the step was taken."""
+    """Returned by a handler: with `Accepted` the step was taken."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
@@ -42,7 +42,7 @@ class Refused(Answer):
 
 
 class Impossible(Answer):
-    """There was nothing to ask the implementation with."""
+    """No request to the implementation is possible."""
 
 
 class Bag(list[Any]):
@@ -61,14 +61,14 @@ class Some:
 
 
 class Anything:
-    """Stands in for what a frozen test does not need."""
+    """Replaces names that a frozen test does not need."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
 
 class Mismatch(AssertionError):
-    """The implementation is not what the spec says."""
+    """The implementation differs from the spec."""
 
 
 def marker(what: object) -> Callable[[Any], Any]:
@@ -123,7 +123,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if is_ours else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its names when they are asked for."""
+        """Give the module its names on access."""
         module.__getattr__ = lambda name: STAND_INS.get(name, Anything)  # type: ignore[method-assign]
 
 
@@ -149,7 +149,9 @@ def binding_of(path: Path, name: str, spec: Mapping[str, Any], seal: str) -> Ite
         binding = getattr(module, name)(SimpleNamespace(**{**spec, "sorts": sorts}))
         yield binding
         if seal_of([dict(spec), *getattr(binding, "heard", [])]) != seal:
-            raise Mismatch("this test is not as it was frozen: a step or a value is another; freeze it anew")
+            raise Mismatch(
+                "this test was edited after it was frozen: a step or a value differs; freeze it again"
+            )
     finally:
         sys.path.remove(str(folder))
         sys.meta_path.remove(finder)
@@ -180,7 +182,7 @@ class Follower:
         return isinstance(handler(self.system, *args, *([way] if way else [])), Accepted)
 
     def step(self, name: str, args: Sequence[Any], way: str, *changes: Mapping[str, Any]) -> None:
-        """A step that the spec has; `changes` are the variables that it may change, and to what."""
+        """A step of the spec; `changes` are the variables that it may change, with their values."""
         self.heard.append(("step", name, args, way, *changes))
         if not self.ask(name, args, way):
             raise Mismatch(f"{self.at}: refused, but the spec has this step")
@@ -200,7 +202,7 @@ class Follower:
         self.compare([{}])
 
     def is_on_disk(self) -> None:
-        """What is on disk is in the same state."""
+        """The state on disk is the same."""
         self.heard.append("is_on_disk")
         self.system = self.methods["reopen"](self.system)
         self.compare([{}])
@@ -247,7 +249,7 @@ def wrong(state: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
 
 
 def same(wanted: Any, found: Any) -> bool:
-    """Whether a value is the one wanted, as plain values are compared."""
+    """Whether a value equals the expected one, as plain values are compared."""
     match wanted:
         case set() | Items():
             return _is_many(found) and _has_all(wanted, found) and _has_all(found, wanted)

@@ -100,15 +100,15 @@ class ClassGraph:
         return path[::-1]
 
     def edges_of(self, state: int) -> dict[Edge, tuple[int, ...]]:
-        """The edges of a state that was gone on from, each with its classes."""
+        """The edges of an expanded state, each with its classes."""
         return self.out[state] or self._around(state)[0]
 
     def refused_in(self, state: int) -> dict[int, Refusal]:
-        """The classes of the refusals in a state that was gone on from, each with one that has it."""
+        """The classes of the refusals in an expanded state, each with an example."""
         return self._around(state)[1]
 
     def _around(self, state: int) -> Around:
-        """What is around a state; nothing where a limit or a constraint has ended the search."""
+        """The surroundings of a state; empty where a limit or a constraint has ended the search."""
         if state not in self.expanded:
             return {}, {}
         if state not in self._looked:
@@ -124,7 +124,7 @@ class ClassGraph:
         self.out.append({})
 
     def expand(self, source: int, *, keep: bool) -> Iterator[int]:
-        """Look at a state; the numbers of those that are reached from it first."""
+        """Expand a state; the numbers of those that are reached from it first."""
         known = len(self.states)
         self.expanded.add(source)
         edges, _ = self._look(source)
@@ -162,7 +162,7 @@ class ClassGraph:
 
 
 def explore(program: Program, max_states: int | None = None, *, keep_edges: bool = False) -> ClassGraph:
-    """The graph of a program; with a limit, what is seen from as many states."""
+    """The graph of a program; with a limit, the part seen from as many states."""
     tracer = Tracer(program)
     graph = ClassGraph(program, Classifier(tracer))
     properties = Properties(program, tracer)

@@ -1,4 +1,4 @@
-"""Steps of a spec, taken by an implementation: what must be accepted, what refused, and what comes of it.
+"""Steps of a spec on an implementation: accepted ones, refused ones, and their results.
 
     in the spec          the implementation must
     initial state        start in it, as far as it is observed
@@ -60,7 +60,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Place(Generic[S]):
-    """A state that both have reached, what was kept of the system there, and how it was reached."""
+    """A state that both have reached, the saved system there, and the path to it."""
 
     state: State
     kept: Any
@@ -114,7 +114,7 @@ class Divergence:
 
 @dataclass(slots=True)
 class Tally:
-    """What was done, by action: steps taken, probes refused, probes with nothing to ask with.
+    """Counts by action: steps taken, probes refused, probes not applicable.
 
     `compared` and `reopened` count states that were looked at, and systems that were opened again.
     """
@@ -130,7 +130,7 @@ class Tally:
     reopened: int = 0
 
     def add(self, other: Tally) -> None:
-        """What another worker did, as well."""
+        """Add the counts of another worker."""
         for mine, more in ((self.taken, other.taken), (self.refused, other.refused),
                            (self.impossible, other.impossible), (self.left, other.left)):  # fmt: skip
             for name, count in more.items():
@@ -194,14 +194,14 @@ class Replayer(Generic[S]):
         found = self._state(system, Divergence("outside", empty, None, "", ""))
         allowed = [state for state in states if self.same(state, found)]
         if not allowed:
-            reason = "the implementation does not start where the spec does"
+            reason = "the implementation starts in another state than the spec"
             raise Diverged(Divergence("initial", empty, None, "", reason, states, found))
         self._only_one(allowed, Divergence("ambiguous", empty, None, "", "", states, found))
         self.blind_to = self._blind_spots(found)
         return Place(allowed[0], self._keep(system))
 
     def _blind_spots(self, found: Found) -> tuple[str, ...]:
-        """The control of every run: the observed variables whose corruption is not noticed; none."""
+        """The control of every run: the observed variables whose corruption is not detected; none."""
         blind = []
         for slot in self._slots:
             # A value of no type of a spec: a comparison that accepts it compares nothing.
@@ -211,16 +211,16 @@ class Replayer(Generic[S]):
         return tuple(blind)
 
     def check_kept(self, place: Place[S]) -> None:
-        """What was kept at a place must still be in its state."""
+        """A saved system must be restored to its state."""
         blank = Divergence("outside", place.trace(), None, "", "", ways=place.ways())
         found = self._state(self._back(place.kept), blank)
         if not self.same(place.state, found):
-            reason = "what `restore` gives back is not in the state that was kept"
+            reason = "`restore` returns a system in another state than the saved one"
             states, ways = (place.state,), place.ways()
             raise Diverged(Divergence("restored", place.trace(), None, "", reason, states, found, ways))
 
     def check_reopened(self, place: Place[S]) -> None:
-        """What is on disk must be in the same state, where the binding can open it again."""
+        """The state on disk must be the same, where the binding can reopen it."""
         if self._again is None:
             return
         states, ways = (place.state,), place.ways()
@@ -232,15 +232,15 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
         self.tally.reopened += 1
         if not self.same(place.state, found):
-            reason = "what a restart would find on disk is not the state"
+            reason = "a restart would find another state on disk"
             raise Diverged(replace(blank, reason=reason, found=found))
 
     def inside(self, state: State) -> bool:
-        """Whether the spec's constraints let a search go on here."""
+        """Whether the spec's constraints let a search continue here."""
         return self._properties.inside(self._properties.environment(state))
 
     def options(self, state: State) -> tuple[list[tuple[Instance, tuple[State, ...]]], list[Instance]]:
-        """What the spec says of each instance in a state: enabled, with its successors, or disabled.
+        """The spec's answer for each instance in a state: enabled, with its successors, or disabled.
 
         One that only leads beyond a horizon is neither.
         """
@@ -361,7 +361,7 @@ class Replayer(Generic[S]):
         return Divergence(kind, trace, instance.label, way, reason, expected, found, ways)
 
     def _state(self, system: S, blame: Divergence) -> Found:
-        """The projection as values of the spec; `blame` is what to say if there are none."""
+        """The projection as values of the spec; `blame` is the reason given if there are none."""
         self.tally.compared += 1
         try:
             return self._raw(self._project(system))
@@ -372,9 +372,9 @@ class Replayer(Generic[S]):
         # Before any value: a variable too many or too few is a mistake of the binding, not of the
         # implementation.
         names = {self.program.variables[slot].name for slot in self._slots}
-        wrong = [Mistake(f"the projection does not give `{name}`", "give it, or say in `unobserved` why not")
+        wrong = [Mistake(f"the projection does not return `{name}`", "return it, or list it in `unobserved`")
                  for name in sorted(names - set(state))]  # fmt: skip
-        wrong += [Mistake(f"the projection gives `{name}`, which it should not", "remove it")
+        wrong += [Mistake(f"the projection returns `{name}`, which it should not", "remove it")
                   for name in sorted(set(state) - names)]  # fmt: skip
         if wrong:
             raise BindingError(tuple(wrong))
@@ -394,5 +394,5 @@ class Replayer(Generic[S]):
     @staticmethod
     def _only_one(matching: list[State], blame: Divergence) -> None:
         if len(matching) > 1:
-            reason = "the projection does not tell these successors apart; observe more"
+            reason = "the projection does not distinguish these successors; observe more"
             raise Diverged(replace(blame, kind="ambiguous", reason=reason, expected=tuple(matching)))

@@ -1,4 +1,4 @@
-"""Takes cases: each step of a path, everything that is forbidden on the way, and a comparison after each.
+"""Runs cases: each step of a path, every forbidden step on the way, and a comparison after each.
 
 A case that begins like the one before it goes on from where they part, by what was kept there; so the
 cases of a class cover, which are sorted, are taken as the tree that they are.  Cases can be spread
@@ -42,7 +42,7 @@ PASSING = (BindingError, Faulty, StaleCase)  # what is wrong with binding, spec 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
+    """The result of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
 
     case: Case
     divergence: Divergence | None
@@ -51,7 +51,7 @@ class CaseResult:
 
 @dataclass(slots=True)
 class Done:
-    """What a runner has done."""
+    """The results of a runner."""
 
     cases: int = 0
     disabled: int = 0
@@ -64,7 +64,7 @@ class Done:
     blind_to: tuple[str, ...] = ()
 
     def add(self, other: Done) -> None:
-        """What another worker has done, as well."""
+        """Add the results of another worker."""
         self.cases += other.cases
         self.disabled += other.disabled
         self.states |= other.states
@@ -90,7 +90,7 @@ class Runner(Generic[S]):
         self._wanted = _probes_at(suite)
 
     def follow(self, before: Case, case: Case) -> None:
-        """Stand as after `before`, where `case` comes next and another runner takes what is before it.
+        """Continue as after `before`, where `case` is next and another runner runs the cases before it.
 
         What the two share is done here, too, and counted there.  So the numbers of a suite are the
         same, in however many slices it is taken.
@@ -142,7 +142,7 @@ class Runner(Generic[S]):
         return len(case.steps)
 
     def _shared(self, case: Case) -> int:
-        """How many steps lead along places that are known."""
+        """The number of steps that lead along known places."""
         if not self._places or self._places[0].state != self._initial[case.start]:
             self._places.clear()
             return 0
@@ -160,10 +160,10 @@ class Runner(Generic[S]):
                 wanted = sorted(successors)[step.choice]
                 reached = self.replayer.take(place, instance, successors)
                 return next((after for after in reached if after.state == wanted), None)
-        raise StaleCase(f"{step} is not enabled where case has it")
+        raise StaleCase(f"{step} is not enabled at its place in the case")
 
     def _arrive(self, place: Place[S], case: Case, number: int) -> None:
-        """Look at a new place: that it can be gone back to and opened again, and what it forbids."""
+        """Check a new place: that it can be restored and reopened, and the steps that it forbids."""
         self.replayer.check_kept(place)
         # Before and after the probes: if a probe changes what was kept, it is noticed here and not in a
         # later case.
@@ -229,7 +229,7 @@ def slices(count: int, parts: int) -> list[range]:
 def run_slice(
     runner: Runner[Any], cases: Sequence[Case], positions: range, *, keep_going: bool = False
 ) -> Done:
-    """Take some of the cases, with a new runner; what it did of them."""
+    """Run some of the cases with a new runner; its results."""
     first = positions.start
     if first > 0 and len(positions) > 0:
         runner.follow(cases[first - 1], cases[first])
@@ -245,7 +245,7 @@ def run_slice(
 def merged(
     suite: Suite, cases: Sequence[Case], parts: Sequence[Done], seconds: float, *, keep_going: bool = False
 ) -> Result:
-    """What the slices of a suite, in their order, are together: what one runner would have done."""
+    """The slices of a suite, in their order, put together: the results of a single runner."""
     done = Done()
     for part in parts:
         done.add(part)
@@ -265,7 +265,7 @@ def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> 
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
     if not divergence and not vacuous and not done.disabled:
-        vacuous = "nothing that is forbidden was tried"
+        vacuous = "no forbidden step was tried"
     return Result(
         suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous, tuple(failures),
         coverage,

@@ -36,12 +36,12 @@ AT_THE_END = (
 
 
 class NothingToSabotage(Exception):
-    """The suite has no case in which a lie could be told."""
+    """The suite has no case in which a sabotage is possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """A lie, what it should be called, and what it was called (empty: nothing was noticed)."""
+    """A sabotage, the expected kind of divergence, and the reported one (empty: none)."""
 
     lie: str
     wanted: str
@@ -55,7 +55,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """A case, and what the implementation looks like at its start, before its last step, and at its end.
+    """A case, and the implementation's state at its start, before its last step, and at its end.
 
     Where it looks like `where` it refuses the action `refused`.
     """
@@ -157,7 +157,7 @@ def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int
 
 
 def _lies(cls: type[Binding[Any]], scene: _Scene) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each lie with the kind of divergence that it must be called, and the methods that tell it."""
+    """Each sabotage with the expected kind of divergence, and the methods that commit it."""
     yield "the start is another state", "initial", _seen(cls, scene.first, scene.last)
     yield AT_THE_END[0], "state", _seen(cls, scene.last, scene.first)
     yield (

@@ -45,7 +45,7 @@ def shrunk(replayer: Replayer[Any], found: Divergence) -> Divergence:
     shrinker = _Shrinker(replayer, found)
     again = shrinker.first()
     if again is None:
-        reason = f"{found.reason}; taking the same path again did not show it".removeprefix("; ")
+        reason = f"{found.reason}; repeating the path did not reproduce it".removeprefix("; ")
         return replace(found, reason=reason)
     shrinker.leave_out()
     shrinker.go_straight()
@@ -73,7 +73,7 @@ class _Shrinker(Generic[S]):
         return self._try([], self._moves())
 
     def _try(self, before: Sequence[Place[S]], moves: Sequence[_Move]) -> Divergence | None:
-        """Go on from where `before` ends; what diverges as wanted is the best from now on."""
+        """Continue from the end of `before`; an equivalent divergence becomes the best one."""
         places = list(before)
         try:
             if not places:
@@ -101,7 +101,7 @@ class _Shrinker(Generic[S]):
             places.extend(self.replayer.take(place, replace(move.instance, ways=(move.way,)), allowed))
 
     def _end(self, place: Place[S]) -> None:
-        """What diverged at the end of the path: a step, a probe, or looking at what was kept."""
+        """The event that diverged at the end of the path: a step, a probe, or a check of saved state."""
         self.left -= 1
         step = self.best.step
         if step is None:

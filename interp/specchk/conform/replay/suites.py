@@ -31,7 +31,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the cases of a suite have covered, by position in the suite's classes.
+    """The coverage of a suite's cases, by position in the suite's classes.
 
     A class of refusals is `refused` where the implementation was asked and refused, `impossible` where
     the binding had nothing to ask with in any place that was tried.  `listed` are the classes of steps
@@ -49,34 +49,34 @@ class Coverage:
 
     @property
     def missed(self) -> tuple[EffectClass, ...]:
-        """The classes of steps that were reachable and not taken, nor known never to be."""
+        """The classes of steps that were reachable and neither taken nor established as never taken."""
         return tuple(
             self.classes[at] for at in range(len(self.classes)) if at not in self.covered | self.listed
         )
 
     @property
     def never(self) -> tuple[EffectClass, ...]:
-        """The classes that the spec allows and the implementation is known never to take."""
+        """The classes that the spec allows and the implementation provably never takes."""
         return tuple(self.classes[at] for at in sorted(self.listed - self.covered))
 
     @property
     def wrong(self) -> tuple[EffectClass, ...]:
-        """The classes that are said never to be taken, and were."""
+        """The classes that are listed as never taken, and were."""
         return tuple(self.classes[at] for at in sorted(self.listed & self.covered))
 
     @property
     def reachable(self) -> int:
-        """How many classes of steps this implementation can take, as far as it is known."""
+        """The number of classes of steps that this implementation can take, as far as established."""
         return len(self.classes) - len(self.never)
 
     def __str__(self) -> str:
-        more = f" ({len(self.never)} more are allowed and never taken)" if self.never else ""
+        more = f" ({len(self.never)} more are allowed but never taken)" if self.never else ""
         return f"{len(self.covered)} of {self.reachable} classes{more}"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a suite found; `complete` when it did all that it could have done.
+    """The result of a suite; `complete` when no budget ended it.
 
     `failures` are the ids of the cases that diverged, each with its divergence; `divergence` is the
     first of them.  `coverage` is of suites that are made of cases.
@@ -114,19 +114,19 @@ class Walks:
 
 
 def run_product(replayer: Replayer[Any], limit: int | None = None) -> Result:
-    """Explore spec and implementation together; at most `limit` states are gone on from."""
+    """Explore spec and implementation together; at most `limit` states are expanded."""
     return _Product(replayer, limit).run()
 
 
 def run_walks(replayer: Replayer[Any], walks: Walks) -> Result:
-    """Walk at random; the same seed walks the same."""
+    """Walk at random, repeatably by seed."""
     return _Walker(replayer, walks).run()
 
 
 def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
-    """What a suite that found nothing cannot have done, were it not broken itself; empty if it is sound."""
+    """The reason why a suite without a divergence is vacuous; empty if it is sound."""
     if blind_to:
-        return f"a wrong value of {', '.join(blind_to)} was not noticed"
+        return f"a wrong value of {', '.join(blind_to)} was not detected"
     if not tally.taken:
         return "no step was taken"
     # Where something is forbidden it must have been tried: a suite that skips its probes would pass on
@@ -163,7 +163,7 @@ class _Suite(Generic[S]):
         return Result(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
 
     def _probe(self, place: Place[S], disabled: list[Instance]) -> None:
-        """Try all that the spec forbids at a place, and look that the place is still what it was."""
+        """Try all forbidden steps at a place, and check that the place is unchanged."""
         self.disabled += len(disabled)
         for instance in disabled:
             self.replayer.probe(place, instance)
@@ -229,7 +229,7 @@ class _Walker(_Suite[S]):
         self.random = random.Random(walks.seed)  # noqa: S311 - chooses tests, keeps no secrets
 
     def go(self) -> None:
-        """Each walk from the start, until it may not go on or is long enough."""
+        """Each walk from the start, until it ends or is long enough."""
         for _ in range(self.walks.walks):
             place: Place[S] | None = self.replayer.begin()
             for _ in range(self.walks.steps):

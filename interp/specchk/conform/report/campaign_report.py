@@ -21,7 +21,7 @@ def verdict(campaign: Campaign) -> str:
 
 
 def text(campaign: Campaign) -> str:
-    """The campaign as text: what is not explained first, figures last."""
+    """The campaign as text: the unexplained events first, figures last."""
     lines = []
     blocked = [one for one in campaign.results if one.blocked]
     for one in blocked[:MOST_BLOCKED]:

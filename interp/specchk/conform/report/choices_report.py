@@ -1,4 +1,4 @@
-"""How a gate's choices stand: what the file beside the binding says, and where it is wrong or out of date.
+"""The status of a gate's choices: the entries of the file beside the binding, and the errors in it.
 
 never taken   the spec allows these classes; the whole product has shown that nothing takes them
 WRONG         one of them was taken by this very run
@@ -21,12 +21,12 @@ from specchk.conform.replay.cases import EffectClass
 from specchk.conform.replay.suites import Result
 from specchk.conform.work.sources import files_of, fingerprint
 
-REFRESH = "--update-choices explores it anew"
+REFRESH = "run --update-choices"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a file says and what of it counts; `path` as a person writes it.
+    """The entries of a file and the valid ones among them; `path` as a person writes it.
 
     `counted` has by suite how many classes are never taken; `wrong` those that were.
     """
@@ -47,7 +47,7 @@ class Standing:
 
     @property
     def never(self) -> int:
-        """How many classes are known never to be taken."""
+        """The number of classes that are provably never taken."""
         return sum(self.counted.values())
 
 
@@ -55,7 +55,7 @@ def standing(
     path: Path, choices: Choices, bound: Bound, parts: Sequence[Part], results: Sequence[Result], *,
     written: bool = False,
 ) -> Standing:  # fmt: skip
-    """What a run of a gate makes of its choices."""
+    """The status of a gate's choices after a run."""
     listed, counted, wrong = {}, {}, []
     for part, result in zip(parts, results, strict=True):
         if part.listed is not None and result.coverage is not None:
@@ -68,27 +68,26 @@ def standing(
 
 
 def implementation_of(bound: Bound) -> str:
-    """The fingerprint of what was explored."""
+    """The fingerprint of the explored model."""
     return fingerprint(files_of(bound.path, bound.cls.implementation), bound.path.resolve().parent)
 
 
 def render_standing(found: Standing) -> Iterator[str]:
     """The lines below a gate's report."""
     if not found.is_of_spec:
-        yield f"choices: {found.path} is of another spec and does not count; {REFRESH}"
+        yield f"choices: {found.path} belongs to another spec and is ignored; {REFRESH}"
         return
     written = f"{found.path} written; " if found.written else ""
-    yield (f"choices: {written}{found.never} classes that the spec allows and the implementation never "
-           "takes, as the whole product shows")  # fmt: skip
+    yield f"choices: {written}{found.never} allowed classes are never taken by the implementation"
     for label, listed in found.listed.items():
         yield (f"  {label}: {found.counted[label]}, of {listed.states} states, {listed.steps} steps; "
-               f"{len(listed.ways)} ways added")  # fmt: skip
+               f"{len(listed.ways)} way{'s' * (len(listed.ways) != 1)} added")  # fmt: skip
     for reason in dict.fromkeys(listed.reason for listed in found.listed.values() if listed.reason):
         yield f"  because {reason}"
     for label in found.stale:
-        yield f"  {label}: STALE, of another model or no suite of the gate; it does not count; {REFRESH}"
+        yield f"  {label}: STALE, of another model or no suite of the gate, so ignored; {REFRESH}"
     for label, one in found.wrong:
-        yield f"  {label}: WRONG, this is said never to be taken and was: {one.id} {one}"
+        yield f"  {label}: WRONG: listed as never taken, but taken: {one.id} {one}"
     if not found.is_of_implementation:
         yield f"  explored with another implementation; this run has not refuted it; {REFRESH}"
 

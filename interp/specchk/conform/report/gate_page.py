@@ -1,4 +1,4 @@
-"""The sections that a gate adds to a page: which classes of which action were covered, and what it rests on.
+"""The sections that a gate adds to a page: the covered classes of each action, and the figures.
 
 A cell of the map is a class: a way in which the action can go, or be refused.  What it is stands in
 its title.
@@ -21,7 +21,7 @@ from specchk.conform.replay.suites import Coverage, Result
 CELLS = MappingProxyType({
     "covered": ("#", "#2e7d32"), "missed": ("!", "#c62828"),
     "never taken": ("-", "#607d8b"), "refused": ("x", "#1565c0"),
-    "asked nothing": ("o", "#9e9e9e"), "not tried": (".", "#e0a800"),
+    "not applicable": ("o", "#9e9e9e"), "not tried": (".", "#e0a800"),
 })  # fmt: skip
 
 
@@ -44,8 +44,9 @@ def _legend() -> str:
     words = " &nbsp; ".join(f"{_cell(state, state)} {state}" for state in CELLS)
     return (
         f"<h2>Classes</h2><p>Each cell is a class of steps or of refusals of an action. {words}</p>"
-        "<p>What is never taken is allowed by the spec and not chosen by the implementation, as their whole "
-        "product has shown. Nothing was asked where the binding has no such message, process or budget.</p>"
+        "<p>Classes that are never taken are allowed by the spec but not chosen by the implementation, which "
+        "exploring their whole product has shown. Refusals are not applicable where the binding has no such "
+        "message, process or budget.</p>"
     )
 
 
@@ -84,7 +85,7 @@ def _steps(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> It
 
 def _refusals(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
     for number, one in classes:
-        states = {"refused": coverage.refused, "asked nothing": coverage.impossible}
+        states = {"refused": coverage.refused, "not applicable": coverage.impossible}
         state = next((name for name, numbers in states.items() if number in numbers), "not tried")
         yield _cell(state, _said(one))
 
@@ -103,10 +104,10 @@ def _unobserved(names: Mapping[str, str]) -> str:
 def _controls(held: Held) -> Iterator[str]:
     rows = "".join(
         f"<tr><td>{escape(one.kind)}</td><td>{escape(one.name)}</td>"
-        f"<td>{escape(one.told or 'nothing was found')}</td></tr>"
+        f"<td>{escape(one.told or 'not detected')}</td></tr>"
         for one in held.tried
     )
-    head = "<tr><th>wrong is</th><th>control</th><th>found</th></tr>"
+    head = "<tr><th>error in</th><th>control</th><th>found</th></tr>"
     yield f"<h2>Controls</h2><table>{head}{rows}</table>" if rows else "<h2>Controls</h2><p>None.</p>"
 
 

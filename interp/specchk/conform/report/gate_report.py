@@ -1,4 +1,4 @@
-"""What came of a gate's controls and lock, for people and for programs."""
+"""The results of a gate's controls and lock, for people and for programs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def render_held(held: Held, path: Path) -> list[str]:
 
 
 def render_since(revision: str, ran: Since, audited: bool, wrongly: Sequence[str]) -> list[str]:
-    """What was run of all cases, and why; what an audit says against it."""
+    """The cases that were run, the reason, and the errors that an audit reports."""
     plan = ran.plan
     what = "everything" if plan.actions is None else ", ".join(sorted(plan.actions)) or "no action"
-    lines = [f"since {revision}: {ran.ran} of {ran.all} cases, concerned: {what} ({plan.reason})"]
+    lines = [f"since {revision}: {ran.ran} of {ran.all} cases, affected: {what} ({plan.reason})"]
     green = not any(result.divergence for result in ran.results)
     if audited and plan.actions is not None and green:
         left = ran.all - ran.ran
-        said = "none runs what has changed, none diverges" if not wrongly else "LEFT OUT WRONGLY:"
-        lines.append(f"audit: {left} cases left out; {said}")
+        said = "none runs changed code, none diverges" if not wrongly else "WRONGLY OMITTED:"
+        lines.append(f"audit: {left} cases omitted; {said}")
     return [*lines, *(f"  {line}" for line in wrongly)]
 
 
@@ -47,10 +47,10 @@ def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, o
 def _controls(held: Held) -> Iterator[str]:
     if held.tried or held.vacuous:
         caught = sum(bool(one.told) for one in held.tried)
-        yield f"controls: {caught} of {len(held.tried)} were found wrong, as they are"
+        yield f"controls: {caught} of {len(held.tried)} planted errors detected"
     for one in held.tried:
         what = "spec" if one.kind == "spec" else "code"
-        yield f"  {what} `{one.name}`: {one.told or 'NOT FOUND: the gate is blind'}"
+        yield f"  {what} `{one.name}`: {one.told or 'NOT DETECTED'}"
     if held.vacuous:
         yield f"vacuous: {held.vacuous}"
 
@@ -64,15 +64,15 @@ def _lock(held: Held, path: Path) -> Iterator[str]:
     if held.below:
         yield f"below the lock {path}:"
         yield from (f"  {one}" for one in held.below)
-        yield "  if it is meant (or the spec is another one): --update-lock, and have the lock reviewed"
+        yield "  if this is intended (or the spec has changed): run --update-lock and have the lock reviewed"
     else:
         yield f"lock: {path} holds, {len(held.lock.suites)} suites"
     if held.above:
-        yield "above the lock (--update-lock keeps it):"
+        yield "above the lock (--update-lock records it):"
         yield from (f"  {one.place}: {one.locked}, the lock has {one.found}" for one in held.above)
     if held.lock.implementation != held.found.implementation:
         was, now = held.lock.implementation, held.found.implementation
-        yield f"implementation changed since the lock, {was} to {now}: this run is about what is here"
+        yield f"implementation changed since the lock, {was} to {now}: this run checked the current one"
 
 
 def held_json(held: Held) -> dict[str, object]:

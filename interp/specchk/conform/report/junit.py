@@ -77,7 +77,7 @@ def _held(root: Element, held: Held) -> None:
     for one in held.tried:
         case = SubElement(suite, "testcase", name=f"control: {one.name}", classname="gate.controls")
         if not one.told:
-            SubElement(case, "failure", message="nothing was found wrong with it")
+            SubElement(case, "failure", message="no divergence was found with it")
     if held.vacuous and not held.tried:
         case = SubElement(suite, "testcase", name="controls", classname="gate.controls")
         SubElement(case, "failure", message=held.vacuous)

@@ -1,4 +1,4 @@
-"""A suite's result as one HTML page: the verdict, what it rests on, and a divergence to step through.
+"""A suite's result as one HTML page: the verdict, its basis, and a divergence to step through.
 
 The last step of a divergence is the implementation's state beside the spec's, the cells marked
 that differ.  What else is worth a section (a map of classes, a table of mutants) is given in.
@@ -66,7 +66,7 @@ def _because(program: Program, found: Divergence) -> Iterator[str]:
 
 
 def _instead(program: Program, found: Divergence, number: int) -> str:
-    """The two states side by side; empty where the implementation's is not known."""
+    """The two states side by side; empty where the implementation's is unknown."""
     beside = wanted(program, found)
     other = instead(found, beside)
     if beside is None or other is None:
@@ -80,9 +80,9 @@ def _instead(program: Program, found: Divergence, number: int) -> str:
 
 
 def _actions(program: Program, tally: Tally) -> Iterator[str]:
-    """What was done, by action; one that was never taken is marked."""
+    """The counts by action; one that was never taken is marked."""
     yield "<h2>Actions</h2><table><tr><th>action</th><th>steps taken</th><th>probes refused</th>"
-    yield "<th>nothing to ask with</th><th>successors never chosen</th></tr>"
+    yield "<th>not applicable</th><th>successors never chosen</th></tr>"
     for action in program.actions:
         tables = (tally.taken, tally.refused, tally.impossible, tally.left)
         counts = "".join(f"<td>{table.get(action.name, 0)}</td>" for table in tables)

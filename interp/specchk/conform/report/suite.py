@@ -1,4 +1,4 @@
-"""What a suite found, for people and for programs: the verdict first, then what it rests on.
+"""A suite's result, for people and for programs: the verdict first, then its basis.
 
 A divergence is shown as the spec's behaviour that leads to it, a lane for each element of the main
 sort, then the implementation's state beside the spec's, and every place where the two differ.
@@ -25,7 +25,7 @@ WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a suite was run on."""
+    """The spec, the model and the binding of a suite."""
 
     instance: Instance
     binding: Binding[object]
@@ -68,18 +68,19 @@ def _wrapped(line: str) -> list[str]:
 
 
 def basis(about: About, result: Result) -> Iterator[str]:
-    """The numbers, and what was not looked at."""
+    """The figures, and the parts that were not checked."""
     program, tally = about.instance.program, result.tally
     nothing = sum(tally.impossible.values())
     yield f"{result.suite}: {result.states} states, {result.steps} steps taken, {result.seconds:.2f} s"
     found = result.divergence
     if found is not None and found.found_after is not None:
         yield f"found after {found.found_after} steps, shrunk to {len(found.trace.steps)}"
-    yield f"probes: {result.probes} refused, {nothing} with nothing to ask the implementation with"
+    yield (f"negative probes: {result.probes} refused, {nothing} not applicable "
+           "(no message, process or budget)")  # fmt: skip
     if result.coverage is not None:
         yield from _covered(result.coverage, is_green=result.divergence is None)
     if tally.reopened:
-        yield f"opened again from disk: {tally.reopened} times"
+        yield f"reopened from disk: {tally.reopened} times"
     if tally.struck:
         yield f"faults that struck inside a step: {tally.struck}"
     yield f"constants: {constants(program) or '(none)'}"
@@ -89,7 +90,7 @@ def basis(about: About, result: Result) -> Iterator[str]:
     left = [f"{name} ({count})" for name, count in tally.left.items() if count]
     for title, names in (
         ("never taken", never),
-        ("never taken, because these constants switch them off", list(off)),
+        ("never taken, disabled by these constants", list(off)),
         ("successors that the implementation never chose", left),
         ("unobserved", [f"{name} ({reason})" for name, reason in about.binding.unobserved.items()]),
     ):
@@ -99,12 +100,13 @@ def basis(about: About, result: Result) -> Iterator[str]:
 
 def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
     refusals = len(coverage.probe_classes)
-    yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {coverage.cases} cases; "
-           f"of {refusals} kinds of refusal {len(coverage.refused)} by the implementation, "
-           f"{len(coverage.impossible)} with nothing to ask it with")  # fmt: skip
+    cases = f"{coverage.cases} case{'s' * (coverage.cases != 1)}"
+    yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {cases}; "
+           f"kinds of refusal: {len(coverage.refused)} of {refusals} by the implementation, "
+           f"{len(coverage.impossible)} not applicable")  # fmt: skip
     if coverage.never:
-        yield (f"never taken, though the spec allows it: {len(coverage.never)} more classes, as the whole "
-               "product of spec and implementation has shown")  # fmt: skip
+        yield (f"never taken, though allowed by the spec: {len(coverage.never)} more classes, as the "
+               "whole product of spec and implementation has shown")  # fmt: skip
     if coverage.missed and is_green:
         yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
 

@@ -1,4 +1,4 @@
-"""What several suites found together: the worst verdict first, a line for each, then the first divergence."""
+"""The results of several suites: the worst verdict first, a line for each, then the first divergence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def overall(results: Sequence[Result]) -> Result:
 
 
 def render_tier(tier: str, parts: Sequence[Part], results: Sequence[Result]) -> str:
-    """The whole report: a failing suite, and the only one, is told as if it had been run alone."""
+    """The whole report: a failing suite, if it is the only one, is reported as if it had run alone."""
     if len(parts) == 1:
         return render(About(parts[0].instance, parts[0].binding), results[0])
     worst = overall(results)

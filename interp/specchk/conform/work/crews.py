@@ -1,4 +1,4 @@
-"""Who does the pieces of a job, where that is not processes of this machine (`forks`): an interface.
+"""The interface of crews, which do the pieces of a job elsewhere than in processes of this machine.
 
     conform                        a crew (`cli/crews.py` on `spark/jobs.py`)
     work and its pieces     ->     sends them, with the files of a `kit`
@@ -23,10 +23,10 @@ Found = TypeVar("Found")
 
 
 class Work(Protocol[P, T]):
-    """What is done with pieces; `cls` is the user's class, loaded where it is done, from `folder`."""
+    """A job on pieces; `cls` is the user's class, loaded from `folder` where the job runs."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[P], T]:
-        """What does a piece; asked for once in each process."""
+        """The function that does a piece; called for once in each process."""
 
 
 class Crew(Protocol):
@@ -37,4 +37,4 @@ class Crew(Protocol):
         """How many pieces are done at once."""
 
     def each(self, work: Work[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
-        """What each piece came to, in order; `about` is for who watches."""
+        """The result of each piece, in order; `about` is for observers."""

@@ -40,7 +40,7 @@ class TooMuch(BaseException):
 
 @dataclass(slots=True)
 class Meter:
-    """Counts; `left` is what may still be done, and below zero everything that is counted raises."""
+    """Counts work; `left` is the allowed rest, and below zero everything that is counted raises."""
 
     given: int = ENDLESS
     left: int = ENDLESS
@@ -49,7 +49,7 @@ class Meter:
         """Count one; raises `TooMuch` when nothing is left.  True, so that a condition may have it."""
         self.left -= 1
         if self.left < 0:
-            raise TooMuch(f"no end within {self.given} loops and calls")
+            raise TooMuch(f"it did not end within {self.given} loops and calls")
         return True
 
     @property
@@ -59,12 +59,12 @@ class Meter:
 
     @property
     def is_over(self) -> bool:
-        """Whether more was asked for than was given."""
+        """Whether more work was done than allowed."""
         return self.left < 0
 
     @contextmanager
     def giving(self, work: int) -> Iterator[None]:
-        """Give what is inside so much work, and what comes after as much as it likes."""
+        """Limit the work inside the block, and allow any amount after it."""
         self.given = self.left = work
         try:
             yield
@@ -128,7 +128,7 @@ class _Counting(ast.NodeTransformer):
 
 
 def _call(beside: ast.expr | ast.stmt) -> ast.Call:
-    """A count, on the line of what it stands beside."""
+    """A count, on the line of the statement beside it."""
     name = ast.copy_location(ast.Name(TICK, ast.Load()), beside)
     found = ast.copy_location(ast.Call(name, [], []), beside)
     # Coverage by lines must be what it is without the count.

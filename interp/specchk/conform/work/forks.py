@@ -73,7 +73,7 @@ def _received(ready: Connection, process: BaseProcess) -> Any:
     ready.close()
     process.join()
     if result is None:
-        return Lost(f"a process ended with {process.exitcode} before it was done")
+        return Lost(f"a process ended with {process.exitcode} before it had finished")
     return result[0]
 
 

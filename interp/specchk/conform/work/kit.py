@@ -1,4 +1,4 @@
-"""The user's files that a job needs where they are not: a binding or a tracing, what it imports, its spec.
+"""The user's files that a job needs elsewhere: a binding or a tracing, its imports, its spec.
 
     the main file and its neighbours *.py, all of every package that it imports, however deep, the spec's
     files, and what the binding calls its `implementation`
@@ -59,7 +59,7 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
 
 
 def spec_files(spec: Spec) -> set[Path]:
-    """The files of a spec: itself, what it extends and what it imports."""
+    """The files of a spec: itself, and those that it extends and imports."""
     spans = [*spec.declared.values(), *(decl.span for decl in (*spec.inits, *spec.actions.values()))]
     paths = {spec.source.path, *(span.source.path for span in spans)}
     inside = {path for one in spec.imports.values() for path in spec_files(one)}
@@ -91,7 +91,7 @@ class Shipped:
     deep: int
 
     def __call__(self, place: Path) -> Callable[[Any], Any]:
-        """What does the work's pieces; raises what importing the user's modules raises."""
+        """The worker that does the pieces; raises the exceptions of importing the user's modules."""
         enter(place, self.roots)
         # A binding that needed more depth here needs it there; a worker starts with Python's own limit.
         sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))

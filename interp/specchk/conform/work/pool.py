@@ -1,4 +1,4 @@
-"""Tasks in forked processes, some at a time, each with a deadline; what they say is heard as they say it.
+"""Tasks in forked processes, some at a time, each with a deadline; results are read as they are sent.
 
 Other than `forks.each`, a task may say several things before it ends, and is killed when it takes
 too long: what it has said by then counts.  Invariants: the results are in the order of the tasks;
@@ -27,7 +27,7 @@ _DIED = "died"
 
 @dataclass(slots=True)
 class Ended:
-    """What a task said, and how it ended: `done`, `late` (killed at its deadline) or `lost` (it died).
+    """The messages of a task, and its end: `done`, `late` (killed at its deadline) or `lost` (it died).
 
     `why` are the last words of a lost one: its exception and where, or its exit code.
     """
@@ -54,7 +54,7 @@ def run_all(
     done: Callable[[int, Ended], None] = lambda number, ended: None,
     clock: Callable[[], float] = perf_counter,
 ) -> list[Ended]:
-    """Run all tasks, `workers` at a time; `done` hears of each one that ends, in the order of ending.
+    """Run all tasks, `workers` at a time; `done` receives each one that ends, in the order of ending.
 
     `clock` says when a task has taken more than `seconds`.
     """

@@ -20,7 +20,7 @@ _SEAL = "seal = "
 
 
 class Broken(Exception):
-    """A file that is not as it was written; the text says so."""
+    """A file that was changed after it was written; the text describes how."""
 
 
 def write(path: Path, lines: Iterable[str], people: str = "") -> None:
@@ -39,15 +39,15 @@ def read(path: Path, people: str = "") -> str:
         # A checkout on Windows changes line ends; that is no edit.
         text = data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise Broken(f"{path} is not as it was written: it is no text") from None
+        raise Broken(f"{path} was changed after it was written: it is not text") from None
     lines = text.split("\n")
     seals = [line for line in lines if line.startswith(_SEAL)]
     rest = [line for line in lines if not line.startswith(_SEAL)]
     if not seals:
-        raise Broken(f"{path} has no seal, so it was written by an older specchk, or cut off")
+        raise Broken(f"{path} has no seal, so it was written by an older specchk, or truncated")
     # `rest[:-1]`: behind the last line end there is nothing; a text that does not end with one was cut off.
     if not text.endswith("\n") or seals != [f'{_SEAL}"{_digest(rest[:-1], people)}"']:
-        raise Broken(f"{path} is not as it was written: it was edited, merged or damaged")
+        raise Broken(f"{path} was edited, merged or damaged after it was written")
     return text
 
 

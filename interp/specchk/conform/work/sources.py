@@ -1,4 +1,4 @@
-"""Which files an implementation is made of: what a binding imports, and what that imports.
+"""The files of an implementation: the imports of a binding, and their imports.
 
 A module counts if it was loaded from a file of the user's: not of the standard library, not of an
 installed package, not of specchk.  The binding's own file comes first.  What is imported by name at

@@ -132,7 +132,7 @@ class Checker:
         if name == "_":
             return
         if name in context.locals or name in context.spec.variables or name in context.spec.consts:
-            self.report.add("S208", span.word(name), f"`{name}` is a name here already and may not be hidden",
+            self.report.add("S208", span.word(name), f"`{name}` is already bound here and cannot be shadowed",
                             f"choose another name, e.g. `{name}2`")  # fmt: skip
 
     # ------------------------------------------------------------ definitions

@@ -127,10 +127,10 @@ class TypeResolver:
             found = self._declared(decl.type, full, where)
             if self._size(found) <= MAX_PARTS:
                 return found
-            message = f"type `{decl.name}` has more than {MAX_PARTS} parts once the names in it are put in"
+            message = f"type `{decl.name}` has more than {MAX_PARTS} parts once the names in it are expanded"
         else:
             message = f"type `{decl.name}` ends a chain of more than {MAX_CHAIN} types"
-        self.report.add("S311", decl.span.word(decl.name), message, "leave out what the spec does not need")
+        self.report.add("S311", decl.span.word(decl.name), message, "omit parts that the spec does not need")
         return UNKNOWN
 
     def _size(self, kind: Type) -> int:

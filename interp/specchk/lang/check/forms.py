@@ -169,7 +169,7 @@ def check_match(checker: Checker, node: tree.Match, context: Context, expected: 
     if cases is None:
         if found != UNKNOWN:
             checker.report.add("S301", node.scrutinee.span,
-                               f"`match` takes options and unions apart, not {show(found)}")  # fmt: skip
+                               f"`match` accepts options and unions, not {show(found)}")  # fmt: skip
         cases = {}
     result: Type = expected if expected is not None else UNKNOWN
     seen: set[str] = set()

@@ -28,8 +28,8 @@ class Level(IntEnum):
 _TEMPORAL = {"leadsto", "eventually", "always"}
 _WHAT = {
     Level.STATE: "reads the state",
-    Level.ACTION: "looks at the state after a step",
-    Level.TEMPORAL: "speaks of whole behaviours",
+    Level.ACTION: "refers to the state after a step",
+    Level.TEMPORAL: "refers to whole behaviours",
 }
 _CODES = {Level.STATE: "S402", Level.ACTION: "S401", Level.TEMPORAL: "S403"}
 _HINTS = {

@@ -65,7 +65,7 @@ def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
             turned = names[names.index(first.name) :] + names[: names.index(first.name)]
             report.add("S507", first.span.word(first.name),
                        f"model `{first.name}` extends itself: {' -> '.join([*turned, first.name])}",
-                       "let one of them stand alone")  # fmt: skip
+                       "remove the `extends` of one of them")  # fmt: skip
             break
         met.add(decl.name)
         chain.append(decl)

@@ -88,7 +88,7 @@ def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
     alias = name.qualifier or ""
     if alias in context.locals or alias in context.spec.declared:
         checker.report.add("S205", name.span, f"`{alias}` is not an imported file",
-                           f"functions are written in front: `{name.text}({alias}, ...)`")  # fmt: skip
+                           f"functions are written in prefix form: `{name.text}({alias}, ...)`")  # fmt: skip
         return
     checker.report.add("S205", name.span, f"no file is imported as `{alias}`",
                        nearest(alias, context.spec.imports) or f"add `import {alias}`")  # fmt: skip
@@ -102,6 +102,6 @@ def _kind_of(text: str, home: Spec) -> str:
     tables = (
         (home.actions, "an action"), (home.defs, "a definition"), (home.properties, "a property"),
         (home.variants, "a constructor"), (home.imports, "an imported file"),
-        (home.variables, "a variable, which an imported file does not give away"),
+        (home.variables, "a variable, which an imported file does not export"),
     )  # fmt: skip
     return next((what for table, what in tables if text in table), "something else")

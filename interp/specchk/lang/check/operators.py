@@ -142,7 +142,7 @@ def _is(checker: Checker, node: tree.Binary, context: Context) -> Type:
                                nearest(tag.text, (t for t, _ in found.variants)))  # fmt: skip
     elif found != UNKNOWN:
         checker.report.add(
-            "S301", node.left.span, f"`is` asks for a variant of a union, not of {show(found)}"
+            "S301", node.left.span, f"`is` tests for a variant of a union, not of {show(found)}"
         )
     return BOOL
 

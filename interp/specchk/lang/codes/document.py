@@ -14,9 +14,9 @@ from specchk.lang.codes.page import Page, prose
 HEAD = """\
 # Diagnostics
 
-Everything that specchk says about a wrong spec, generated from the catalogue behind
+Everything that specchk reports about an incorrect spec, generated from the catalogue behind
 `specchk explain CODE` (`pytest tests/lang/test_codes.py --rewrite` writes this file).  A run reports
-all that it finds, in source order, and exits with 30.
+all errors, in source order, and exits with 30.
 """
 FAMILIES = {
     "S0": "Files",
@@ -26,7 +26,7 @@ FAMILIES = {
     "S4": "Levels and assignments",
     "S5": "Models and constants",
     "S6": "Not checked yet",
-    "S7": "Offsets without an end",
+    "S7": "Unbounded offsets",
 }
 
 

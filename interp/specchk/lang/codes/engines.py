@@ -1,4 +1,4 @@
-"""S7xx: what a spec must not do with offsets, if an engine takes them to have no end."""
+"""S7xx: uses of offsets that an engine with unbounded offsets rejects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PAGES = MappingProxyType(
         for page in (
             Page(
                 "S701",
-                "an offset that has to have an end",
-                """In the symbolic engine numbers of a `nat upto` type have no end.  They can be compared,
+                "an offset that must be bounded",
+                """In the symbolic engine numbers of a `nat upto` type are unbounded.  They can be compared,
                 copied and advanced, and one of them, or a record or option with some in it, can be chosen
                 (`any n in Offset`, an argument).  They cannot be an index or the key of a map, be multiplied
                 or be added to each other, and the set of all of them cannot be listed or computed with.""",
-                """Give the number a type with two ends (`0..3`), or run an engine that enumerates.""",
+                """Give the number a bounded type (`0..3`), or run an engine that enumerates.""",
                 """
 spec listed
 type Offset = nat upto 3

@@ -1,4 +1,4 @@
-"""S4xx: what an expression may look at, and what an action may write."""
+"""S4xx: the states that an expression may read, and the places that an action may write."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PAGES = MappingProxyType(
             Page(
                 "S401", "a prime where there is no step",
                 """`x'` is the value of `x` after a step.  Invariants, witnesses, guards and the right sides
-                of assignments look at one state only; in an action every right side reads the state
+                of assignments read one state only; in an action every right side reads the state
                 before the step.""",
-                """Two states are related by a `step invariant`.  In an action write out the value once
-                more, or name it with `let` and assign it.""",
+                """Use a `step invariant` to relate two states.  In an action, repeat the value, or name it
+                with `let` and assign it.""",
                 """
 spec primes
 var leo : 0..3 = 0
@@ -27,9 +27,9 @@ action grow():
 """,
             ),
             Page(
-                "S402", "a state where only constants are",
-                """Bounds, default values, initial values and what a model binds have one value before there
-                is any state, so they cannot read variables.""",
+                "S402", "a state where only constants are allowed",
+                """Bounds, default values, initial values and the bindings of a model are evaluated before
+                there is any state, so they cannot read variables.""",
                 """Use constants.  Initial values that depend on each other are described by `init: e`.""",
                 """
 spec unsettled
@@ -39,9 +39,9 @@ var hw : 0..3 = leo
             ),
             Page(
                 "S403", "a temporal operator outside of liveness",
-                """`always`, `eventually` and `leadsto` speak of whole behaviours; invariants, guards and
-                definitions speak of states.""",
-                """Put it into a `liveness` property.  An invariant says `always` already.""",
+                """`always`, `eventually` and `leadsto` describe whole behaviours; invariants, guards and
+                definitions describe states.""",
+                """Put it into a `liveness` property.  An invariant implies `always` already.""",
                 """
 spec behaviours
 var done : bool = false
@@ -51,8 +51,8 @@ invariant ends: eventually done
             Page(
                 "S404", "a place that is assigned twice",
                 """An action is a set of simultaneous changes, so a place is assigned at most once on each
-                path.  What can be told from the text is reported here; two indices that turn out equal
-                are reported as a violation when that happens.""",
+                path.  Assignments whose text shows the conflict are reported here; two indices that turn
+                out to be equal are reported as a violation when that happens.""",
                 """Keep one assignment, or put them into the branches of `when` or `either`.""",
                 """
 spec double

@@ -1,4 +1,4 @@
-"""S5xx: models, constants and `--set`; S6xx: what is parsed and typed but not checked yet."""
+"""S5xx: models, constants and `--set`; S6xx: features that are parsed and typed but not checked yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGES = MappingProxyType(
             Page(
                 "S501", "a model that binds something unknown",
                 """The left side of a binding, in a model or in `--set`, is a constant or a sort of the spec;
-                this is neither.""",
+                this name is neither.""",
                 """Correct the name; constants of an imported file are `file.Name`.""",
                 """
 spec bindings
@@ -26,9 +26,9 @@ model small:
 """,
             ),
             Page(
-                "S502", "a constant that is left open",
-                """A model fixes every constant that has no default and sizes every sort; otherwise there is
-                nothing definite to check.""",
+                "S502", "a constant without a binding",
+                """A model fixes every constant that has no default and sizes every sort; otherwise
+                there is nothing definite to check.""",
                 """Bind it in the model, give the constant a default (`const N : int = 3`), or pass
                 `--set N=3`.""",
                 """
@@ -86,7 +86,7 @@ model none_left:
             Page(
                 "S507", "a model that extends itself",
                 """Following `extends` from model to model leads back to where it started.""",
-                """Let one of them stand alone.""",
+                """Remove the `extends` of one of them.""",
                 """
 spec circle
 var x : bool = false
@@ -110,8 +110,8 @@ model default:
             ),
             Page(
                 "S509", "definitions that grow too large",
-                """Definitions are put in where they are used.  Here that makes one expression of more than
-                a hundred thousand parts, as happens when each of a chain of definitions uses the
+                """Definitions are expanded where they are used.  Here this makes one expression of more
+                than a hundred thousand parts, as happens when each of a chain of definitions uses the
                 one before it twice.""",
                 """Name the repeated part with `let`, so that it is computed once.""",
                 "spec doubling\ndef f0(): int = 1\n" + _DOUBLING
@@ -123,9 +123,9 @@ model default:
             Page(
                 "S510", "too many values to list",
                 """A quantifier over a type, a map's keys or an action's parameters need the list of all
-                values of a type, and here that list is too long to write down.""",
-                """Choose smaller constants, or quantify over a set that the state holds instead of over a
-                whole type.""",
+                values of a type, and here that list is too long.""",
+                """Choose smaller constants, or quantify over a set in the state instead of a whole
+                type.""",
                 """
 spec many
 type Big = set[0..63]
@@ -138,8 +138,8 @@ model default:
             ),
             Page(
                 "S511", "a constant without a value",
-                """Computing a constant, a bound or what a model binds fails: a division by zero, `min` of an
-                empty set, an index outside of its domain.""",
+                """The value of a constant, a bound or a binding of a model is undefined: a division by
+                zero, `min` of an empty set, an index outside of its domain.""",
                 """Correct the expression, or bind constants for which it has a value.""",
                 """
 spec divided
@@ -154,7 +154,7 @@ model default:
             Page(
                 "S601", "liveness is not checked yet",
                 """`liveness` properties are parsed and typed, but no engine checks them yet.  A model that
-                selects one is refused, so that nobody takes silence for a proof.""",
+                selects one is refused, so that silence is not mistaken for a proof.""",
                 """Let the model name the properties that it checks: `properties p, q`.""",
                 """
 spec lively
@@ -171,7 +171,7 @@ model default:
                 "S602", "fairness is not checked yet",
                 """`fair` and `strong fair` matter to liveness only, which is not checked yet.""",
                 """Let the model name the properties that it checks: `properties p, q`.  Then fairness has
-                nothing to say and is accepted.""",
+                no effect and is accepted.""",
                 """
 spec fairly
 var done : bool = false

@@ -1,4 +1,4 @@
-"""S2xx: what names mean."""
+"""S2xx: the meaning of names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ PAGES = MappingProxyType(
         page.code: page
         for page in (
             Page(
-                "S201", "a name that is not known",
-                """Nothing of this name is declared in the file, in what it extends, or around the place
-                where it stands.  Declarations may stand in any order, so it is not a matter of
-                position.""",
-                """The hint names the nearest known name, if one is near.  Names of an imported file are
-                written with its name in front: `log.truncate`.  The elements of a sort (`r1`, `r2`)
+                "S201", "an unknown name",
+                """No such name is declared in the file, in the files that it extends, or in an enclosing
+                scope.  Declarations may be in any order, so their position is not the reason.""",
+                """The hint names the nearest known name, if there is a similar one.  Names of an imported
+                file are prefixed with its name: `log.truncate`.  The elements of a sort (`r1`, `r2`)
                 are known in models and scenarios only.""",
                 """
 spec typo
@@ -30,7 +29,7 @@ var leo : Ofset = 0
                 """A name means one thing in a whole spec: sorts, constants, types, enum members, union
                 variants, variables, definitions, actions and properties share one space.  Models and
                 scenarios have one each.""",
-                """Rename one of them; the note shows where the other stands.""",
+                """Rename one of them; the note shows the place of the other.""",
                 """
 spec twice
 var leo : 0..3 = 0
@@ -39,10 +38,10 @@ def leo(): int = 3
             ),
             Page(
                 "S203", "a name of another kind",
-                """The name is known, but not as what is needed here: an action used in an expression, a
-                constant that is assigned, a definition without its arguments, a variable where a type
-                is expected.""",
-                """The message says what the name is and the note where it is declared.  Definitions are
+                """The name is declared, but is not of the kind needed here: an action used in an
+                expression, a constant that is assigned, a definition without its arguments, a variable
+                where a type is expected.""",
+                """The message gives the kind of the name, and the note its declaration.  Definitions are
                 called with parentheses even without arguments, maps are indexed with brackets, and
                 actions happen only as steps.""",
                 """
@@ -56,8 +55,8 @@ invariant below: leo <= top
                 "S205", "no file is imported under this name",
                 """`log.truncate` is the `truncate` of the file imported as `log`, and no `import` of this
                 file gives that name.""",
-                """Add `import log`, or correct the name before the dot.  What comes from `extends` is
-                written without a name in front.""",
+                """Add `import log`, or correct the name before the dot.  Names from `extends` are
+                written without a prefix.""",
                 """
 spec no_import
 var leo : 0..3 = 0
@@ -87,9 +86,9 @@ type Node = { value: 0..3, next: Node? }
 """,
             ),
             Page(
-                "S208", "a name that hides another",
+                "S208", "a name that shadows another",
                 """A parameter, a bound name or a `let` may not have the name of a variable, a constant or
-                another name bound around it: which of the two is meant would have to be guessed.""",
+                another name bound around it: the name would be ambiguous to a reader.""",
                 """Choose another name for the inner one.""",
                 """
 spec hiding

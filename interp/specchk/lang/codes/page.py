@@ -1,4 +1,4 @@
-"""What there is to say about one diagnostic code."""
+"""The page of one diagnostic code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page of one code: what is wrong, why the rule exists, what to do, and an example.
+    """The page of one code: the error, the reason for the rule, the remedy, and an example.
 
     `example` is a spec file (bytes that are not UTF-8 stand as surrogates) that yields this code
     and no other: when it is checked, or, with `needs_model`, when a model's constants are put in,
@@ -37,7 +37,7 @@ class Page:
 
     @property
     def heading(self) -> str:
-        """`S201: a name that is not known`."""
+        """`S201: an unknown name`."""
         return f"{self.code}: {self.title}"
 
     def listing(self) -> str:

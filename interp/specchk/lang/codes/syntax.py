@@ -13,12 +13,12 @@ PAGES = MappingProxyType(
         page.code: page
         for page in (
             Page(
-                "S101", "something else is expected here",
-                """The text up to the caret can begin a declaration, but nothing that may stand in the
-                language goes on as it does.  Each declaration is read by itself, so that one
-                mistake does not hide the next.""",
-                """The hint lists what may stand at the caret, where that is a short list, or names the
-                usual slip: `=` for `==`, a chained comparison, `&&` for `and`, a quantifier that
+                "S101", "an unexpected token",
+                """The text up to the caret can begin a declaration, but no declaration
+                continues with the token at the caret.  Each declaration is parsed by itself, so that
+                one mistake does not hide the next.""",
+                """The hint lists the tokens that are possible at the caret, if they are few, or names a
+                common mistake: `=` for `==`, a chained comparison, `&&` for `and`, a quantifier that
                 needs parentheses as an operand.  The language reference has the whole grammar.""",
                 """
 spec equals
@@ -45,9 +45,9 @@ action a():
             ),
             Page(
                 "S103", "brackets that do not match",
-                """A bracket is never closed, or one is closed that was not opened, or by the wrong
-                partner.  A line that starts in column 1 starts a new declaration, so it ends
-                whatever was open.""",
+                """A bracket is never closed, or one is closed that was not opened, or with the wrong
+                bracket.  A line that starts in column 1 starts a new declaration, so it ends
+                all that was open.""",
                 """Close the bracket that the caret points at.  Lines inside brackets may break
                 anywhere, but are indented.""",
                 """
@@ -60,7 +60,7 @@ invariant high: x >= 0
             Page(
                 "S104", "an expression nested too deeply",
                 """Brackets, operators and blocks nest at most about a hundred levels deep.  No reader
-                follows more, and the checker promises to finish on any input.""",
+                follows more, and the limit keeps the checker from failing on any input.""",
                 """Name the inner parts with `def` or `let`.""",
                 _DEEP,
                 shown="spec deep\nvar x : bool = false\ninvariant p: (((((((((( ... x ... ))))))))))",
@@ -68,7 +68,7 @@ invariant high: x >= 0
             Page(
                 "S105", "a name that is a word of the language",
                 """A word that means something in the language, like `set` or `model`, names nothing else,
-                so that a reader never has to ask which is meant.""",
+                so that its meaning is never ambiguous.""",
                 """Choose another name.""",
                 """
 spec words
@@ -76,9 +76,9 @@ type set = 0..3
 """,
             ),
             Page(
-                "S106", "a character without a meaning",
-                """Outside of comments only letters, digits, `_` and the operators of the language mean
-                something.  Letters are those of ASCII.""",
+                "S106", "an illegal character",
+                """Outside of comments only letters, digits, `_` and the operators of the language have
+                a meaning.  Letters are those of ASCII.""",
                 """Remove the character or spell it out: conjunction is `and`, negation is `not`, a
                 definition needs no `$` or `;` at its end.""",
                 """
@@ -88,8 +88,8 @@ const price : int = 3$
             ),
             Page(
                 "S107", "a tab that indents",
-                """A tab is as wide as each editor makes it, so a block indented with tabs looks
-                different from what is read.  Tabs are refused where they would decide a block.""",
+                """A tab is as wide as each editor makes it, so a block indented with tabs may look
+                different from its meaning.  Tabs are refused where they would decide a block.""",
                 """Indent with spaces, 4 for each level.""",
                 """
 spec tabs

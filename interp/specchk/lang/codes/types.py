@@ -12,9 +12,9 @@ PAGES = MappingProxyType(
         for page in (
             Page(
                 "S301", "a value of the wrong type",
-                """Every place says what it takes: both sides of `==` have one type, a condition is a
-                `bool`, an assignment takes the variable's type.  Ranges do not count here: all
-                integers are one type in expressions, and a range is checked where a value is stored.""",
+                """Every place has a type: both sides of `==` have one type, a condition is a
+                `bool`, an assignment takes the variable's type.  Ranges are not distinguished here: all
+                integers have one type in expressions, and a range is checked where a value is stored.""",
                 """The message gives both types.  Options are unwrapped with `let x = e else skip`,
                 `get(e)` or `match`, and made with `some(e)`; `0..n` is the set of numbers to n.""",
                 """
@@ -28,10 +28,10 @@ action apply():
             Page(
                 "S302", "wrong arguments",
                 """A definition, an action or a built-in function is given more or fewer arguments than it
-                takes, arguments with labels where they go by position, or a comprehension where it
-                takes none.""",
-                """The message says how many it takes.  Labels are for the fields of union constructors:
-                `Fetch(offset: 1)`.""",
+                has parameters, labelled arguments where only positional ones are allowed, or a
+                comprehension that it does not accept.""",
+                """The message gives the number of parameters.  Labels are for the fields of union
+                constructors: `Fetch(offset: 1)`.""",
                 """
 spec arguments
 var leo : 0..3 = 0
@@ -43,7 +43,7 @@ action grow():
             Page(
                 "S303", "a type that cannot be inferred",
                 """Types of local names are inferred from their values.  `{}`, `[]` and `none` are values of
-                many types, and nothing around this one says which.""",
+                many types, and the context of this one does not determine which.""",
                 """Use the value where a type is declared: write it into the variable or the argument
                 directly, or give it to a definition with a result type.""",
                 """
@@ -55,8 +55,8 @@ def nothing() = {}
             Page(
                 "S304", "values that have no order",
                 """`<`, `<=`, `>` and `>=` compare integers.  The elements of a sort are interchangeable
-                names, which is what makes symmetry sound, so they can only be told apart by `==`; the
-                same goes for enums, records and options.""",
+                names, which is what makes symmetry sound, so they can only be compared by `==`; the
+                same holds for enums, records and options.""",
                 """Compare with `==` or `!=`; sets with `subset`.  To order the values of an enum, map them
                 to numbers with a definition.""",
                 """
@@ -79,10 +79,10 @@ var reply : Reply = { end: 0, high: 0 }
 """,
             ),
             Page(
-                "S306", "a match that is not complete",
+                "S306", "an incomplete match",
                 """The arms of a `match` cover each case once: `some` and `none` of an option, the variants
                 of a union.  Then a variant that is added later cannot be forgotten.""",
-                """Add the missing arms, remove the double one, or end with `_: e` for all the rest.""",
+                """Add the missing arms, remove the duplicate, or end with `_: e` for all the rest.""",
                 """
 spec matching
 type Message = Fetch(offset: 0..3) | Ping
@@ -104,8 +104,8 @@ var leo : int = 0
             ),
             Page(
                 "S308", "an enum or union without a name",
-                """Enums and unions are known by name, so that two of them with the same members stay two
-                types.""",
+                """Enums and unions are identified by name, so that two of them with the same members
+                are different types.""",
                 """Declare it with `type Name = enum {...}` and use the name.""",
                 """
 spec anonymous
@@ -127,7 +127,7 @@ model two: Replica = 2
                 needs_model=True,
             ),
             Page(
-                "S310", "a variable without a start",
+                "S310", "a variable without an initial value",
                 """Every variable has an initial value, a set to choose it from, or an `init` that describes
                 the initial states.""",
                 """Write `= e`, `in S`, or add `init: e`.""",
@@ -138,9 +138,9 @@ var leo : 0..3
             ),
             Page(
                 "S311", "a type that is too large",
-                """Types may use each other, but not without end: once all names are put in, a type has at
-                most 2000 parts, and no chain of types, each using the next, is longer than 50.""",
-                """Leave out what the spec does not need; a large table is a map, not a record.""",
+                """Types may use each other, but within limits: once all names are expanded, a type has
+                at most 2000 parts, and no chain of types, each using the next, is longer than 50.""",
+                """Omit parts that the spec does not need; a large table is a map, not a record.""",
                 "spec explosion\ntype T0 = bool\n"
                 + "".join(f"type T{n} = {{ a: T{n - 1}, b: T{n - 1} }}\n" for n in range(1, 11))
                 + "var x : T1 = { a: true, b: true }\n",

@@ -17,7 +17,7 @@ COMMENT_GAP = 2
 
 @dataclass(slots=True)
 class Cells:
-    """A line in pieces: `texts[i]` stands at the alignment point `points[i]`.
+    """A line in pieces: `texts[i]` is at the alignment point `points[i]`.
 
     The first piece has the point "" and stands at the indentation.  `columns` and `gaps` say
     where each point was in the source and how many blanks were before it.

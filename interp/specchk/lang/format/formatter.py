@@ -34,7 +34,7 @@ _LAYOUT = frozenset({"_NEWLINE", "_INDENT", "_DEDENT"})
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The tokens of one declaration that stand on one line: `spacing.tokens[first:last]`."""
+    """The tokens of one declaration on one line: `spacing.tokens[first:last]`."""
 
     spacing: Spacing
     first: int
@@ -130,7 +130,7 @@ def _width(blank: str) -> int:
 
 
 def _indented(lines: list[Cells], pieces: dict[int, _Piece]) -> list[Cells]:
-    """The lines at their new indentation; the source's is needed until all of it is known."""
+    """The lines at their new indentation; the source's is needed until all of it is determined."""
     new: dict[int, int] = {}
     start, base = 0, 0
     for number, line in enumerate(lines, 1):
@@ -153,7 +153,7 @@ def _least(piece: _Piece, base: int) -> int:
 
 
 def _comments(lines: list[Cells], new: dict[int, int]) -> None:
-    """Set every line's new indentation; a comment line goes with the nearest code above or below it.
+    """Set every line's new indentation; a comment line follows the nearest code above or below it.
 
     Of the two it takes the one whose column it was closer to; in column 1 it stays there.
     """

@@ -25,7 +25,7 @@ _DECLARED_WITH_SPACE = frozenset({"const", "var"})
 
 
 class Spacing:
-    """Decides the gaps inside one declaration, whose tokens it is given in order."""
+    """Decides the gaps inside one declaration, whose tokens arrive in order."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -41,7 +41,7 @@ class Spacing:
         return "".join(parts)
 
     def space_before(self, index: int) -> bool:
-        """Whether a space stands between a token and the one before it."""
+        """Whether there is a space between a token and the previous one."""
         here, before = str(self.tokens[index]), str(self.tokens[index - 1])
         if before == "{" or here == "}":
             return not (before == "{" and here == "}")

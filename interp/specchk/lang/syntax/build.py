@@ -45,7 +45,7 @@ class _Base(Transformer_NonRecursive[Token, Child]):
         self._alive: list[object] = []
 
     def span(self, meta: Meta) -> Span:
-        """Where a rule's text stands in the source."""
+        """The place of a rule's text in the source."""
         if meta.empty:
             return Span(self._source, self._offset, self._offset)
         return Span(self._source, self._offset + meta.start_pos, self._offset + meta.end_pos)
@@ -55,7 +55,7 @@ class _Base(Transformer_NonRecursive[Token, Child]):
         return Span(self._source, start, start + len(token))
 
     def _deep(self, node: Child, children: list[Child]) -> Child:
-        """`node`, once its depth is known to be within bounds."""
+        """`node`, after a check that its depth is within bounds."""
         depth = 1 + max((self._depths.get(id(child), 0) for child in _flat(children)), default=0)
         if depth > MAX_DEPTH:
             raise TooDeep(node.span)

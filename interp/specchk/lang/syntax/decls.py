@@ -150,7 +150,7 @@ class Param(Node):
 
 @dataclass(frozen=True, slots=True)
 class Def(Node):
-    """`def isr_end(): Offset = e`; `lets` come before the value in the block form."""
+    """`def isr_end(): Offset = e`; `lets` precede the value in the block form."""
 
     name: str
     params: tuple[Param, ...]

@@ -69,7 +69,7 @@ class Layout:
             yield token
 
     def _lines(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """Yield the tokens with `_NEWLINE`, `_INDENT` and `_DEDENT` where the rules say so."""
+        """Yield the tokens with `_NEWLINE`, `_INDENT` and `_DEDENT` as the rules require."""
         line = _LogicalLine()
         indents = [0]
         last: Token | None = None
@@ -127,7 +127,7 @@ class Layout:
 
 
 class _LogicalLine:
-    """What the rules need to know of the logical line read so far."""
+    """The facts that the rules need about the logical line read so far."""
 
     def __init__(self) -> None:
         self.brackets: list[Token] = []

@@ -81,7 +81,7 @@ def parse(source: Source, report: Report) -> decls.Module:
 
 
 def parse_once(source: Source, report: Report) -> decls.Module:
-    """As `parse`, but of an equal source the same tree; its spans are of the source that came first."""
+    """As `parse`, but the same tree for an equal source; its spans are of the first such source."""
     try:
         module, found = _parsed(source)
     except SpecError:  # more errors than are told: as many as `report` has room for

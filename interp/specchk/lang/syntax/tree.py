@@ -14,7 +14,7 @@ from specchk.lang.text.source import Span
 
 @dataclass(frozen=True, slots=True, eq=True)
 class Node:
-    """A piece of a spec; `span` is where it stands and takes no part in equality."""
+    """A piece of a spec; `span` is its place and does not count in comparisons."""
 
     span: Span = field(compare=False, repr=False)
 
@@ -201,7 +201,7 @@ class Pair(Node):
 
 @dataclass(frozen=True, slots=True)
 class PairLiteral(Node):
-    """`{ end: 1, hw: 0 }`: a record, or a map when its type says so."""
+    """`{ end: 1, hw: 0 }`: a record, or a map, depending on its type."""
 
     pairs: tuple[Pair, ...]
 

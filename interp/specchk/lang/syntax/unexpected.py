@@ -1,4 +1,4 @@
-"""What to say of a syntax error: the habit behind it where one is known, else what may stand there.
+"""Messages for syntax errors: the habit behind one where it is recognized, else the possible tokens.
 
 Most syntax errors in specs are good TLA+ or good Python.
 """
@@ -69,7 +69,7 @@ _HABITS = MappingProxyType(
 
 
 def strange_text(text: str, at: int) -> tuple[str, str | None]:
-    """The characters at an offset that mean nothing, and what to write instead."""
+    """The characters at an offset that have no meaning, and their replacement."""
     # Longest first, since `\` alone begins many of them.
     for strange in sorted(_INSTEAD, key=len, reverse=True):
         if text.startswith(strange, at):
@@ -85,17 +85,17 @@ def shown(token: Token) -> str:
 
 
 def habit_hint(before: str) -> str | None:
-    """What to write instead of a statement of another language; `before` is the line so far."""
+    """The replacement of a statement of another language; `before` is the line so far."""
     return _HABITS.get(before.strip())
 
 
 def bare_hint(word: str) -> str:
-    """What to do about a quantifier, `if` or `let` as an operand."""
+    """The remedy for a quantifier, `if` or `let` as an operand."""
     return f"put parentheses around `{word} ...`: as an operand its end would be unclear"
 
 
 def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> str | None:
-    """What to do about a token that is not expected.
+    """The remedy for an unexpected token.
 
     `expected` are the names of the terminals that may stand there, `names` the texts of those that
     have one text.
@@ -108,16 +108,16 @@ def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> st
     if token.type == "EQUAL" and "COMPARE" in expected:
         return "`=` defines and assigns; equality is `==`"
     if token.type == "_INDENT":
-        return "nothing above opens a block; a line goes on inside brackets or with an operator"
+        return "no line above opens a block; a line continues inside brackets or with an operator"
     if token.type == "EQUAL" and "'" in {names.get(name) for name in expected}:
         return "the value after the step has a prime: `x' = e`"
     if str(token) == "->" and "COLON" in expected:
-        return "the type of the result stands after a colon: `def f(x: T): T = e`"
+        return "the result type follows a colon: `def f(x: T): T = e`"
     return expectation(expected, names)
 
 
 def expectation(expected: set[str], names: Mapping[str, str]) -> str | None:
-    """A list of what may stand here, when it is short enough to help."""
+    """A list of the possible tokens, when it is short enough to help."""
     words = sorted(filter(None, (_described(name, names) for name in expected)))
     if not words or len(words) > MAX_EXPECTED:
         return None

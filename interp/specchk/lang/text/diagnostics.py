@@ -1,4 +1,4 @@
-"""What specchk says about a wrong spec: a value, rendered with the source line and a caret.
+"""A report of an error in a spec: a value, rendered with the source line and a caret.
 
 A `Diagnostic` has a stable code from `lang.codes` (each with a page for `specchk explain`), a
 span, a message and, where there is something to suggest, a hint.  Rooms collect diagnostics in a
@@ -52,7 +52,7 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """A spec, model or option was rejected; `diagnostics` say why, in source order."""
+    """A spec, model or option was rejected; `diagnostics` has the reasons, in source order."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -73,7 +73,7 @@ class Report:
         hint: str | None = None,
         notes: Sequence[tuple[Span, str]] = (),
     ) -> None:
-        """Record one finding; what is found again at the same place is recorded once.
+        """Record an error; a second one at the same place is recorded once.
 
         Nobody reads hundreds of errors: at the last one the run ends as if at its end.
         """
@@ -96,7 +96,7 @@ def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """A hint naming the known name closest to `name`, or None when nothing is close."""
+    """A hint with the known name closest to `name`, or None when nothing is close."""
     # Close matches have about the same length, and comparing takes time quadratic in it for each name: a
     # large spec must not make its errors slow.
     likely = sorted(set(known), key=lambda text: (abs(len(text) - len(name)), text))[:MAX_KNOWN]
@@ -150,7 +150,7 @@ def excerpt(span: Span) -> list[str]:
 
 
 def _around(line: str, at: int, length: int, room: int) -> tuple[str, str, str]:
-    """The line in three parts, what is marked in the middle, that take at most `room` columns."""
+    """The line in three parts, the marked one in the middle, within `room` columns."""
     before, marked, after = (
         _printable(part) for part in (line[:at], line[at : at + length], line[at + length :])
     )

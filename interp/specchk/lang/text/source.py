@@ -58,7 +58,7 @@ class Span:
         return Span(self.source, self.start, max(self.end, other.end))
 
     def word(self, word: str) -> Span:
-        """The first place in this span where `word` stands as a whole word; else this span."""
+        """The first place in this span where `word` is a whole word; else this span."""
         found = re.search(rf"\b{re.escape(word)}\b", self.text)
         return Span(self.source, self.start + found.start(), self.start + found.end()) if found else self
 

@@ -1,4 +1,4 @@
-"""Properties as instructions: what is asked of every new state and of every step.
+"""Properties as instructions: the checks of every new state and of every step.
 
 `check(state, thread)` evaluates constraints, witnesses and invariants of a new state and answers
 whether it is inside the constraints; `check_step(state, after, thread)` the step invariants;
@@ -54,7 +54,7 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
 
 
 class Predicates(Expressions):
-    """Emits the functions that ask properties."""
+    """Emits the functions that check properties."""
 
     def __init__(self, asm: Asm, program: Program, layout: Layout, facts: Facts, thread: ir.Value) -> None:
         counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
@@ -121,7 +121,7 @@ def _function(
 
 
 def emit_check(module: ir.Module, program: Program, layout: Layout, facts: Facts) -> ir.Function:
-    """`check(state, thread) -> i1`: ask everything that is asked of a new state."""
+    """`check(state, thread) -> i1`: all checks of a new state."""
     function, asm = _function(module, "check", [PTR, PTR], I1)
     state, thread = function.args
     ask = Predicates(asm, program, layout, facts, thread)
@@ -146,7 +146,7 @@ def _each(ask: Predicates, props: Sequence[Property], state: ir.Value, *, note_i
 
 
 def emit_check_step(module: ir.Module, program: Program, layout: Layout, facts: Facts) -> ir.Function:
-    """`check_step(state, after, thread)`: ask the step invariants of a step."""
+    """`check_step(state, after, thread)`: check the step invariants of a step."""
     function, asm = _function(module, "check_step", [PTR, PTR, PTR], ir.VoidType())
     state, after, thread = function.args
     ask = Predicates(asm, program, layout, facts, thread)

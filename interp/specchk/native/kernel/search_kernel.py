@@ -208,7 +208,7 @@ class Kernel(TableKernel):
         asm.finish()
 
     def emit_resting(self) -> None:
-        """`resting(thread, states, count, found)`: which of some states have no step where one is wanted.
+        """`resting(thread, states, count, found)`: the deadlocks among some states.
 
         Their positions go to `found` from word 1 on, and how many they are to word 0.
         """

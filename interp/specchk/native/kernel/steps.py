@@ -162,7 +162,7 @@ class Steps(Expressions):
         self.asm.goto(path.next)
 
     def block(self, body: Sequence[Stmt], path: Path, then: Then) -> None:
-        """Emit statements and what follows them; control ends in `path.next`."""
+        """Emit statements and their continuation; control ends in `path.next`."""
         if not body:
             then(path)
             return

@@ -100,13 +100,13 @@ class TableKernel:
         return asm.b.select(asm.b.icmp_unsigned("==", hashed, asm.val(0)), asm.val(1), hashed)
 
     def slot_for(self, asm: Asm, hashed: ir.Value, number: Val) -> Val:
-        """What a slot holds for a state."""
+        """The content of a state's slot."""
         if self.compact:
             return hashed
         return asm.bor(asm.band(hashed, mask(64) & ~mask(INDEX_BITS)), asm.add(number, 1))
 
     def take(self, asm: Asm, place: ir.Value, slot: Val, *, shared: bool) -> tuple[ir.Value, Val]:
-        """Put a slot where 0 was; what was there, and whether that was 0."""
+        """Write a slot if it is 0; its previous content, and whether that was 0."""
         if not shared:
             # No other worker can have filled the slot since it was read.
             asm.b.store(asm.val(slot), place)

@@ -33,7 +33,7 @@ Then = Callable[[Path], None]
 
 
 class Join:
-    """Where the ways through a straight `when` meet: what follows is built once."""
+    """The join of the ways through a straight `when`: the code after it is built once."""
 
     def __init__(self, asm: Asm, then: Then) -> None:
         self.asm = asm

@@ -85,7 +85,7 @@ class Asm:
         return self.b.mul(*self._both(a, b))
 
     def band(self, a: Val, b: Val) -> Val:
-        """Bitwise and (ints stand for non-negative numbers)."""
+        """Bitwise and (ints are non-negative constants)."""
         if isinstance(a, int) and isinstance(b, int):
             return a & b
         for x, y in ((a, b), (b, a)):
@@ -262,7 +262,7 @@ class Asm:
             self.b.branch(block)
 
     def leave(self, block: ir.Block) -> None:
-        """Jump and go on building in a block that nothing reaches."""
+        """Jump and continue in an unreachable block."""
         self.goto(block)
         # Callers go on to build, as if the jump could fail; what they add needs a block.
         self.enter(self.block("dead"))
@@ -337,7 +337,7 @@ class Asm:
         self.enter(out)
 
     def while_(self, condition: Callable[[], Val], body: Callable[[], None]) -> None:
-        """A loop that goes on while the condition holds."""
+        """A loop that continues while the condition holds."""
         head, inside, out = self.block("head"), self.block("inside"), self.block("out")
         self.goto(head)
         self.enter(head)

@@ -82,7 +82,7 @@ class Exchange(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a record is about; `kind` as in `search.verdict.Violation`, or `reached`."""
+    """The subject of a record; `kind` as in `search.verdict.Violation`, or `reached`."""
 
     kind: str
     name: str

@@ -57,7 +57,7 @@ WORD = 64
 
 
 class Unsupported(Exception):
-    """The native engine cannot run this program; the text says what stands in the way."""
+    """The native engine cannot run this program; the text gives the reason."""
 
 
 def is_scalar(kind: Type) -> bool:
@@ -66,7 +66,7 @@ def is_scalar(kind: Type) -> bool:
 
 
 def bits_for(count: int) -> int:
-    """Bits that tell `count` values apart."""
+    """Bits that distinguish `count` values."""
     return max(0, count - 1).bit_length()
 
 

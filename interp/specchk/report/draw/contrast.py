@@ -63,14 +63,14 @@ def _wanted(
 
 
 def _with_lines(box: Box, different: list[Change], own: str) -> Box:
-    """The box with its lines marked that tell of a place that differs."""
+    """The box with its lines marked that show a place that differs."""
     paths = tuple(change.path.replace(own, "", 1) + ":" for change in different)
     lines = tuple(replace(line, differs=line.changed and line.text.startswith(paths)) for line in box.lines)
     return replace(box, lines=lines)
 
 
 def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[Line, ...]) -> Box:
-    """The box of the implementation's row: its log beside the spec's, its marks, what differs."""
+    """The box of the implementation's row: its log beside the spec's, its marks, the differences."""
     mine, others = viewer.log(found, lane), viewer.log(wanted, lane) or ()
     log = None
     if mine is not None:

@@ -1,4 +1,4 @@
-"""Where everything of a picture stands, in points: numbers only, independent of any font.
+"""The positions of all parts of a picture, in points: numbers only, independent of any font.
 
 Values are set in a monospaced font of ten points; every cell has room for wider characters than the
 usual fonts have, so a line of `CHARS` characters fits its box whatever machine draws or shows it.
@@ -176,7 +176,7 @@ def _cell_width(picture: Picture) -> int:
 
 
 def cell_text(cell: LogCell) -> str:
-    """What stands in a cell; too long a text is cut, the lines below have it whole."""
+    """The text of a cell; too long a text is cut, and the lines below have it whole."""
     text = cell.cell.text + (" ✗" if cell.lost else "")
     most = int((_WIDEST_CELL - 8) / CHAR)
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -199,7 +199,7 @@ def _texts(line: Line) -> Iterator[Text]:
 
 
 def _log(log: tuple[LogCell, ...], marks: tuple[Mark, ...], width: int) -> Iterator[Strip]:
-    """Cells in rows as wide as the box; under each boundary the marks that stand there."""
+    """Cells in rows as wide as the box; under each boundary its marks."""
     fit = INNER // width
     if not log:
         yield Text("empty log", changed=False, differs=False)

@@ -20,7 +20,7 @@ from specchk.search.verdict import Step, Trace, Violation
 
 @dataclass(frozen=True, slots=True)
 class LogCell:
-    """A record as drawn: `fresh` came with this step, `lost` went with it, `differs` should be another."""
+    """A record as drawn: `fresh` was added by this step, `lost` removed by it, `differs` is wrong."""
 
     cell: Cell
     fresh: bool = False
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What one lane shows in one row: log, marks at offsets of it, lines of text."""
+    """The content of one lane in one row: log, marks at its offsets, lines of text."""
 
     log: tuple[LogCell, ...] | None
     marks: tuple[Mark, ...]
@@ -86,7 +86,7 @@ class Picture:
         return (*range(len(self.lanes)), *([SHARED] if shared else []))
 
     def name(self, column: int) -> str:
-        """What a column is called."""
+        """The title of a column."""
         return "shared" if column == SHARED else self.lanes[column]
 
 
@@ -97,7 +97,7 @@ SHORT = 34  # characters that a box of any picture has room for
 def picture(
     viewer: Viewer, trace: Trace, violation: Violation | None, title: str = "", ending: tuple[str, ...] = ()
 ) -> Picture:
-    """The picture of a trace; at its end what it violates, or `ending`.  `title` says more than the model."""
+    """The picture of a trace; at its end its violation, or `ending`.  `title` is added to the model."""
     program = viewer.program
     rows = [_first(viewer, trace.initial)]
     before = trace.initial

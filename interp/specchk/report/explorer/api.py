@@ -1,4 +1,4 @@
-"""What the explorer's page asks for: positions, pictures, exports, each a pure function."""
+"""Answers to the explorer's page: positions, pictures, exports, each a pure function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specchk.search.verdict import Step, Trace, Violation
 
 
 def about(walker: Walker) -> dict[str, Any]:
-    """The spec, the model, and what one can jump to."""
+    """The spec, the model, and the possible goals of a jump."""
     program = walker.program
     return {
         "spec": program.spec,
@@ -31,7 +31,7 @@ def about(walker: Walker) -> dict[str, Any]:
 
 
 def position(walker: Walker, found: Position) -> dict[str, Any]:
-    """A position: the state with what the last step changed, the enabled steps, the trace so far."""
+    """A position: the state with the changes of the last step, the enabled steps, the trace so far."""
     program, states = walker.program, found.trace.states
     before = states[-2] if len(states) > 1 else None
     changed = {c.variable for c in changes(program, before, states[-1])} if before is not None else set()
@@ -66,7 +66,7 @@ def drawing(walker: Walker, found: Position) -> dict[str, Any]:
 
 
 def scenario(walker: Walker, trace: Trace) -> str:
-    """The trace as a scenario to paste into the spec; choices are pinned by what they changed."""
+    """The trace as a scenario to paste into the spec; choices are pinned by their changes."""
     lines = [f"scenario explored on {walker.program.model}:"]
     before = trace.initial
     for step in trace.steps:
@@ -78,7 +78,7 @@ def scenario(walker: Walker, trace: Trace) -> str:
 
 
 def _pin(walker: Walker, state: State, twins: set[State]) -> str:
-    """What tells a state from others that the same step may lead to."""
+    """The distinguishing conditions of a state among others that the same step may lead to."""
     told = [
         f"{variable.name} == {show(value, variable.type)}"
         for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))

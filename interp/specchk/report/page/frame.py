@@ -1,4 +1,4 @@
-"""What all pages share: the document around them, and a trace to be stepped through.
+"""The common part of all pages: the document around them, and a trace to step through.
 
 One self-contained file: style and script are in it, and its policy forbids to load anything.
 """
@@ -46,7 +46,7 @@ def picture(drawing: str | None) -> Iterator[str]:
 
 
 def folded(program: Program, trace: Trace, names: Collection[str], what: str) -> Iterator[str]:
-    """Variables that the steps leave out, closed up; `what` says what they are not."""
+    """Variables omitted from the steps, folded; `what` describes them."""
     if names:
         rows = "".join(_variable(n, v, None) for n, v in parts(program, trace.initial) if n in names)
         yield (
@@ -65,7 +65,7 @@ def controls(last: int) -> str:
 
 
 def steps(program: Program, trace: Trace, left_out: Collection[str]) -> Iterator[str]:
-    """One section a state: all variables but those left out, and what the step changed."""
+    """One section a state: all variables except for the omitted ones, and the changes of the step."""
     titles = ["initial state", *(str(step) for step in trace.steps)]
     states = trace.states
     for number, (title, state) in enumerate(zip(titles, states, strict=True)):

@@ -40,7 +40,7 @@ def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
         yield from _because(violation)
         if violation is traced and violation.trace is not None:
             left_out = irrelevant(outcome.program, violation.trace, violation.name)
-            yield from folded(outcome.program, violation.trace, left_out, "are not what fails")
+            yield from folded(outcome.program, violation.trace, left_out, "are irrelevant to the failure")
             yield controls(len(violation.trace.steps))
             yield from steps(outcome.program, violation.trace, left_out)
             yield from picture(drawing)

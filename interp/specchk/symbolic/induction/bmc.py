@@ -28,7 +28,7 @@ QUERY_SECONDS = 60.0
 
 
 class Unrolling:
-    """The behaviours of a program of exactly `len(states) - 1` steps; `ask` looks for one."""
+    """The behaviours of a program of exactly `len(states) - 1` steps; `ask` searches for one."""
 
     def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
         self.program = program
@@ -56,7 +56,7 @@ class Unrolling:
         self.steps.append(self.system.instances(self.states[-1], f"t{len(self.states)}."))
 
     def extend(self) -> None:
-        """One step more; steps go on from states that satisfy the constraints."""
+        """One step more; only states that satisfy the constraints have one."""
         self.states.append(self.system.state(len(self.states)))
         # As in the searches: a state outside of the constraints is checked, but has no steps.
         inside = self.system.constrained(self.states[-2])
@@ -151,10 +151,10 @@ class _Run:
             limit = self.meter.exceeded(0)
             if limit is not None:
                 return Inconclusive(f"{limit} after {steps} steps", budget=True)
-        return Inconclusive(f"no violation within {self.depth} steps, which is no proof", budget=True)
+        return Inconclusive(f"no violation within {self.depth} steps, which is not a proof", budget=True)
 
     def _level(self) -> Verdict | None:
-        """What the behaviours of one length say."""
+        """The verdict on the behaviours of one length."""
         open_ = self.unrolling
         # In this order, since a state in which a property fails is one step before the faults of steps out
         # of it.
@@ -192,7 +192,7 @@ class _Run:
 
 
 def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
-    """Look for a violation in at most `depth` steps; finding none is no proof, and is not called one.
+    """Search for a violation in at most `depth` steps; finding none is not a proof, nor reported as one.
 
     Raises `Unencodable` where the program has something that has no encoding.
     """

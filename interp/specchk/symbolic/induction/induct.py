@@ -31,7 +31,7 @@ SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an obligation: None is proved, a path of states refutes it, a text is unknown."""
+    """The result of an obligation: None is proved, a path of states refutes it, a text is unknown."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Work:
-    """Answers of some instances, with what they cost."""
+    """Answers of some instances, with their costs."""
 
     answers: list[Answer] = field(default_factory=list)
     queries: int = 0
@@ -57,7 +57,7 @@ class Work:
 
 
 class Induction:
-    """The hypothesis of a program, asserted once; `instance` and `initial` ask the goals."""
+    """The hypothesis of a program, asserted once; `instance` and `initial` check the goals."""
 
     def __init__(self, program: Program, k: int, query_seconds: float) -> None:
         self.program = program

@@ -1,4 +1,4 @@
-"""Proof by k-induction over unbounded offsets: which queries, on which processes, and what they say.
+"""Proof by k-induction over unbounded offsets: the queries, their processes, and their answers.
 
     initiation    the first k states of every behaviour satisfy every invariant (`bmc`)
     consecution   k states in a row that do are followed by states that do only (`induct`)
@@ -73,7 +73,7 @@ def prove(program: Program, asked: Asked) -> Proof:
 
 
 def _anything(program: Program) -> Property:
-    """A `deadlock ok` that allows every end: induction says nothing about deadlocks."""
+    """A `deadlock ok` that allows every end: induction does not cover deadlocks."""
     span = program.actions[0].span if program.actions else program.variables[0].span
     return Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
 

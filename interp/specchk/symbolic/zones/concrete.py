@@ -1,4 +1,4 @@
-"""Real states for what was found in zones: the smallest offsets along a path.
+"""Real states for violations found in zones: the smallest offsets along a path.
 
 A path of zones says which actions were taken, with which shapes between them.  The same steps are
 taken once more from the initial state, forgetting nothing: offsets are numbers there, or open where
@@ -44,7 +44,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is to be so at the end of a path, or in one more step after it."""
+    """A condition at the end of a path, or in one more step after it."""
 
     kind: str
     name: str
@@ -129,7 +129,7 @@ class Concretiser:
         return reduce(outside, faults, [point.rows])
 
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
-        """What is known where the goal is met."""
+        """The known facts where the goal is met."""
         properties, moves, state = self.moves.properties, self.moves, point.states[-1]
         if goal.name == "deadlock":
             for idle in self._idle(state, point.rows):

@@ -1,4 +1,4 @@
-"""Control parts: what the spec's code does with the states of one shape, as decision trees.
+"""Control parts: the effect of the spec's code on the states of one shape, as decision trees.
 
 A `Control` has a tree for each instance of an action and for each property.  Most instances cannot be
 taken in a control part whatever the offsets are, and most properties hold; those are found out once, and
@@ -41,13 +41,13 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What a search calls it once it is found."""
+        """The name under which the search records it as found."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(slots=True)
 class Leaf:
-    """What came of a run: `delta` and `cuts` are what it counted, `hits` how many zones came here."""
+    """The result of a run: `delta` and `cuts` are its counts, `hits` the number of zones that reach it."""
 
     delta: Delta
     cuts: int
@@ -61,7 +61,7 @@ class Idle(Leaf):
 
 @dataclass(slots=True)
 class Answer(Leaf):
-    """What a predicate is, or why it is nothing."""
+    """The value of a predicate, or the reason why it has none."""
 
     value: bool | Undefined
 
@@ -83,7 +83,7 @@ class Effect(Leaf):
     outside: list[tuple[Question, Tree]] = field(default_factory=list)
 
     def zone(self, classes: Classes, rows: Matrix, reach: Reach | None) -> Zone:
-        """The zone after the step, from what is known of the symbols."""
+        """The zone after the step, from the known facts about the symbols."""
         shape = self.taken.shape
         assert shape is not None
         first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
@@ -114,7 +114,7 @@ class Control:
     still: Idle | None = None
 
     def prune(self) -> None:
-        """Keep only what some zone of this shape has to ask; each tree was walked once."""
+        """Keep only the checks that some zone of this shape needs; each tree was walked once."""
         still = [tree.only for tree in self.instances if _is_idle(tree)]
         still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
         self.still = _all_of(still)
@@ -181,7 +181,7 @@ class Controls:
         return [(one, Tree(size, partial(self._answer, one.test, env))) for one in questions]
 
     def _counted(self, run: Callable[[], T]) -> tuple[T, Delta, int]:
-        """What a run gives, and what it counts."""
+        """The result of a run, and its counts."""
         counts, moves = self.moves.counts, self.moves
         moves.horizon_cuts = 0
         result = run()
@@ -240,7 +240,7 @@ class Controls:
         return Answer(delta, cuts, value)
 
     def complete(self, state: State, effect: Effect, walker: Walker, known: tuple[Classes, Matrix]) -> None:
-        """Give a step from a state the trees of what is asked of it: step invariants and constraints.
+        """Give a step from a state the trees of its checks: step invariants and constraints.
 
         `known` is of the first zone that takes the step; what needs no question is settled with it.
         """

@@ -1,4 +1,4 @@
-"""Which zones were seen: a new one that lies within one of them need not be gone on from.
+"""The visited zones: a zone contained in a visited one is not expanded.
 
 A zone says of each two offsets how far apart they are at most.  Its mask is a number with a bit for each
 two offsets and each limit: whether the zone keeps within it.  A zone lies within another one if it keeps
@@ -106,7 +106,7 @@ class _Seen:
 
 
 def _telling(masks: list[int]) -> int:
-    """The bits that tell masks apart best: about half of them have each, and no two are always the same."""
+    """The bits that best distinguish masks: about half of them have each, and no two always agree."""
     width = max(masks).bit_length()
     columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)
     places = {column: width - 1 - number for number, column in enumerate(columns)}

@@ -1,4 +1,4 @@
-"""What is done with a zone: its properties are asked, and its successors made.
+"""Expansion of a zone: its properties are checked, and its successors made.
 
 An `Expander` works on zones alone, so that any process can do it: what it finds are candidates (a
 property may fail here) and successor zones, and how often it did what.
@@ -65,7 +65,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Part:
-    """What came of some zones of a level, by the position of the zone.
+    """The results of some zones of a level, by the position of the zone.
 
     `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any);
     so many successors were not dropped at once.
@@ -79,7 +79,7 @@ class Part:
 
 
 class Expander:
-    """Asks and expands zones of a program."""
+    """Checks and expands zones of a program."""
 
     def __init__(
         self, program: Program, reach: Reach | None, symmetry: Symmetry | None, *, horizons: bool
@@ -100,7 +100,7 @@ class Expander:
         return effect.zone([(0, 0)], START, self.reach)
 
     def expand(self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]) -> Part:
-        """Ask and expand; None: only ask.  `asked` was found already."""
+        """Check and expand; without `arrive`, only check.  The questions `asked` are decided already."""
         part = Part(Counts(len(self.program.points)))
         walker = self.walker
         walker.forks = walker.known = 0
@@ -131,7 +131,7 @@ class Expander:
         leaf.hits += 1
 
     def _tell(self, counts: Counts) -> None:
-        """What the leaves counted that were come to."""
+        """The counts of the leaves that were reached."""
         counts.forks, counts.known = self.walker.forks, self.walker.known
         for leaf in self._hit:
             counts.cuts += leaf.cuts * leaf.hits
@@ -142,7 +142,7 @@ class Expander:
         self._hit.clear()
 
     def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
-        """What is found of a property in a zone: each way that it has no value, and one failure."""
+        """The results of a property in a zone: each way that it has no value, and one failure."""
         for answer, *_ in self.walker.walk(tree, classes, rows):
             self._count(answer)
             if isinstance(answer.value, Undefined):

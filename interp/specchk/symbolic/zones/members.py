@@ -1,4 +1,4 @@
-"""One of the processes that search: the zones of some shapes, what was seen of them, and their steps.
+"""One of the processes that search: the zones of some shapes, the visited ones, and their steps.
 
 A level has two parts.  First every member expands its zones, slice by slice; a successor goes to the
 member that owns its shape, its own ones too.  Then every member puts what arrived in order, drops what
@@ -54,19 +54,19 @@ class Member:
         return self.take(b"")
 
     def number_level(self, indexes: Sequence[int]) -> None:
-        """Hear what the search calls the zones that `take` told it."""
+        """Receive the search's numbers of the zones that `take` returned."""
         self._indexes = indexes
         self._met.clear()
 
     def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Part, bool]:
-        """Ask and expand a slice of the frontier; whether there is more."""
+        """Check and expand a slice of the frontier; whether there is more."""
         last = first + SLICE
         zones = list(zip(self._indexes[first:last], self._level[first:last], strict=True))
         part = self.expander.expand(zones, None if only_ask else self._arrive, asked)
         return part, last < len(self._level)
 
     def sent(self) -> list[bytes]:
-        """What there is for each member."""
+        """The zones for each member."""
         # Its own part stays as objects.
         out = [b"" if to == self.number else pickle.dumps(some) for to, some in enumerate(self._arrived)]
         self._arrived = [some if to == self.number else [] for to, some in enumerate(self._arrived)]
@@ -92,7 +92,7 @@ class Member:
         return Taking(new, dropped)
 
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
-        """A successor: it goes to its owner, unless it is known that it is dropped there."""
+        """A successor: it is sent to its owner, unless it would be dropped there."""
         owner = self._owner(zone.shape)
         # Both are only savings: the owner would drop the zone in `take`.  Another member's `covered` is not
         # consulted.

@@ -116,8 +116,8 @@ class Search:
             while self._is_too_short():
                 if self.refinements == MAX_REFINEMENTS or self.reach is None:
                     self.findings.stopped = Inconclusive(
-                        f"what was found in zones with the differences up to {self.reach} is not real, and "
-                        "larger ones were not tried",
+                        f"the violations in zones with differences up to {self.reach} are spurious, "
+                        "and larger differences were not tried",
                         budget=False,
                     )
                     break

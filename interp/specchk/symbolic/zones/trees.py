@@ -1,4 +1,4 @@
-"""Decision trees: what a piece of code does with the offsets of a control part, recorded once.
+"""Decision trees: the effect of a piece of code on the offsets of a control part, recorded once.
 
 Zones of one shape differ in what is known of their offsets only.  So a run of the spec's code on the
 shape, with a symbol for each of its offsets, is the same for all of them up to the first comparison
@@ -31,7 +31,7 @@ End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whet
 
 
 class Node:
-    """What happens at one place of a run, and what comes after each answer; None was not seen yet."""
+    """One place of a run, and its continuation after each answer; None was not seen yet."""
 
     __slots__ = ("after", "side", "up")
 
@@ -54,7 +54,7 @@ class Ask(Node):
 
 
 class Way(Node):
-    """One of so many ways to go on."""
+    """One of so many ways to continue."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ class Fresh(Node):
 
 
 class Recorder(Path):
-    """The path of the runs that are recorded: it knows what the run has been answered, and no more.
+    """The path of the recorded runs: it contains the answers to the run, and no more.
 
     Answers come from the tree as far as a zone walked it, and from what is known in that zone beyond.
     """
@@ -74,7 +74,7 @@ class Recorder(Path):
     __slots__ = ("_classes", "_guide", "_node", "_side")
 
     def record(self, size: int, at: tuple[Node, int], classes: Classes, rows: Matrix) -> None:
-        """Begin a run on `size` offsets that comes to the answer `at` a node, and goes on as a zone does."""
+        """Begin a run on `size` offsets that reaches the answer `at` a node, and continues as a zone does."""
         # The answers from the top to this place: the code is run again from its beginning, since a run
         # cannot be continued from the middle of a Python function.
         script = []
@@ -91,7 +91,7 @@ class Recorder(Path):
         self._guide.begin(rows, [])
 
     def end(self, leaf: object) -> None:
-        """What the run gave."""
+        """The result of the run."""
         self._node.after[self._side] = leaf
 
     def at_most(self, i: int, j: int, bound: int) -> bool:
@@ -119,7 +119,7 @@ class Recorder(Path):
         return bool(answer)
 
     def choose(self, count: int) -> int:
-        """One of `count` ways to go on."""
+        """One of `count` ways to continue."""
         if count == 1:
             return 0
         node = self._node.after[self._side]
@@ -147,7 +147,7 @@ class Recorder(Path):
 
 @cache
 def _unknown(size: int) -> Matrix:
-    """The matrix of so many offsets of which nothing is known; offsets are no negative numbers."""
+    """The matrix of so many unconstrained offsets; offsets are not negative."""
     rows = [[0] * (size + 1)] + [[FREE] * (size + 1) for _ in range(size)]
     for index, row in enumerate(rows):
         row[index] = 0
@@ -166,14 +166,14 @@ class Tree:
 
     @property
     def only(self) -> Any:
-        """The leaf where nothing is asked; None if something is, or nothing is known yet."""
+        """The leaf where no question is left; None if there is one, or nothing is known yet."""
         first = self.top.after[0]
         return None if isinstance(first, Node) else first
 
 
 @dataclass(slots=True)
 class Walker:
-    """Goes through trees with zones; `forks` and `known` count what the zones left open and what not."""
+    """Walks trees with zones; `forks` and `known` count the open and the decided answers."""
 
     recorder: Recorder
     forks: int = 0
@@ -186,7 +186,7 @@ class Walker:
             self.recorder.end(tree.run())
 
     def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
-        """The leaves that a part of a zone comes to, with what is known of that part.
+        """The leaves that a part of a zone reaches, with the known facts about that part.
 
         Every state of the zone is in exactly one part for each choice among ways.
         """

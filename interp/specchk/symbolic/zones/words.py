@@ -1,4 +1,4 @@
-"""Path conditions in the spec's words: what a zone says of the offsets in its states.
+"""Path conditions in the spec's terms: the constraints of a zone on the offsets in its states.
 
 Offsets that are equal, or known numbers apart, are said once, after the first of them; of the order of
 the others no more is said than what the rest does not imply.
@@ -17,7 +17,7 @@ from specchk.symbolic.zones.zones import Zone
 
 
 def condition(program: Program, zone: Zone) -> tuple[str, ...]:
-    """What a zone says, one constraint each; nothing of offsets that are 0."""
+    """The constraints of a zone, one each; none on offsets that are 0."""
     names = [""]
     for variable, part in zip(program.variables, zone.shape, strict=True):
         names += _places(variable.name, variable.type, part)

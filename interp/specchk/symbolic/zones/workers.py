@@ -35,7 +35,7 @@ class _Process:
 
 
 class Workers(Generic[M]):
-    """`count` of them, each with what `make` makes of its number."""
+    """`count` of them, each with the result of `make` for its number."""
 
     def __init__(self, count: int, make: Callable[[int], M]) -> None:
         self.count = count
@@ -68,7 +68,7 @@ class Workers(Generic[M]):
             gc.enable()
 
     def call(self, method: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a method of each gives with its arguments; what one raises is raised here."""
+        """The results of a method of each with its arguments; an exception of one is raised here."""
         if self.alone is not None:
             return [method(self.alone, *arguments[0])]
         # All are called before the first answer is read, so they work at the same time.  No pipe can block
@@ -117,7 +117,7 @@ def _raised(process: _Process) -> Any:
         answer = pickle.load(process.answers)  # noqa: S301 - written by our own fork
     except EOFError:
         # The system kills for memory, and for little else; the search ends as where memory is used up.
-        raise MemoryError("a worker process ended without a word") from None
+        raise MemoryError("a worker process ended unexpectedly") from None
     if isinstance(answer, BaseException):
         raise answer
     return answer

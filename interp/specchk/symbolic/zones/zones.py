@@ -33,7 +33,7 @@ Join = Callable[[Any, Any], Any]  # a shape and an iterator of offsets -> the va
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How large differences are told apart: upper bounds up to `upper`, lower ones up to `lower`."""
+    """The limit of distinguished differences: upper bounds up to `upper`, lower ones up to `lower`."""
 
     upper: int
     lower: int
@@ -163,7 +163,7 @@ def _known(value: Any, _: list[Any]) -> Any:
 # part would have an open number in it.
 def _number(value: Any, _: list[Any]) -> Any:
     if isinstance(value, Term | Difference):
-        raise NotSymbolic("an open number is stored where the type has two ends")
+        raise NotSymbolic("an open number is stored in a place of bounded type")
     return value
 
 

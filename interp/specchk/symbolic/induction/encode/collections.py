@@ -28,7 +28,7 @@ Rule = Callable[[Apply, Sequence[Tree], Scope], Tree]
 
 
 def items_of(found: Tree) -> SetOf:
-    """A set whose items can be gone through."""
+    """A set whose items can be iterated."""
     if isinstance(found, RangeOf):
         raise CannotEncode("a range of offsets without a bound cannot be listed")
     assert isinstance(found, SetOf)
@@ -100,7 +100,7 @@ def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
         if isinstance(args[0], RangeOf):
             raise CannotEncode(f"`{name}` of a range without a bound")
         exists, found = first_by(before, args[0].items)
-        scope.fail(negation(exists), expr.span, f"`{name}` of nothing")
+        scope.fail(negation(exists), expr.span, f"`{name}` of an empty collection")
         return found
 
     return rule
@@ -163,7 +163,7 @@ def seq_set(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
 
 
 def _not_empty(expr: Apply, seq: SeqOf, scope: Scope, name: str) -> None:
-    scope.fail(equal_numbers(seq.length, 0), expr.span, f"`{name}` of nothing")
+    scope.fail(equal_numbers(seq.length, 0), expr.span, f"`{name}` of an empty collection")
 
 
 def head(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
@@ -248,7 +248,7 @@ def bag_union(a: BagOf, b: BagOf) -> BagOf:
 
 
 def bag_remove(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
-    """One less: the first that is equal goes."""
+    """One less: the first equal item is removed."""
     bag, item = args
     gone: Truth = False
     rows = []
@@ -257,7 +257,7 @@ def bag_remove(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
         rows.append((other, both(guard, negation(both(fits, negation(gone))))))
         # Only the first equal item goes, though several may have equal values.
         gone = disj((gone, fits))
-    scope.fail(negation(gone), expr.span, "`remove` of something that is not in the bag")
+    scope.fail(negation(gone), expr.span, "`remove` of an item that is not in the bag")
     return BagOf(tuple([(other, guard) for other, guard in rows if guard is not False]))
 
 

@@ -84,7 +84,7 @@ def _apply(expr: Apply, scope: Scope) -> Tree:
 
 
 def _any(found: Tree, expr: Expr) -> Tree:
-    """Where there is certainly no value (a fault), any value of the type goes on."""
+    """Where there is certainly no value (a fault), any value of the type is returned."""
     # The fault is noted; the rest of the expression still needs a tree of the right shape.
     return default(expr.type) if found is None else found
 
@@ -95,7 +95,7 @@ def _const(expr: Const) -> Tree:
         return lift(expr.value, kind)
     if isinstance(kind, Set) and isinstance(kind.item, Int):  # all offsets: there is no last one here
         return RangeOf(kind.item.low, None)
-    raise Unencodable(expr.span, "all values of a type with offsets, which have no end here")
+    raise Unencodable(expr.span, "all values of a type with offsets, which are unbounded here")
 
 
 def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:
@@ -161,7 +161,7 @@ def _quantifier(expr: Quantifier, scope: Scope) -> Truth:
 
 
 def _ordered(domain: SetOf, failed: bool, expr: Expr) -> None:
-    """Which of several faults is met depends on the order of the items, which has to be known."""
+    """The fault depends on the order of the items, which must be known."""
     if failed and not domain.listed and len(domain.items) > 1:
         raise Unencodable(expr.span, "an expression that may be undefined, over offsets in no known order")
 
@@ -182,7 +182,7 @@ def _choose(expr: Choose, scope: Scope) -> Tree:
         scope.path.append(negation(holds))
     del scope.path[size:]
     scope.fail(
-        negation(disj([g for g, _ in rows])), expr.span, "`choose` finds nothing that satisfies its condition"
+        negation(disj([g for g, _ in rows])), expr.span, "`choose` has no value that satisfies its condition"
     )
     return _any(select(rows), expr)
 
@@ -218,7 +218,7 @@ def _collect(expr: Collect, scope: Scope) -> Tree:
                 exists, found = first_by(less, rows)
             case Gather.MAX:
                 exists, found = first_by(lambda a, b: less(b, a), rows)
-    scope.fail(negation(exists), expr.span, f"`{expr.gather.name.lower()}` of nothing")
+    scope.fail(negation(exists), expr.span, f"`{expr.gather.name.lower()}` of an empty collection")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What trees of one type have in common: `merge`, `equal`, and the rules of sets.
+"""Operations common to trees of one type: `merge`, `equal`, and the rules of sets.
 
 `merge` puts the condition into the leaves, so that the parts in which two trees agree stay as they
 are; most of a state is not touched by a step.
@@ -86,7 +86,7 @@ def _same_truth(a: Truth, b: Truth) -> bool:
 
 
 def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
-    """`a` where the condition holds, else `b`; None stands for a part that does not matter."""
+    """`a` where the condition holds, else `b`; None is a part that does not matter."""
     if isinstance(condition, bool):
         return a if condition else b
     if a is None or b is None:

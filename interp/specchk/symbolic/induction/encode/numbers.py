@@ -159,7 +159,7 @@ def quotient(a: Number, b: Number) -> Number:
 
 
 def remainder(a: Number, b: Number) -> Number:
-    """What floor division leaves: it has the divisor's sign."""
+    """The remainder of floor division: it has the divisor's sign."""
     return _divided(lambda x, y: x % y, lambda x, y: z3.If(y > 0, x % y, -((-x) % (-y))), a, b)
 
 

@@ -121,7 +121,7 @@ def _map_get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
 
 
 def _somewhere(found: Tree, among: Sequence[Tree]) -> Tree:
-    """What was found, or (where nothing can be, which is a fault) anything of the type."""
+    """The item, or (where there cannot be one, which is a fault) any value of the type."""
     return among[0] if found is None and among else found
 
 

@@ -32,7 +32,7 @@ class System:
     fresh: Fresh = field(default_factory=Fresh)
 
     def state(self, index: int) -> State:
-        """An open state; asked twice it is the same one, its facts noted again."""
+        """An open state; a second call returns the same one and records its facts again."""
         return tuple([
             self._variable(variable, f"s{index}.{variable.name}") for variable in self.program.variables
         ])  # fmt: skip
@@ -64,7 +64,7 @@ class System:
         return [part for prop in self.program.constraints for part in self.holds(prop, state)]
 
     def initial(self, state: State) -> list[Truth]:
-        """What makes an open state an initial one; offsets have no upper end here, either."""
+        """The conditions of an initial state; offsets have no upper bound here, either."""
         facts: list[Truth] = []
         pairs = zip(self.program.variables, self.program.starts, state, strict=True)
         for variable, start, tree in pairs:

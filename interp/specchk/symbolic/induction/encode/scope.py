@@ -1,4 +1,4 @@
-"""What an expression is encoded in: the state, the locals, and the path that leads to it.
+"""The context of an encoded expression: the state, the locals, and the path that leads to it.
 
 An undefined expression is a fault only where it is evaluated, so every fault is noted with the path:
 the guards, branches and short circuits passed on the way.
@@ -52,7 +52,7 @@ class Scope:
 
     @contextmanager
     def under(self, *conditions: Truth) -> Iterator[None]:
-        """What is encoded within is evaluated only where the conditions hold."""
+        """Anything encoded inside is evaluated only where the conditions hold."""
         size = len(self.path)
         self.path.extend(c for c in conditions if c is not True)
         try:

@@ -1,4 +1,4 @@
-"""Open states: fresh trees of a type, what every value of the type satisfies, and values out of models.
+"""Open states: fresh trees of a type, the facts that hold of all its values, and values out of models.
 
 The upper end of a `nat upto` is dropped here: its numbers are Z3 integers from the lower end on.
 Numbers of a small range are propositions, one a value; a state's items that a length or a `none`
@@ -54,7 +54,7 @@ MAX_SLOTS = 64
 def keys(kind: Type, limit: int = MAX_KEYS) -> list[Value]:
     """All values of a type, ascending; `CannotEncode` where offsets or their number forbid it."""
     if has_horizon(kind):
-        raise CannotEncode("offsets have no end here, so they cannot be listed or be an index")
+        raise CannotEncode("offsets are unbounded here, so they cannot be listed or be an index")
     if cardinality(kind) > limit:
         raise CannotEncode(f"more than {limit} values to list")
     return sorted(universe(kind))
@@ -81,7 +81,7 @@ def default(kind: Type) -> Tree:
 
 @dataclass(slots=True)
 class Fresh:
-    """Makes open trees; `facts` says what holds of every value of their types, `offsets` have no end.
+    """Makes open trees; `facts` holds for every value of their types, `offsets` are unbounded.
 
     `made`: all constants of Z3's that the trees are made of.
     """
@@ -162,7 +162,7 @@ class Fresh:
 
 
 class Reading:
-    """Reads values out of a model of the solver; what the model leaves open is any value."""
+    """Reads values out of a model of the solver; a part that the model leaves open is any value."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An action with its arguments: what it can do, and where it is undefined.
+    """An action with its arguments: its effects, and where it is undefined.
 
     `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
     """
@@ -83,7 +83,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """How far one way has come."""
+    """A position on one way."""
 
     guards: tuple[Truth, ...] = ()
     locals: dict[int, Tree] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class _Frame:
     claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
 
     def when(self, *guards: Truth) -> _Frame:
-        """Goes on only where the guards hold."""
+        """Continues only where the guards hold."""
         return replace(self, guards=(*self.guards, *[g for g in guards if g is not True]))
 
     def knowing(self, slot: int, tree: Tree) -> _Frame:
@@ -101,7 +101,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of an instance, and what holds of those that are open, which are made of `chosen`."""
+    """The arguments of an instance, and the facts about open ones, which are made of `chosen`."""
 
     trees: tuple[Tree, ...]
     fact: Truth
@@ -125,7 +125,7 @@ def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
 def instance(
     program: Program, index: int, arguments: Arguments, state: Sequence[Tree], tag: str = ""
 ) -> Instance:
-    """What an action with its arguments does to a state; names of fresh numbers start with `tag`."""
+    """The effect of an action with its arguments; names of fresh numbers start with `tag`."""
     return _Run(program, index, arguments, tuple(state), tag).result()
 
 
@@ -206,7 +206,7 @@ class _Run:
         return [after for start in starts for after in self.block(stmt.body, [start])]
 
     def _choices(self, stmt: Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
-        """What may be chosen, and when; where offsets are in it, one open value."""
+        """The possible choices and their conditions; with offsets in them, one open value."""
         fresh = Fresh()
         # Different for each choice on each way: two choices must not be one number.
         name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
@@ -235,7 +235,7 @@ class _Run:
         return [*then, *orelse]
 
     def _merged(self, condition: Truth, frame: _Frame, a: _Frame, b: _Frame) -> _Frame:
-        """Both branches as one way: what follows `when` is encoded once."""
+        """Both branches as one way: the code after `when` is encoded once."""
         known = len(frame.guards)
         guard = disj((conj(a.guards[known:]), conj(b.guards[known:])))
         if len(a.guards) == known + 1 and len(b.guards) == known + 1:

@@ -32,7 +32,7 @@ MAX_WAYS = 1024  # of a structure whose parts are listed
 
 
 class CannotEncode(Exception):
-    """A use that has no encoding; the evaluator adds where it stands."""
+    """A use that has no encoding; the evaluator adds its place."""
 
 
 @dataclass(frozen=True, slots=True)
