@@ -35,7 +35,7 @@ from typing import Protocol
 
 from specchk import kept
 from specchk.ir.program import Program
-from specchk.native.identity import Unusable
+from specchk.search.engine import Unusable
 
 _NAME = "claim"
 _LOCAL_LOCKS = frozenset(

@@ -17,13 +17,10 @@ import llvmlite.binding as llvm
 from specchk import kept
 from specchk.ir.program import Program
 from specchk.native.compiler import ROOMS
+from specchk.search.engine import Unusable
 from specchk.search.symmetry import Renaming
 
 Identity = dict[str, str]
-
-
-class Unusable(Exception):
-    """What was kept on disk cannot be gone on with, or nothing can be kept there; the text says why."""
 
 
 def identity_of(

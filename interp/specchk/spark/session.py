@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
+from specchk.search.engine import Unavailable
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
 
 LOCAL = "local[2]"
@@ -39,10 +40,6 @@ _SETTINGS = (
     ("spark.locality.wait", "100ms"),
     ("spark.excludeOnFailure.enabled", "false"),
 )
-
-
-class Unavailable(Exception):
-    """Spark cannot be used; the text says what to do."""
 
 
 def has_java() -> bool:

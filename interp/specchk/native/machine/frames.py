@@ -13,7 +13,7 @@ from enum import IntEnum
 from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, Op, When
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Seq, cardinality
-from specchk.native.machine.layout import Unsupported
+from specchk.search.engine import Unsupported
 
 BATCH = 64  # successors between two visits of the table
 CHUNK = 1024  # state numbers that a worker takes at once

@@ -48,14 +48,11 @@ from specchk.ir.types import (
 )
 from specchk.ir.walk import expressions
 from specchk.meaning.values import State, positions, universe
+from specchk.search.engine import Unsupported
 
 MAX_UNIVERSE = 256
 MAX_WORDS = 64
 WORD = 64
-
-
-class Unsupported(Exception):
-    """The native engine cannot run this program; the text says what stands in the way."""
 
 
 def is_scalar(kind: Type) -> bool:
