@@ -126,7 +126,7 @@ def _spark() -> OnSpark:
     """A function that has this process's own Spark answer."""
     from pyspark import SparkConf, SparkContext
 
-    from specchk.spark.search import Options, run
+    from specchk.spark.engine import SparkOptions, search
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = SparkConf().setMaster("local[2]").set("spark.driver.memory", "1g")
@@ -134,7 +134,9 @@ def _spark() -> OnSpark:
     SparkContext.getOrCreate(conf).setLogLevel("OFF")
 
     def on_spark(program: Any, symmetry: bool, keep_going: bool) -> Any:
-        return run(program, Options(symmetry=symmetry, keep_going=keep_going, handover=1, partitions=2))
+        return search(
+            program, SparkOptions(symmetry=symmetry, keep_going=keep_going, handover=1, partitions=2)
+        )
 
     return on_spark
 

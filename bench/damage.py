@@ -52,7 +52,7 @@ OTHER = ("kafka/kip320.spec", "small", (("Replicas", "3"), ("MaxLeaderEpoch", "1
 SMALL = ("examples/lag.spec", None, ())
 Model = tuple[str, str | None, tuple[tuple[str, str], ...]]
 UNUSABLE = (
-    "specchk.native.identity.Unusable",
+    "specchk.search.engine.Unusable",
     "specchk.native.checkpoint.Unusable",  # of earlier versions
 )
 
@@ -200,8 +200,8 @@ def fresh(folder: Path) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def native_options(place: Path | None = None) -> engine.Options:
-    return engine.Options(Budget(max_seconds=PATIENCE_S), symmetry=False, workers=2, checkpoint=place)
+def native_options(place: Path | None = None) -> engine.NativeOptions:
+    return engine.NativeOptions(Budget(max_seconds=PATIENCE_S), symmetry=False, workers=2, checkpoint=place)
 
 
 def checkpoints(folder: Path) -> Campaign:
@@ -210,9 +210,9 @@ def checkpoints(folder: Path) -> Campaign:
     for number, model in enumerate((HELD, BROKEN, OTHER)):
         place = folder / f"checkpoint {number}"
         cut_off = replace(native_options(place), checkpoint_every_s=0.0, budget=Budget(max_states=400))
-        assert isinstance(engine.run(program(model), cut_off).verdict, Inconclusive)
+        assert isinstance(engine.search(program(model), cut_off).verdict, Inconclusive)
         halves.append(place)
-        answers.append(said(engine.run(program(model), native_options())))
+        answers.append(said(engine.search(program(model), native_options())))
 
     def go_on(chance: Random, place: Path) -> tuple[str, str]:
         which = chance.randrange(2)
@@ -220,7 +220,7 @@ def checkpoints(folder: Path) -> Campaign:
         happened = damage(chance, place / "place", halves[2 - which] if which == 0 else halves[0])
         wanted = replace(native_options(place / "place"), resume=True)
         model = (HELD, BROKEN)[which]
-        return happened, verdict_of(answers[which], lambda: engine.run(program(model), wanted))
+        return happened, verdict_of(answers[which], lambda: engine.search(program(model), wanted))
 
     return Campaign(answers, go_on)
 
@@ -230,7 +230,7 @@ def caches(folder: Path) -> Campaign:
     filled, models = folder / "caches", (SMALL, BROKEN)
     os.environ["XDG_CACHE_HOME"] = str(filled)
     parse.parser.cache_clear()
-    answers = [said(engine.run(program(model), native_options())) for model in models]
+    answers = [said(engine.search(program(model), native_options())) for model in models]
 
     def go_on(chance: Random, place: Path) -> tuple[str, str]:
         shutil.copytree(filled, place / "caches")
@@ -240,7 +240,7 @@ def caches(folder: Path) -> Campaign:
         parse.parser.cache_clear()  # in this forked process the parser is not there yet
         parse._parsed.cache_clear()
         return happened, verdict_of(
-            answers[which], lambda: said(engine.run(program(models[which]), native_options()))
+            answers[which], lambda: said(engine.search(program(models[which]), native_options()))
         )
 
     return Campaign(answers, go_on)
@@ -260,7 +260,7 @@ def ledgers(folder: Path) -> Campaign:
         cut_off = spark_options(place, budget=Budget(max_states=400))
         assert isinstance(search.run(program(model), cut_off).verdict, Inconclusive)
         halves.append(place)
-        answers.append(said(engine.run(program(model), native_options())))
+        answers.append(said(engine.search(program(model), native_options())))
 
     def go_on(chance: Random, place: Path) -> tuple[str, str]:
         which = chance.randrange(2)
@@ -277,7 +277,7 @@ def while_running(kind: str) -> Callable[[Path], Campaign]:
     """Files of a search that runs: tables of visited states (`scratch`), or what tasks send."""
 
     def campaign(_: Path) -> Campaign:
-        answers = [said(engine.run(program(model), native_options())) for model in (HELD, BROKEN)]
+        answers = [said(engine.search(program(model), native_options())) for model in (HELD, BROKEN)]
 
         def go_on(chance: Random, place: Path) -> tuple[str, str]:
             which, wait = chance.randrange(2), chance.randrange(8)

@@ -103,7 +103,7 @@ def searched(family: Family, most: int) -> Iterator[tuple[Values, Known]]:
             program = instantiate(checked, family.model, {n: str(v) for n, v in table.items()}).program
         except SpecError:
             continue
-        found = engine.run(program, engine.Options(Budget(max_states=most)))
+        found = engine.search(program, engine.NativeOptions(Budget(max_states=most)))
         verdict, numbers = found.verdict, found.statistics
         whole = not isinstance(verdict, Inconclusive)
         yield values, Known(numbers.levels, whole, isinstance(verdict, Holds | HoldsWithin))

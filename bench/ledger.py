@@ -31,7 +31,7 @@ from threading import Barrier
 from typing import Any
 
 from specchk.native.claims import Folder, bid
-from specchk.native.identity import Unusable
+from specchk.search.engine import Unusable
 
 KAFKA = Path(__file__).resolve().parent.parent / "spec" / "kafka"
 RUN = (sys.executable, "-m", "specchk", "run")

@@ -16,8 +16,9 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning import paths
 from specchk.meaning.moves import Moves
+from specchk.search.engine import Search, explore
 from specchk.search.verdict import Violated, name_of
-from specchk.symbolic.zones.search import Options, Search, search
+from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions, search
 from specchk.symbolic.zones.zones import Shapes
 
 SPECS = Path(__file__).resolve().parents[1] / "spec"
@@ -47,7 +48,7 @@ def program(spec: str, model: str | None, constants: dict[str, str]) -> Program:
     return instantiate(check(str(SPECS / f"{spec}.spec")), model, constants).program
 
 
-def row(label: str, found: Program, options: Options) -> None:
+def row(label: str, found: Program, options: ZoneOptions) -> None:
     outcome = search(found, options)
     numbers, symbolic = outcome.statistics, outcome.statistics.symbolic
     assert symbolic is not None
@@ -59,15 +60,16 @@ def row(label: str, found: Program, options: Options) -> None:
 
 def runs(found: Program, path: paths.Path) -> int:
     """How often instances of actions are run to expand all zones of a program, with this kind of path."""
-    one = Search(found, Options(workers=1))
-    one.run()
-    assert one.workers.alone is not None
+    options = ZoneOptions(workers=1)
+    engine = ZoneEngine(Search(found, options), options)
+    explore(engine)
+    assert engine.workers.alone is not None
     shapes, moves = Shapes(found), Moves(found, path)
-    for zone in one.workers.alone.covered.zones():
+    for zone in engine.workers.alone.covered.zones():
         state = shapes.state(zone, path)
         for _ in moves.moves(state, zone.bounds, moves.instances):
             pass
-    return len(one.nodes) * len(moves.instances) + path.forks
+    return len(engine.nodes) * len(moves.instances) + path.forks
 
 
 def ledger() -> None:
@@ -79,7 +81,7 @@ def ledger() -> None:
             continue
         found = instantiate(checked, name, {})
         expected = max(expect.number or 0 for expect in found.model.expects if expect.kind == "violates")
-        outcome = search(found.program, Options())
+        outcome = search(found.program, ZoneOptions())
         assert isinstance(outcome.verdict, Violated), name
         trace = outcome.verdict.violations[0].trace
         steps = len(trace.steps) if trace else None
@@ -94,12 +96,12 @@ def main() -> None:
     print("| model | verdict | symbolic states | successors | comparisons | decided | forks | s |")
     print("|---|---|---|---|---|---|---|---|")
     for spec, model, constants in [*FIXPOINTS, *(LARGE if "--large" in sys.argv else [])]:
-        row(f"{model or spec} {constants or ''}".strip(), program(spec, model, constants), Options())
+        row(f"{model or spec} {constants or ''}".strip(), program(spec, model, constants), ZoneOptions())
     for spec, model, constants in SMALL:
         found = program(spec, model, constants)
         label = f"{model or spec} {constants or ''}".strip()
-        row(f"{label}, alone", found, Options(workers=1))
-        row(f"{label}, no coverage", found, Options(workers=1, covering=False))
+        row(f"{label}, alone", found, ZoneOptions(workers=1))
+        row(f"{label}, no coverage", found, ZoneOptions(workers=1, covering=False))
     print("\n| model | runs of instances | without pruning |\n|---|---|---|")
     for spec, model, constants in SMALL[:2]:
         found = program(spec, model, constants)

@@ -12,9 +12,9 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
-from specchk.native.machine.layout import Unsupported
 from specchk.search import reference
 from specchk.search.budget import Budget
+from specchk.search.engine import Options, Search, Unsupported, explore
 from specchk.search.verdict import Inconclusive, Outcome
 
 LIMIT = Budget(max_states=3000)
@@ -65,9 +65,10 @@ def in_time(outcome: Outcome) -> Outcome | None:
 
 def states_found(program: Program) -> set[Any]:
     """The states that the native engine kept, symmetry off."""
-    search = engine.Search(program, engine.Options(symmetry=False, workers=2, keep_going=True), None)
+    options = engine.NativeOptions(symmetry=False, workers=2, keep_going=True)
+    search = engine.NativeEngine(Search(program, options), options)
     try:
-        search.run()
+        explore(search)
         runs = [run for level in search.levels for run in level]
         words, size = search.store.layout.words, search.store.state_bytes
         found = set()
@@ -90,16 +91,16 @@ def differences(
     limit: Budget = LIMIT,
 ) -> dict[str, tuple[Any, Any]] | None:
     """What the engines disagree on; None where the spec is too large or not for the native engine."""
-    options = reference.Options(limit, symmetry=symmetry, keep_going=keep_going)
+    options = Options(limit, symmetry=symmetry, keep_going=keep_going)
     expected = reference.search(program, options)
     if in_time(expected) is None or (isinstance(expected.verdict, Inconclusive) and expected.verdict.budget):
         return None
     if limit.max_states is not None and expected.statistics.distinct >= limit.max_states:
         return None  # it found something, but not all
     try:
-        found = engine.run(
+        found = engine.search(
             program,
-            engine.Options(
+            engine.NativeOptions(
                 Budget(max_states=100_000), symmetry=symmetry, keep_going=keep_going, workers=workers
             ),
         )

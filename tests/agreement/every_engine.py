@@ -28,17 +28,17 @@ from specchk.ir.program import Program  # noqa: E402
 from specchk.lang.frontend import check  # noqa: E402
 from specchk.lang.text.diagnostics import SpecError  # noqa: E402
 from specchk.native import engine as native  # noqa: E402
-from specchk.native.machine.layout import Unsupported  # noqa: E402
 from specchk.search import reference  # noqa: E402
 from specchk.search.budget import Budget  # noqa: E402
+from specchk.search.engine import Options, Unsupported  # noqa: E402
 from specchk.search.verdict import Inconclusive, Outcome, Violated, Violation  # noqa: E402
 from specchk.symbolic.induction.bmc import bounded  # noqa: E402
 from specchk.symbolic.induction.encode.scope import Unencodable  # noqa: E402
 from specchk.symbolic.induction.prove import Asked, prove  # noqa: E402
 from specchk.symbolic.legality import check as check_legality  # noqa: E402
 from specchk.symbolic.replay import most_in, raised_to  # noqa: E402
-from specchk.symbolic.zones.search import Options as ZoneOptions  # noqa: E402
-from specchk.symbolic.zones.search import search as zones  # noqa: E402
+from specchk.symbolic.zones.engine import ZoneOptions  # noqa: E402
+from specchk.symbolic.zones.engine import search as zones  # noqa: E402
 
 LIMIT = Budget(max_states=3000, max_seconds=PATIENCE_S)
 ZONES = Budget(max_states=1500, max_seconds=PATIENCE_S)
@@ -68,8 +68,8 @@ class Comparison:
         self._note("native", found)
         if found is None or on_spark is None:
             return
-        options = native.Options(LIMIT, **way, workers=self.workers)
-        expected, other = native.run(self.program, options), on_spark(self.program, *way.values())
+        options = native.NativeOptions(LIMIT, **way, workers=self.workers)
+        expected, other = native.search(self.program, options), on_spark(self.program, *way.values())
         a, b = said(expected, coverage=True), said(other, coverage=True)
         self._note("spark", {key: (a[key], b[key]) for key in a if a[key] != b[key]})
 
@@ -138,7 +138,7 @@ class Comparison:
 
 def enumerated(program: Program) -> Outcome | None:
     """What the reference finds, if it comes to an end."""
-    outcome = reference.search(program, reference.Options(LIMIT, symmetry=False))
+    outcome = reference.search(program, Options(LIMIT, symmetry=False))
     return None if isinstance(outcome.verdict, Inconclusive) else in_time(outcome)
 
 

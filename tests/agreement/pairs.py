@@ -10,13 +10,13 @@ from agreement.metamorphic import Relation, Said, broken
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine as native
-from specchk.native.machine.layout import Unsupported
 from specchk.search import reference
+from specchk.search.engine import Options, Unsupported
 from specchk.search.verdict import Outcome
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.scope import Unencodable
-from specchk.symbolic.zones.search import Options as ZoneOptions
-from specchk.symbolic.zones.search import search as zones
+from specchk.symbolic.zones.engine import ZoneOptions
+from specchk.symbolic.zones.engine import search as zones
 
 ENGINES = ("reference", "native", "symbolic", "depth", "spark")
 
@@ -28,9 +28,11 @@ def answer(
     try:
         match engine:
             case "reference":
-                return in_time(reference.search(program, reference.Options(LIMIT, symmetry, keep_going)))
+                return in_time(reference.search(program, Options(LIMIT, symmetry, keep_going)))
             case "native":
-                return in_time(native.run(program, native.Options(LIMIT, symmetry, keep_going, workers=2)))
+                return in_time(
+                    native.search(program, native.NativeOptions(LIMIT, symmetry, keep_going, workers=2))
+                )
             case "symbolic":
                 return in_time(zones(program, ZoneOptions(ZONES, symmetry, keep_going, workers=1)))
             case "depth":

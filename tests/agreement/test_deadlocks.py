@@ -10,9 +10,10 @@ from agreement.both import program_of
 from specchk.ir.program import Program
 from specchk.native import engine as native
 from specchk.search import reference
+from specchk.search.engine import Options
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 from specchk.symbolic.induction.bmc import bounded
-from specchk.symbolic.zones.search import Options, search
+from specchk.symbolic.zones.engine import ZoneOptions, search
 
 HEAD = """spec open_choices
 const MaxOffset : int
@@ -104,9 +105,9 @@ def spec(actions: str, folder: Path, ends: str = "") -> Program:
 def all_engines(program: Program, depth: int = 6) -> dict[str, Outcome]:
     return {
         "reference": reference.search(program),
-        "native": native.run(program),
-        "symbolic": search(program, Options(workers=1)),
-        "bounded": bounded(program, depth, reference.Options().budget),
+        "native": native.search(program),
+        "symbolic": search(program, ZoneOptions(workers=1)),
+        "bounded": bounded(program, depth, Options().budget),
     }
 
 
@@ -125,14 +126,14 @@ def test_a_state_with_one_good_choice_is_no_deadlock(choice, tmp_path):
     """Whatever else could be chosen, also where the only good choice lies beyond a listed horizon."""
     program = spec(ENABLED[choice], tmp_path)
     found = {
-        "reference": reference.search(program), "native": native.run(program),
-        "symbolic": search(program, Options(workers=1)),
+        "reference": reference.search(program), "native": native.search(program),
+        "symbolic": search(program, ZoneOptions(workers=1)),
     }  # fmt: skip
     assert {name: deadlock(outcome) for name, outcome in found.items()} == dict.fromkeys(found)
     assert isinstance(found["symbolic"].verdict, Holds)
     assert type(found["reference"].verdict) is type(found["native"].verdict)
     if "record" not in choice:  # the encoding has no records with open parts
-        assert deadlock(bounded(program, 4, reference.Options().budget)) is None
+        assert deadlock(bounded(program, 4, Options().budget)) is None
 
 
 @pytest.mark.parametrize("choice", sorted(STUCK))
@@ -158,6 +159,6 @@ def test_an_end_that_is_allowed_for_some_states_is_none_there(tmp_path):
 def test_an_end_that_nobody_can_decide_is_told(tmp_path):
     """An even number beyond the horizon may be chosen or not: no deadlock is reported, and it is said."""
     program = spec(ABOVE.replace("p > a", "p > a and p % 2 == 0"), tmp_path)
-    for outcome in (reference.search(program), native.run(program)):
+    for outcome in (reference.search(program), native.search(program)):
         assert isinstance(outcome.verdict, HoldsWithin)
         assert any("not decided" in warning for warning in outcome.warnings)

@@ -14,7 +14,7 @@ from specchk.search import reference
 from specchk.search.verdict import HoldsWithin, Inconclusive, Violated
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.prove import Asked, prove
-from specchk.symbolic.zones.search import Options, search
+from specchk.symbolic.zones.engine import ZoneOptions, search
 
 HEAD = """spec listed
 const MaxOffset : int
@@ -62,9 +62,9 @@ def program(folder: Path, variables: str, step: str, invariant: str) -> Program:
 def test_choosing_a_value_with_an_offset_in_it_is_choosing_any(choice, tmp_path):
     """Within the horizon the invariant holds, and that is said; without one it does not."""
     found = program(tmp_path, OFFSET, CHOICES[choice], "a <= 3")
-    for outcome in (reference.search(found), native.run(found)):
+    for outcome in (reference.search(found), native.search(found)):
         assert outcome.verdict == HoldsWithin(("MaxOffset=3",))
-    assert isinstance(search(found, Options(workers=1)).verdict, Violated)
+    assert isinstance(search(found, ZoneOptions(workers=1)).verdict, Violated)
     try:
         assert not prove(found, Asked()).proved
     except Unencodable:
@@ -75,10 +75,10 @@ def test_choosing_a_value_with_an_offset_in_it_is_choosing_any(choice, tmp_path)
 def test_what_uses_all_offsets_holds_within_the_horizon_only(use, tmp_path):
     """Engines that enumerate name the horizon; those without one refuse, with the place."""
     found = program(tmp_path, *LISTS[use])
-    for outcome in (reference.search(found), native.run(found)):
+    for outcome in (reference.search(found), native.search(found)):
         assert outcome.verdict == HoldsWithin(("MaxOffset=3",))
     with pytest.raises(SpecError) as refused:
-        search(found, Options(workers=1))
+        search(found, ZoneOptions(workers=1))
     assert {one.code for one in refused.value.diagnostics} == {"S701"}
 
 
@@ -86,4 +86,4 @@ def test_a_set_that_happens_to_have_all_offsets_is_a_set(tmp_path):
     """Four numbers written down are these four, whatever the horizon is."""
     found = program(tmp_path, OFFSET + FOUR, "any p in s:\n        a' = p", "a <= 3")
     assert not isinstance(reference.search(found).verdict, Violated)
-    assert not isinstance(search(found, Options(workers=1)).verdict, Violated | Inconclusive)
+    assert not isinstance(search(found, ZoneOptions(workers=1)).verdict, Violated | Inconclusive)

@@ -15,7 +15,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.native import engine as native
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"
@@ -75,7 +76,7 @@ def taken(outcome: Outcome) -> list[int]:
 def assert_same(program: Program, *, symmetry: bool) -> None:
     expected = search(program, Options(symmetry=symmetry))
     for workers in (1, 2):
-        found = native.run(program, native.Options(symmetry=symmetry, workers=workers))
+        found = native.search(program, native.NativeOptions(symmetry=symmetry, workers=workers))
         assert answer(found) == answer(expected)
         for count in ("levels", "distinct", "generated", "depth", "horizon_cuts", "symmetry"):
             assert getattr(found.statistics, count) == getattr(expected.statistics, count), count
@@ -87,13 +88,13 @@ def assert_same(program: Program, *, symmetry: bool) -> None:
 def test_engines_agree_on_every_model(file: str, model: str) -> None:
     """Verdict, violations, lengths, per-level counts, coverage, witnesses: the same on 1 and 2 threads."""
     program = instantiate(checked(file), model).program
-    size = native.run(program, native.Options(symmetry=False, workers=1)).statistics.distinct
+    size = native.search(program, native.NativeOptions(symmetry=False, workers=1)).statistics.distinct
     for symmetry in (False, True):
         if size <= MOST_STATES:
             assert_same(program, symmetry=symmetry)
         else:  # too large for the reference engine here: the native one with itself, on 1 and 2 threads
-            one = native.run(program, native.Options(symmetry=symmetry, workers=1))
-            two = native.run(program, native.Options(symmetry=symmetry, workers=2))
+            one = native.search(program, native.NativeOptions(symmetry=symmetry, workers=1))
+            two = native.search(program, native.NativeOptions(symmetry=symmetry, workers=2))
             assert answer(one) == answer(two)
             assert one.statistics.levels == two.statistics.levels
             assert one.coverage == two.coverage

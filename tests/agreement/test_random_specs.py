@@ -13,6 +13,7 @@ from spec_texts import small_specs
 from agreement.both import differences, of_seed, program_of, states_found
 from agreement.random_specs import random_spec
 from specchk.search import reference
+from specchk.search.engine import Options, Search, explore
 
 RANDOMS = st.randoms(use_true_random=False)
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -76,7 +77,7 @@ def test_most_random_specs_are_accepted_and_some_move(tmp_path: Path) -> None:
     """
     programs = [program for seed in range(40) if (program := of_seed(seed, tmp_path)) is not None]
     assert len(programs) > 30
-    found = [reference.search(program, reference.Options(keep_going=True)) for program in programs]
+    found = [reference.search(program, Options(keep_going=True)) for program in programs]
     assert sum(outcome.statistics.distinct > 1 for outcome in found) > 8
 
 
@@ -85,7 +86,7 @@ def test_engines_find_the_same_states(seed: int, tmp_path: Path) -> None:
     """Not only the number of states is equal: unpacked, they are the same states."""
     program = of_seed(seed, tmp_path)
     assert program is not None
-    search = reference._Search(program, reference.Options(symmetry=False, keep_going=True), None)
-    search.run()
+    search = reference.ReferenceEngine(Search(program, Options(symmetry=False, keep_going=True)))
+    explore(search)
     assert len(search.parents) > 3
     assert states_found(program) == set(search.parents)

@@ -11,7 +11,8 @@ from specchk.explore.optimal import switches
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 
 WAYS = [
     ("two_round_fetch.spec", "two_rounds", 1), ("examples/two_phase_commit.spec", "all_commit", 6),

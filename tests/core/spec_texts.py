@@ -13,7 +13,8 @@ from naive_values import Cut, Dict, Nothing
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Outcome, Statistics, Violated, Violation
 
 HEADER = """\

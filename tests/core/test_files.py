@@ -11,7 +11,8 @@ from spec_texts import first
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Holds
 
 LIB = """\

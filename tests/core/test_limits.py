@@ -8,7 +8,7 @@ import pytest
 from spec_texts import first, outcome_of
 
 from specchk.search.budget import Budget
-from specchk.search.reference import Options
+from specchk.search.engine import Options
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 
 PLAIN = Options(symmetry=False)

@@ -17,7 +17,8 @@ from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import show
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Step, Trace, Violated, Violation
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,8 @@ from spec_texts import bfs, first, inside, instance_of, outcome_of, small_specs,
 from specchk.compile.instantiate import Instance
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options, Search, explore
+from specchk.search.reference import ReferenceEngine, search
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Trace, Violated
 
@@ -160,11 +161,9 @@ def orbits(instance: Instance, representatives: int) -> int:
 
 def states_of(instance: Instance) -> set[tuple[object, ...]]:
     """The reachable states inside the constraints, by a plain search that remembers them."""
-    from specchk.search.reference import _Search
-
-    run_ = _Search(instance.program, ALL, None)
-    run_.run()
-    return set(run_.parents)
+    engine = ReferenceEngine(Search(instance.program, ALL))
+    explore(engine)
+    return set(engine.parents)
 
 
 @settings(max_examples=20)

@@ -14,8 +14,9 @@ from specchk.explore.walkers import BLOCK, blocks, simulate_on
 from specchk.lang.frontend import check
 from specchk.meaning.step import Stepper
 from specchk.search.budget import Budget
+from specchk.search.engine import Options
 from specchk.search.expect import unmet
-from specchk.search.reference import Options, search
+from specchk.search.reference import search
 from specchk.search.verdict import Inconclusive, Violated
 
 WALK = """\

@@ -67,7 +67,9 @@ HIDDEN = {
 }
 # Modules imported by name: commands, so that `--help` imports none of them, engines with a heavy library, and
 # what draws, because most runs do not.
-LAZY_TABLES = {"specchk.cli.main", "specchk.cli.engines", "specchk.cli.pictures", "replog.cli"}
+LAZY_TABLES = {
+    "specchk.cli.main", "specchk.cli.engines", "specchk.cli.pictures", "specchk.search.engines", "replog.cli",
+}  # fmt: skip
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.
 WORLDLY = {

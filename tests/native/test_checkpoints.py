@@ -20,11 +20,12 @@ from specchk.ir.program import Program
 from specchk.native import checkpoint
 from specchk.native.checkpoint import Checkpoints, without
 from specchk.native.compiler import kernel_key
-from specchk.native.engine import Options, Search, run
-from specchk.native.identity import Unusable, identity_of
+from specchk.native.engine import NativeEngine, NativeOptions, search
+from specchk.native.identity import identity_of
 from specchk.search.budget import Budget
+from specchk.search.engine import Search, Unusable, explore
 from specchk.search.verdict import Inconclusive, Outcome
-from specchk.spark.search import Options as SparkOptions
+from specchk.spark.engine import SparkOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 KIP320 = str(ROOT / "spec" / "kafka" / "kip320.spec")
@@ -34,23 +35,23 @@ def said(outcome: Outcome) -> Outcome:
     return replace(outcome, statistics=replace(outcome.statistics, seconds=0.0))
 
 
-def options(name: str, place: Path | None = None) -> Options:
+def options(name: str, place: Path | None = None) -> NativeOptions:
     """A variant's options, with its checkpoints in a place."""
     given = VARIANTS[name].options
-    found = Options(checkpoint=place, workers=2 if given.get("workers") else 1)
+    found = NativeOptions(checkpoint=place, workers=2 if given.get("workers") else 1)
     return replace(found, **{key: value for key, value in given.items() if key != "workers"})  # type: ignore[arg-type]
 
 
 def halved(name: str, place: Path, folder: Path) -> None:
     """The first half of a variant's search."""
     cut = replace(options(name, place), checkpoint_every_s=0.0, budget=Budget(max_states=HALF))
-    assert isinstance(run(VARIANTS[name].program(folder), cut).verdict, Inconclusive), name
+    assert isinstance(search(VARIANTS[name].program(folder), cut).verdict, Inconclusive), name
 
 
-def gone_on(program: Program, wanted: Options) -> Outcome | str:
+def gone_on(program: Program, wanted: NativeOptions) -> Outcome | str:
     """What a search says that goes on, or why it does not."""
     try:
-        return run(program, wanted)
+        return search(program, wanted)
     except Unusable as reason:
         return str(reason)
 
@@ -73,7 +74,7 @@ def test_another_search_never_goes_on_with_a_half(first: str, halves: Path, tmp_
         shutil.copytree(halves / first, place)
         found = gone_on(program, replace(options(second, place), resume=True))
         if isinstance(found, Outcome):
-            assert said(found) == said(run(program, options(second))), second
+            assert said(found) == said(search(program, options(second))), second
             went_on.add(second)
         else:
             assert "which differs in: " in found
@@ -86,7 +87,7 @@ def test_a_refusal_names_what_differs(halves: Path, tmp_path: Path) -> None:
                           ("--keep-going", "--keep-going"), ("model of another name", "model"),
                           ("--set of what is not used", "constants"), ("init", "spec")):  # fmt: skip
         with pytest.raises(Unusable, match=f"differs in: {parts}; resume that one"):
-            run(
+            search(
                 VARIANTS[second].program(tmp_path), replace(options(second, halves / "as it is"), resume=True)
             )
 
@@ -97,7 +98,7 @@ def test_a_version_of_the_code_is_a_part_of_it(
     """A checkpoint of other sources is refused, whatever number their version has."""
     monkeypatch.setattr("specchk.kept.sources", lambda *_: "others")
     with pytest.raises(Unusable, match="differs in: version of specchk;"):
-        run(
+        search(
             VARIANTS["as it is"].program(tmp_path),
             replace(options("as it is", halves / "as it is"), resume=True),
         )
@@ -160,7 +161,11 @@ def test_no_field_of_a_program_is_left_out_of_its_identity(tmp_path: Path) -> No
 
 def test_no_option_is_left_out_of_the_identity() -> None:
     """An option is a part of it, or in a list of those that the answer does not depend on."""
-    assert {field.name for field in fields(Options)} == LATER_OR_WHERE | {"symmetry", "keep_going", "compact"}
+    assert {field.name for field in fields(NativeOptions)} == LATER_OR_WHERE | {
+        "symmetry",
+        "keep_going",
+        "compact",
+    }
     assert {field.name for field in fields(SparkOptions)} == ON_SPARK | {"symmetry", "keep_going"}
 
 
@@ -170,7 +175,7 @@ def test_a_checkpoint_is_not_written_over(halves: Path, tmp_path: Path) -> None:
     shutil.copytree(halves / "as it is", place)
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     with pytest.raises(Unusable, match="already has a checkpoint: use --resume"):
-        run(VARIANTS["init"].program(tmp_path), options("init", place))
+        search(VARIANTS["init"].program(tmp_path), options("init", place))
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 
 
@@ -180,18 +185,19 @@ def test_a_search_that_ends_before_its_first_checkpoint_spoils_none(
     """States of a search that never came to `search.json` are in a file of their own."""
     place, program = tmp_path / "place", VARIANTS["as it is"].program(tmp_path)
     shutil.copytree(halves / "as it is", place)
-    search = Search(VARIANTS["init"].program(tmp_path), options("init"), None)
+    wanted = options("init")
+    engine = NativeEngine(Search(VARIANTS["init"].program(tmp_path), wanted), wanted)
     try:
-        search.explore()
-        search.checkpoints = Checkpoints(place, {})
+        explore(engine)
+        engine.checkpoints = Checkpoints(place, {})
         monkeypatch.setattr(checkpoint, "sealed", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            search._save([])
+            engine._save([])
     finally:
-        search.store.release()
+        engine.store.release()
     monkeypatch.undo()
-    found = run(program, replace(options("as it is", place), resume=True))
-    assert said(found) == said(run(program, options("as it is")))
+    found = search(program, replace(options("as it is", place), resume=True))
+    assert said(found) == said(search(program, options("as it is")))
 
 
 def test_two_searches_never_have_one_checkpoint(tmp_path: Path) -> None:
@@ -238,7 +244,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(
         path.write_bytes(DAMAGES[damage](path.read_bytes()))
     words = r"there is no checkpoint|differs in|is damaged, or of another version"
     with pytest.raises(Unusable, match=words) as refused:
-        run(VARIANTS["as it is"].program(tmp_path), replace(options("as it is", place), resume=True))
+        search(VARIANTS["as it is"].program(tmp_path), replace(options("as it is", place), resume=True))
     assert str(path.name if "is damaged" in str(refused.value) else place) in str(refused.value)
 
 
@@ -248,8 +254,8 @@ def test_what_is_behind_the_states_that_count_is_no_damage(halves: Path, tmp_pat
     shutil.copytree(halves / "as it is", place)
     (path,) = place.glob("states-*.bin")
     path.write_bytes(path.read_bytes() + b"x" * 1000)
-    found = run(program, replace(options("as it is", place), resume=True))
-    assert said(found) == said(run(program, options("as it is")))
+    found = search(program, replace(options("as it is", place), resume=True))
+    assert said(found) == said(search(program, options("as it is")))
 
 
 def test_a_place_that_cannot_be_written_is_said_before_the_search(tmp_path: Path) -> None:

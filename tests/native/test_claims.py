@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from specchk.native import claims
 from specchk.native.claims import Folder, Holder, bid, claimed
-from specchk.native.identity import Unusable
+from specchk.search.engine import Unusable
 from specchk.spark.storage import ArrowStorage
 
 KINDS = ["lock", "no locks", "arrow"]

@@ -28,16 +28,9 @@ from specchk.ir.types import (
     cardinality,
 )
 from specchk.meaning.values import universe
-from specchk.native.machine.layout import (
-    MAX_UNIVERSE,
-    Unsupported,
-    decode,
-    encode,
-    layout_of,
-    render_layout,
-    width,
-)
+from specchk.native.machine.layout import MAX_UNIVERSE, decode, encode, layout_of, render_layout, width
 from specchk.native.values.operators import RULES
+from specchk.search.engine import Unsupported
 
 NODE = Sort("Node", ("n1", "n2", "n3"))
 LEAVES = st.sampled_from([BOOL, Int(0, 2), Int(-1, 1), Int(5, 5), Enum("E", ("a", "b", "c")), NODE])

@@ -14,13 +14,13 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import checkpoint
-from specchk.native.engine import Options, run
-from specchk.native.identity import Unusable
+from specchk.native.engine import NativeOptions, search
 from specchk.search.budget import Budget, Progress
+from specchk.search.engine import Unusable
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 
 KAFKA = Path(__file__).resolve().parents[2] / "spec" / "kafka"
-PLAIN = Options(symmetry=False, workers=2)
+PLAIN = NativeOptions(symmetry=False, workers=2)
 
 
 def kip320(**constants: str) -> Program:
@@ -37,20 +37,20 @@ def same(a: Outcome, b: Outcome) -> bool:
 def test_any_number_of_workers_says_the_same(symmetry: bool) -> None:
     """Verdict, counts, coverage and every step of the counterexample do not depend on threads."""
     program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
-    alone, *others = [run(program, Options(symmetry=symmetry, workers=n)) for n in (1, 2, 3, 3)]
+    alone, *others = [search(program, NativeOptions(symmetry=symmetry, workers=n)) for n in (1, 2, 3, 3)]
     assert isinstance(alone.verdict, Violated)
     assert all(same(alone, other) for other in others)
 
 
 def test_counts_are_those_of_tlc() -> None:
     """Three replicas, two records, two epochs: as many states and levels as TLC finds."""
-    found = run(kip320(Replicas="3", MaxLeaderEpoch="1"), PLAIN).statistics
+    found = search(kip320(Replicas="3", MaxLeaderEpoch="1"), PLAIN).statistics
     assert (found.distinct, found.depth) == (39_619, 22)
 
 
 def test_a_budget_ends_in_no_answer() -> None:
     """Running out is inconclusive, and says what of."""
-    verdict = run(kip320(), replace(PLAIN, budget=Budget(max_states=1000))).verdict
+    verdict = search(kip320(), replace(PLAIN, budget=Budget(max_states=1000))).verdict
     assert isinstance(verdict, Inconclusive)
     assert verdict.budget
     assert "1000 states" in verdict.reason
@@ -77,13 +77,13 @@ def test_no_run_is_lost_among_the_successors_of_one_state(tmp_path: Path) -> Non
 def test_progress_is_reported_while_workers_run() -> None:
     """A long search tells how far it is, with numbers that only grow."""
     seen: list[Progress] = []
-    run(kip320(Replicas="3"), replace(PLAIN, workers=1), seen.append)
+    search(kip320(Replicas="3"), replace(PLAIN, workers=1), seen.append)
     assert all(a.states <= b.states for a, b in pairwise(seen))
 
 
 def test_compact_mode_says_how_likely_it_is_wrong() -> None:
     """Hashes instead of states: the same counts here, and the risk among the warnings."""
-    exact, compact = run(kip320(), PLAIN), run(kip320(), replace(PLAIN, compact=True))
+    exact, compact = search(kip320(), PLAIN), search(kip320(), replace(PLAIN, compact=True))
     assert compact.statistics.levels == exact.statistics.levels
     assert any("64-bit hash" in warning for warning in compact.warnings)
 
@@ -92,7 +92,7 @@ def test_states_on_disk_change_nothing(tmp_path: Path) -> None:
     """A search that moves its states to disk finds what one in memory finds."""
     program = kip320(Replicas="3", MaxLeaderEpoch="1")
     options = replace(PLAIN, spill=tmp_path, budget=Budget(max_memory_bytes=3 << 20))
-    assert same(run(program, options), run(program, PLAIN))
+    assert same(search(program, options), search(program, PLAIN))
 
 
 def test_a_full_disk_ends_a_spilling_search_with_a_reason(
@@ -105,14 +105,14 @@ def test_a_full_disk_ends_a_spilling_search_with_a_reason(
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     options = replace(PLAIN, spill=tmp_path, budget=Budget(max_memory_bytes=1 << 20))
-    verdict = run(kip320(Replicas="3", MaxLeaderEpoch="1"), options).verdict
+    verdict = search(kip320(Replicas="3", MaxLeaderEpoch="1"), options).verdict
     assert isinstance(verdict, Inconclusive)
     assert "No space left" in verdict.reason
 
 
-def cut_off(program: Program, options: Options) -> None:
+def cut_off(program: Program, options: NativeOptions) -> None:
     """A search that ends early with a checkpoint behind it."""
-    run(program, replace(options, checkpoint_every_s=0.0, budget=Budget(max_states=9000)))
+    search(program, replace(options, checkpoint_every_s=0.0, budget=Budget(max_states=9000)))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -121,9 +121,9 @@ def test_a_resumed_search_says_what_an_unbroken_one_does(workers: int, tmp_path:
     program = kip320(Replicas="3", MaxLeaderEpoch="1")
     options = replace(PLAIN, checkpoint=tmp_path, workers=2)
     cut_off(program, options)
-    resumed = run(program, replace(options, resume=True, workers=workers))
+    resumed = search(program, replace(options, resume=True, workers=workers))
     assert isinstance(resumed.verdict, Holds)
-    assert same(resumed, run(program, PLAIN))
+    assert same(resumed, search(program, PLAIN))
 
 
 def test_a_resumed_search_finds_the_same_counterexample(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_a_resumed_search_finds_the_same_counterexample(tmp_path: Path) -> None:
     program = instantiate(check(str(KAFKA / "ledger.spec")), "b5").program
     options = replace(PLAIN, checkpoint=tmp_path)
     cut_off(program, options)
-    resumed = run(program, replace(options, resume=True))
+    resumed = search(program, replace(options, resume=True))
     assert isinstance(resumed.verdict, Violated)
-    assert same(resumed, run(program, PLAIN))
+    assert same(resumed, search(program, PLAIN))
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_usable(
@@ -149,20 +149,22 @@ def test_a_full_disk_leaves_the_last_checkpoint_usable(
 
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint, "write_fully", full)
-        stopped = run(program, replace(options, resume=True)).verdict
+        stopped = search(program, replace(options, resume=True)).verdict
     assert isinstance(stopped, Inconclusive)
     assert "No space left" in stopped.reason
-    assert same(run(program, replace(options, resume=True, checkpoint_every_s=60.0)), run(program, PLAIN))
+    assert same(
+        search(program, replace(options, resume=True, checkpoint_every_s=60.0)), search(program, PLAIN)
+    )
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     """Another model's checkpoint, or none at all, is never taken up."""
     options = replace(PLAIN, checkpoint=tmp_path, resume=True)
     with pytest.raises(Unusable, match="no checkpoint"):
-        run(kip320(), options)
+        search(kip320(), options)
     cut_off(kip320(Replicas="3", MaxLeaderEpoch="1"), replace(PLAIN, checkpoint=tmp_path))
     with pytest.raises(Unusable, match="differs in: spec, constants"):
-        run(kip320(), options)
+        search(kip320(), options)
 
 
 def test_a_second_run_takes_the_kernel_from_the_cache(
@@ -171,8 +173,8 @@ def test_a_second_run_takes_the_kernel_from_the_cache(
     """Object code is kept under a name made of what it depends on."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program = kip320(MaxLeaderEpoch="1", MaxRecords="1", LogSize="1")
-    first = run(program, PLAIN)
+    first = search(program, PLAIN)
     kept = list(tmp_path.rglob("*.o"))
     assert len(kept) == 1
-    assert same(first, run(program, PLAIN))
+    assert same(first, search(program, PLAIN))
     assert list(tmp_path.rglob("*.o")) == kept

@@ -13,7 +13,8 @@ from specchk.explore.simulate import Walks, simulate
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.report.diff import changes
 from specchk.report.text import render, scenario_lines
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Outcome
 
 SPEC = """\

@@ -11,7 +11,7 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native import engine as native
 from specchk.search.verdict import Outcome
-from specchk.spark.search import Options
+from specchk.spark.engine import SparkOptions
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
 
@@ -26,11 +26,11 @@ def of_text(text: str, folder: Path) -> Program:
     return instantiate(check(str(file)), None).program
 
 
-def natively(program: Program, options: Options) -> Outcome:
+def natively(program: Program, options: SparkOptions) -> Outcome:
     """What the native engine says with the same options."""
-    return native.run(
+    return native.search(
         program,
-        native.Options(options.budget, options.symmetry, options.keep_going, options.strict, workers=2),
+        native.NativeOptions(options.budget, options.symmetry, options.keep_going, options.strict, workers=2),
     )
 
 

@@ -22,8 +22,9 @@ from replog.sim.recording.record_run import record
 from spark.cluster import Cluster, standalone
 from spark.small import SPEC
 from specchk.cli.commands import conform, mutate
+from specchk.search.engine import Unavailable
 from specchk.spark.jobs import Came, Remote, came, reason_of, started, team, values_of
-from specchk.spark.session import NO_JAVA, Unavailable, has_java
+from specchk.spark.session import NO_JAVA, has_java
 
 ROOT = SPEC.parent
 CONFORMANCE = ROOT / "conformance"

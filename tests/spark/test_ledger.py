@@ -19,13 +19,13 @@ from pyspark import SparkContext
 from native.variants import ALIKE, HALF, VARIANTS, pairs
 from spark.small import SPEC, natively, program, said
 from specchk.ir.program import Program
-from specchk.native.identity import Unusable
 from specchk.search.budget import Budget
+from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark import storage
-from specchk.spark.search import Options, run
+from specchk.spark.engine import SparkOptions, search
 
-AT_ONCE = Options(handover=1, partitions=2)
+AT_ONCE = SparkOptions(handover=1, partitions=2)
 LINE = (sys.executable, "-m", "specchk", "run", str(SPEC / "kafka" / "truncate_to_hw.spec"), "--model",
         "committed_divergence", "--json")  # fmt: skip
 SPARK = ("--engine", "spark", "--handover", "1", "--conf", "spark.ui.enabled=false")
@@ -77,12 +77,12 @@ def test_a_refusal_names_the_holder_and_needs_no_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has the ledger and what for; no session is made for that, also not to resume."""
-    monkeypatch.setattr("specchk.spark.search.session", None)
+    monkeypatch.setattr("specchk.spark.engine.session", None)
     checked = program("kafka/kip320.spec", "small")
     (tmp_path / "ledger.json").touch()
     for resume in (False, True):
         with storage.storage_at(str(tmp_path)).claim("a search of ours"), pytest.raises(Unusable) as refused:
-            run(checked, replace(AT_ONCE, ledger=str(tmp_path), resume=resume))
+            search(checked, replace(AT_ONCE, ledger=str(tmp_path), resume=resume))
         assert f"process {os.getpid()} on" in str(refused.value)
         assert "for a search of ours" in str(refused.value)
 
@@ -91,21 +91,23 @@ def test_a_ledger_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     """A file in the way: before Spark is started."""
     (tmp_path / "file").touch()
     with pytest.raises(Unusable, match="file/ledger cannot be written"):
-        run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, ledger=str(tmp_path / "file" / "ledger")))
+        search(
+            program("kafka/kip320.spec", "small"), replace(AT_ONCE, ledger=str(tmp_path / "file" / "ledger"))
+        )
 
 
 # ------------------------------------------------------------ of one search
 
 
-def options(name: str, place: Path) -> Options:
+def options(name: str, place: Path) -> SparkOptions:
     given = {key: value for key, value in VARIANTS[name].options.items() if key != "workers"}
     return replace(AT_ONCE, ledger=str(place), **given)  # type: ignore[arg-type]
 
 
-def gone_on(checked: Program, wanted: Options) -> Outcome | str:
+def gone_on(checked: Program, wanted: SparkOptions) -> Outcome | str:
     """What a search says that goes on, or why it does not."""
     try:
-        return run(checked, wanted)
+        return search(checked, wanted)
     except Unusable as reason:
         return str(reason)
 
@@ -124,7 +126,7 @@ def gone_on(checked: Program, wanted: Options) -> Outcome | str:
 def test_another_search_never_goes_on_with_a_half(first: str, tmp_path: Path) -> None:
     """With every other option, spec, model or constant: refused, or the answer of a search of its own."""
     half = replace(options(first, tmp_path / "half"), budget=Budget(max_states=HALF))
-    assert isinstance(run(VARIANTS[first].program(tmp_path), half).verdict, Inconclusive)
+    assert isinstance(search(VARIANTS[first].program(tmp_path), half).verdict, Inconclusive)
     went_on = set()
     for second in [other for name, other in pairs(compact=False) if name == first]:
         place, checked = tmp_path / second, VARIANTS[second].program(tmp_path)
@@ -150,7 +152,7 @@ def test_how_it_is_done_does_not_keep_a_search_from_going_on(
     shutil.copytree(half, tmp_path / "place")
     given = {key: str(tmp_path / "here") if key == "scratch" else value for key, value in how.items()}
     checked, wanted = program("kafka/kip320.spec", "small"), replace(AT_ONCE, symmetry=False, **given)
-    found = run(checked, replace(wanted, ledger=str(tmp_path / "place"), resume=True))
+    found = search(checked, replace(wanted, ledger=str(tmp_path / "place"), resume=True))
     assert said(found) == said(natively(checked, wanted))
 
 
@@ -160,12 +162,12 @@ def test_what_a_search_left_that_died_while_handing_over_is_nobody_s(tmp_path: P
         program("kafka/kip320.spec", "small"),
         program("kafka/kip320.spec", "small", MaxRecords="1"),
     )
-    run(first, replace(AT_ONCE, ledger=str(tmp_path)))
+    search(first, replace(AT_ONCE, ledger=str(tmp_path)))
     (tmp_path / "ledger.json").unlink()
     (left,) = tmp_path.glob("run-*")
     with pytest.raises(Unusable, match="there is no search in the ledger"):
-        run(first, replace(AT_ONCE, ledger=str(tmp_path), resume=True))
-    found = run(second, replace(AT_ONCE, ledger=str(tmp_path)))
+        search(first, replace(AT_ONCE, ledger=str(tmp_path), resume=True))
+    found = search(second, replace(AT_ONCE, ledger=str(tmp_path)))
     assert said(found) == said(natively(second, AT_ONCE))
     assert not left.exists()
 
@@ -190,14 +192,14 @@ def test_a_ledger_that_is_full_while_handing_over_is_told(
 
     with monkeypatch.context() as full:
         full.setattr(storage, "write_fully", write_fully)
-        verdict = run(checked, wanted).verdict
+        verdict = search(checked, wanted).verdict
     assert isinstance(verdict, Inconclusive)
     assert verdict.budget
     assert verdict.reason.startswith(f"the ledger cannot be written ({tmp_path}/")
     assert verdict.reason.endswith(": No space left on device)")
     assert [path.name for path in tmp_path.iterdir()] == ["claim"]
     other = program("kafka/kip320.spec", "small", Replicas="3", MaxLeaderEpoch="1", MaxRecords="1")
-    assert said(run(other, replace(wanted, handover=1))) == said(natively(other, wanted))
+    assert said(search(other, replace(wanted, handover=1))) == said(natively(other, wanted))
 
 
 @pytest.mark.slow
@@ -228,7 +230,7 @@ def half(context: SparkContext, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """The ledger of a search with four levels of the native engine that was cut off after some of its own."""
     place = tmp_path_factory.mktemp("half")
     cut = replace(AT_ONCE, ledger=str(place), symmetry=False, handover=40, budget=Budget(max_states=1000))
-    assert isinstance(run(program("kafka/kip320.spec", "small"), cut).verdict, Inconclusive)
+    assert isinstance(search(program("kafka/kip320.spec", "small"), cut).verdict, Inconclusive)
     return place
 
 
@@ -309,7 +311,7 @@ def test_files_that_are_lost_or_elsewhere_are_refused(
 def test_slices_of_another_run_are_refused(half: Path, tmp_path: Path) -> None:
     """The same search, begun once more elsewhere."""
     other = tmp_path / "other"
-    run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, ledger=str(other), symmetry=False))
+    search(program("kafka/kip320.spec", "small"), replace(AT_ONCE, ledger=str(other), symmetry=False))
     for level in (2, 7):
         place = tmp_path / f"place {level}"
         found = damaged(

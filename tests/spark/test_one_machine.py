@@ -24,18 +24,19 @@ from specchk.native.compiler import exchange_code
 from specchk.native.machine.layout import layout_of
 from specchk.native.visited import InMemory, Visited
 from specchk.search.budget import Progress
+from specchk.search.engine import Search
 from specchk.spark import one_machine, stages
+from specchk.spark.engine import SparkOptions, search
 from specchk.spark.ledger import hand_over
 from specchk.spark.one_machine import Came, MakeLevels, Maker, refusal_in, sent_of, wanted_file
 from specchk.spark.parcel import Host, Parcel, host_of
-from specchk.spark.search import Options, run
 from specchk.spark.session import NO_JAVA, has_java
 from specchk.spark.slices import Broken, Spoiled
 from specchk.spark.storage import Unwritable
 
 CHECKED = program("kafka/kip320.spec", "small", Replicas="3", MaxLeaderEpoch="1")  # some 40 000 states
 LAYOUT = layout_of(CHECKED)
-ANSWER = natively(CHECKED, Options(symmetry=False))
+ANSWER = natively(CHECKED, SparkOptions(symmetry=False))
 MANY = 2
 
 
@@ -45,10 +46,12 @@ def host(tmp_path: Path) -> Host:
     code = exchange_code(CHECKED, LAYOUT, [])
     parcel = Parcel("run", CHECKED, [], code, MANY, str(tmp_path / "ledger"), str(tmp_path / "tables"), 1)
     found = host_of(parcel.packed())
-    search = native.Search(CHECKED, native.Options(symmetry=False, handover=1), None)
-    search.explore()
-    hand_over(search, found.kernel, found.slices, MANY)
-    search.store.release()
+    options = native.NativeOptions(symmetry=False, handover=1)
+    search = Search(CHECKED, options)
+    engine = native.NativeEngine(search, options)
+    search.run(engine)
+    hand_over(engine, found.kernel, found.slices, MANY)
+    engine.store.release()
     return found
 
 
@@ -250,8 +253,8 @@ def test_one_stage_says_what_the_native_engine_says(file: str, model: str, symme
     """With and without a violation; a report for each level, in order."""
     checked = program(file, model)
     seen: list[Progress] = []
-    options = Options(handover=1, partitions=2, symmetry=symmetry)
-    found = run(checked, options, seen.append)
+    options = SparkOptions(handover=1, partitions=2, symmetry=symmetry)
+    found = search(checked, options, seen.append)
     assert said(found) == said(natively(checked, options))
     depths = [progress.depth for progress in seen if progress.note]
     assert depths == sorted(set(depths))
@@ -260,8 +263,8 @@ def test_one_stage_says_what_the_native_engine_says(file: str, model: str, symme
 @pytest.mark.usefixtures("context")
 def test_one_stage_and_the_shuffle_say_the_same() -> None:
     """Two ways to the same levels, and a third where there are more partitions than cores."""
-    ways = [Options(handover=1, partitions=n, shuffle=s) for n, s in ((2, False), (2, True), (3, False))]
-    first, *others = [said(run(CHECKED, options)) for options in ways]
+    ways = [SparkOptions(handover=1, partitions=n, shuffle=s) for n, s in ((2, False), (2, True), (3, False))]
+    first, *others = [said(search(CHECKED, options)) for options in ways]
     assert others == [first, first]
 
 

@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from spark.small import program
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import Buckets, address_of, exchange_worker
-from specchk.native.identity import Unusable
 from specchk.native.machine.layout import Layout, layout_of
 from specchk.native.store import Found
+from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
 from specchk.spark.ledger import gaps
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive

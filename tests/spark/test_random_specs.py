@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark import SparkContext
 
 from spark.small import natively, said
-from specchk.native.machine.layout import Unsupported
-from specchk.spark.search import Options, run
+from specchk.search.engine import Unsupported
+from specchk.spark.engine import SparkOptions, search
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("core", "agreement")]
 
@@ -22,7 +22,7 @@ from agreement.both import program_of  # noqa: E402
 
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
 WAYS = st.builds(
-    Options, handover=st.just(1), partitions=st.integers(1, 3), shuffle=st.booleans(),
+    SparkOptions, handover=st.just(1), partitions=st.integers(1, 3), shuffle=st.booleans(),
     symmetry=st.booleans(), keep_going=st.booleans(),
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ def _context(context: SparkContext) -> None:
     """`run` uses the context that is there."""
 
 
-def check_agreement(text: str, options: Options, folder: Path) -> None:
+def check_agreement(text: str, options: SparkOptions, folder: Path) -> None:
     program = program_of(text, folder)
     assume(program is not None)  # some assign a place twice, which is refused
     assert program is not None
@@ -40,12 +40,12 @@ def check_agreement(text: str, options: Options, folder: Path) -> None:
         expected = natively(program, options)
     except Unsupported:
         assume(False)
-    assert said(run(program, options)) == said(expected)
+    assert said(search(program, options)) == said(expected)
 
 
 @settings(max_examples=5, suppress_health_check=SHARED)
 @given(text=small_specs(), options=WAYS)
-def test_spark_agrees_on_random_specs(text: str, options: Options, tmp_path: Path) -> None:
+def test_spark_agrees_on_random_specs(text: str, options: SparkOptions, tmp_path: Path) -> None:
     """Verdict, counts of each level, coverage, witnesses and every step of counterexamples are equal."""
     check_agreement(text, options, tmp_path)
 
@@ -53,6 +53,6 @@ def test_spark_agrees_on_random_specs(text: str, options: Options, tmp_path: Pat
 @pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=SHARED)
 @given(text=small_specs(), options=WAYS)
-def test_spark_agrees_on_many_random_specs(text: str, options: Options, tmp_path: Path) -> None:
+def test_spark_agrees_on_many_random_specs(text: str, options: SparkOptions, tmp_path: Path) -> None:
     """The same of many of them."""
     check_agreement(text, options, tmp_path)

@@ -13,12 +13,12 @@ from pyspark import SparkContext
 
 from spark.small import natively, of_text, program, said
 from specchk.ir.program import Program
-from specchk.native.identity import Unusable
 from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget, Progress
+from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive, Outcome, Violated
-from specchk.spark import search
-from specchk.spark.search import Options, run
+from specchk.spark import engine
+from specchk.spark.engine import SparkOptions, search
 from specchk.spark.slices import Slices
 from specchk.spark.storage import LocalStorage
 
@@ -28,7 +28,7 @@ def slow(value: int) -> ParameterSet:
     return pytest.param(value, marks=pytest.mark.slow)
 
 
-AT_ONCE = Options(handover=1, partitions=2)  # everything on Spark
+AT_ONCE = SparkOptions(handover=1, partitions=2)  # everything on Spark
 
 OUTSIDE = """\
 spec outside
@@ -82,7 +82,7 @@ def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitio
     """Verdict, counts of each level, coverage and every step of the counterexample are equal."""
     checked = program("kafka/kip101.spec", "fast_failover")
     options = replace(AT_ONCE, partitions=partitions, symmetry=partitions != 2)
-    found = run(checked, options)
+    found = search(checked, options)
     assert isinstance(found.verdict, Violated)
     assert found.engine == "spark"
     assert said(found) == said(natively(checked, options))
@@ -91,7 +91,7 @@ def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitio
 def test_it_does_not_matter_what_moves_the_states() -> None:
     """Through Spark's shuffle, as on a cluster, the answer is that of files between the tasks."""
     checked = program("kafka/kip101.spec", "fast_failover")
-    assert said(run(checked, replace(AT_ONCE, shuffle=True))) == said(natively(checked, AT_ONCE))
+    assert said(search(checked, replace(AT_ONCE, shuffle=True))) == said(natively(checked, AT_ONCE))
 
 
 @pytest.mark.parametrize("handover", [slow(1), slow(100), 700])
@@ -99,12 +99,12 @@ def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
     """A complete search says the same, whatever part of it the native engine did."""
     checked = program("kafka/kip320.spec", "small")
     options = replace(AT_ONCE, handover=handover, partitions=3, symmetry=False)
-    assert said(run(checked, options)) == said(natively(checked, options))
+    assert said(search(checked, options)) == said(natively(checked, options))
 
 
 def test_a_search_that_stays_small_is_the_native_engine_s() -> None:
     """Below the handover Spark is not asked, and the output says who answered."""
-    found = run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, handover=1 << 40))
+    found = search(program("kafka/kip320.spec", "small"), replace(AT_ONCE, handover=1 << 40))
     assert found.engine == "native"
     assert any("native engine did the whole search" in warning for warning in found.warnings)
 
@@ -117,8 +117,8 @@ class Finished:
     outcome: Outcome
     ledger: Path
 
-    def copied(self, folder: Path) -> Options:
-        """Options to take a copy of the ledger up with."""
+    def copied(self, folder: Path) -> SparkOptions:
+        """SparkOptions to take a copy of the ledger up with."""
         copytree(self.ledger, folder / "ledger")
         return replace(AT_ONCE, ledger=str(folder / "ledger"), resume=True)
 
@@ -126,7 +126,7 @@ class Finished:
 @pytest.fixture(scope="module")
 def finished(context: SparkContext, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     checked, ledger = program("kafka/kip101.spec", "fast_failover"), tmp_path_factory.mktemp("finished")
-    return Finished(checked, run(checked, replace(AT_ONCE, ledger=str(ledger))), ledger)
+    return Finished(checked, search(checked, replace(AT_ONCE, ledger=str(ledger))), ledger)
 
 
 def test_shuffled_slices_change_nothing(finished: Finished, tmp_path: Path) -> None:
@@ -149,13 +149,13 @@ def test_shuffled_slices_change_nothing(finished: Finished, tmp_path: Path) -> N
             states = [bytes(data[at : at + size]) for at in range(0, end, size)]
             chance.shuffle(states)
             slices.write(about, [*states, bytes(data[end:])])
-    assert said(run(checked, options)) == said(finished.outcome)
+    assert said(search(checked, options)) == said(finished.outcome)
 
 
 def test_a_finished_ledger_gives_its_answer_again(finished: Finished, tmp_path: Path) -> None:
     """Resuming what is done repeats the answer, without a level of work."""
     seen: list[Progress] = []
-    assert said(run(finished.program, finished.copied(tmp_path), seen.append)) == said(finished.outcome)
+    assert said(search(finished.program, finished.copied(tmp_path), seen.append)) == said(finished.outcome)
     assert not seen
 
 
@@ -163,14 +163,14 @@ def test_a_ledger_of_something_else_is_refused(finished: Finished, tmp_path: Pat
     """A used ledger is not overwritten, an empty one not resumed, another model's not taken up."""
     other, empty = program("kafka/kip320.spec", "small"), tmp_path / "empty"
     with pytest.raises(Unusable, match="no search"):
-        run(other, replace(AT_ONCE, ledger=str(empty), resume=True))
+        search(other, replace(AT_ONCE, ledger=str(empty), resume=True))
     options = finished.copied(tmp_path)
     with pytest.raises(Unusable, match="already"):
-        run(finished.program, replace(options, resume=False))
+        search(finished.program, replace(options, resume=False))
     with pytest.raises(Unusable, match="differs in: spec"):
-        run(other, options)
+        search(other, options)
     with pytest.raises(Unusable, match="partitions"):
-        run(finished.program, replace(options, partitions=5))
+        search(finished.program, replace(options, partitions=5))
 
 
 @pytest.mark.parametrize("handover", [1, 7])
@@ -178,15 +178,15 @@ def test_states_outside_a_constraint_are_checked_and_not_counted(handover: int, 
     """Invariants see them once; they are neither counted nor expanded, before and after the handover."""
     checked = of_text(OUTSIDE, tmp_path)
     options = replace(AT_ONCE, handover=handover, keep_going=True)
-    found = run(checked, options)
+    found = search(checked, options)
     assert found.engine == "spark"
     assert said(found) == said(natively(checked, options))
 
 
 @pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True), replace(AT_ONCE, partitions=3)])
-def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: Options) -> None:
+def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: SparkOptions) -> None:
     """Memory that was never written looks like it."""
-    found = run(of_text(COUNTDOWN, tmp_path), options)
+    found = search(of_text(COUNTDOWN, tmp_path), options)
     assert isinstance(found.verdict, Violated)
     assert said(found) == said(natively(of_text(COUNTDOWN, tmp_path), options))
 
@@ -194,12 +194,12 @@ def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: Optio
 @pytest.mark.parametrize("large", [0, 1 << 40])
 @pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True)])
 def test_a_trace_is_the_same_wherever_it_is_looked_for(
-    monkeypatch: pytest.MonkeyPatch, options: Options, large: int
+    monkeypatch: pytest.MonkeyPatch, options: SparkOptions, large: int
 ) -> None:
     """Through small levels and through large ones."""
-    monkeypatch.setattr(search, "SMALL_LEVEL", large)
+    monkeypatch.setattr(engine, "SMALL_LEVEL", large)
     checked = program("kafka/kip101.spec", "fast_failover")
-    assert said(run(checked, options)) == said(natively(checked, options))
+    assert said(search(checked, options)) == said(natively(checked, options))
 
 
 def test_without_spark_what_was_found_is_told_all_the_same(
@@ -211,16 +211,16 @@ def test_without_spark_what_was_found_is_told_all_the_same(
         if "a trace" in text:
             raise ConnectionRefusedError
 
-    monkeypatch.setattr(search, "SMALL_LEVEL", 0)
+    monkeypatch.setattr(engine, "SMALL_LEVEL", 0)
     monkeypatch.setattr(context, "setJobGroup", refuse)
     checked = program("kafka/kip101.spec", "fast_failover")
-    assert said(run(checked, AT_ONCE)) == said(natively(checked, AT_ONCE))
+    assert said(search(checked, AT_ONCE)) == said(natively(checked, AT_ONCE))
 
 
 def test_no_place_for_files_is_said(tmp_path: Path) -> None:
     """As the reason why there is no answer."""
     (tmp_path / "file").touch()
-    found = run(program("kafka/kip320.spec", "small"), replace(AT_ONCE, scratch=str(tmp_path / "file")))
+    found = search(program("kafka/kip320.spec", "small"), replace(AT_ONCE, scratch=str(tmp_path / "file")))
     assert isinstance(found.verdict, Inconclusive)
     assert "no place for what tasks send" in found.verdict.reason
 
@@ -229,16 +229,16 @@ def test_a_budget_ends_in_no_answer_and_can_be_resumed(tmp_path: Path) -> None:
     """Running out is inconclusive; with the ledger the search is finished later."""
     checked = program("kafka/kip320.spec", "small")
     options = replace(AT_ONCE, symmetry=False, ledger=str(tmp_path))
-    cut = run(checked, replace(options, budget=Budget(max_states=500))).verdict
+    cut = search(checked, replace(options, budget=Budget(max_states=500))).verdict
     assert isinstance(cut, Inconclusive)
     assert "500 states" in cut.reason
-    assert said(run(checked, replace(options, resume=True))) == said(natively(checked, options))
+    assert said(search(checked, replace(options, resume=True))) == said(natively(checked, options))
 
 
 def test_progress_tells_of_each_level(tmp_path: Path) -> None:
     """One report a level: new states, states again, bytes shuffled, skew."""
     seen: list[Progress] = []
-    found = run(of_text(OUTSIDE, tmp_path), replace(AT_ONCE, keep_going=True), seen.append)
+    found = search(of_text(OUTSIDE, tmp_path), replace(AT_ONCE, keep_going=True), seen.append)
     notes = [progress.note for progress in seen if progress.note]
     assert len(notes) == found.statistics.depth  # the last one finds nothing new
     assert all("again" in note and "shuffled" in note and "skew" in note for note in notes)

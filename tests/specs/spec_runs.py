@@ -12,8 +12,9 @@ from _pytest.mark.structures import ParameterSet
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
-from specchk.search.reference import Options, search
+from specchk.search.reference import search
 from specchk.search.verdict import Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"

@@ -21,8 +21,9 @@ from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
 from specchk.ir.types import Int, Map, Option, Record, Set, Type, Union
 from specchk.lang.frontend import CheckedSpec, check, choose_model
+from specchk.search.engine import Options
 from specchk.search.expect import unmet
-from specchk.search.reference import Options, search
+from specchk.search.reference import search
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 
 from specchk.compile.instantiate import instantiate
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specs.spec_runs import (
     SPECS,
     failure_of_scenario,

@@ -11,7 +11,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.search.budget import Budget
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Inconclusive, Violated
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.scope import Unencodable

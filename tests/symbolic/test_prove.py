@@ -14,8 +14,9 @@ from specchk.meaning.step import Stepper
 from specchk.report.proof import proof_json, render_proof
 from specchk.search import budget
 from specchk.search.budget import Budget
+from specchk.search.engine import Options
 from specchk.search.proof import Proof
-from specchk.search.reference import Options, search
+from specchk.search.reference import search
 from specchk.search.verdict import Holds, Inconclusive, Violated
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.prove import EACH, Asked, prove, representatives

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from offset_specs import offset_spec
-from zoned import contradictions, differences, program_of, said
+from zoned import contradictions, differences, program_of, said, zone_engine
 
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
@@ -17,14 +17,15 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning import paths
 from specchk.search.budget import Budget
+from specchk.search.engine import explore
 from specchk.search.verdict import Holds, Inconclusive, Violated
 from specchk.symbolic.zones import controls, covering, trees, zones
-from specchk.symbolic.zones.search import Options, Search, search
+from specchk.symbolic.zones.engine import ZoneOptions, search
 from specchk.symbolic.zones.zones import Reach
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 SPEC = ROOT / "spec" / "replication.spec"
-ALONE = Options(workers=1)
+ALONE = ZoneOptions(workers=1)
 
 
 def model(file: Path, name: str | None, **constants: str) -> Program:
@@ -129,16 +130,16 @@ def test_any_number_of_workers_gives_the_same_answer():
     program = model(SPEC, "b9_diverging_fetch_counts")
     found = []
     for workers in (1, 2, 3):
-        one = Search(program, Options(workers=workers))
-        outcome = one.run()
-        found.append((said(outcome), outcome.statistics.levels, outcome.verdict, one.nodes))
+        engine = zone_engine(program, ZoneOptions(workers=workers))
+        outcome = explore(engine)
+        found.append((said(outcome), outcome.statistics.levels, outcome.verdict, engine.nodes))
     assert found[0] == found[1] == found[2]
 
 
 def test_without_coverage_there_are_more_zones():
     """Dropping covered zones is what keeps the search small; the answer is the same."""
     program = model(ROOT / "spec" / "examples" / "lag.spec", "today")
-    covered, all_ = (search(program, Options(workers=1, covering=on)) for on in (True, False))
+    covered, all_ = (search(program, ZoneOptions(workers=1, covering=on)) for on in (True, False))
     assert type(covered.verdict) is type(all_.verdict)
     assert covered.statistics.distinct < all_.statistics.distinct
 
@@ -262,6 +263,6 @@ def _differs(seed: int, folder: Path) -> bool:
 
 
 def test_a_search_that_a_budget_ends_is_no_success():
-    outcome = search(model(SPEC, "two_brokers"), Options(budget=Budget(max_states=50), workers=1))
+    outcome = search(model(SPEC, "two_brokers"), ZoneOptions(budget=Budget(max_states=50), workers=1))
     assert isinstance(outcome.verdict, Inconclusive)
     assert outcome.verdict.budget

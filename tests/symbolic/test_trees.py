@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from offset_specs import offset_spec
-from zoned import program_of
+from zoned import program_of, zone_engine
 
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
@@ -17,9 +17,10 @@ from specchk.meaning.moves import Moves
 from specchk.meaning.paths import Path, Term
 from specchk.meaning.undefined import Undefined
 from specchk.search.budget import Budget
+from specchk.search.engine import explore
 from specchk.symbolic.zones import trees
+from specchk.symbolic.zones.engine import FIRST_REACH, ZoneOptions
 from specchk.symbolic.zones.expand import Expander
-from specchk.symbolic.zones.search import FIRST_REACH, Options, Search
 from specchk.symbolic.zones.zones import Shapes
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -27,9 +28,10 @@ SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 def zones_of(program, most):
     """Some zones of a program, and its answer."""
-    search = Search(program, Options(Budget(max_states=most), workers=1, keep_going=True, symmetry=False))
-    search.run()
-    return list(search.workers.alone.covered.zones())[: 2 * most]
+    options = ZoneOptions(Budget(max_states=most), workers=1, keep_going=True, symmetry=False)
+    engine = zone_engine(program, options)
+    explore(engine)
+    return list(engine.workers.alone.covered.zones())[: 2 * most]
 
 
 def by_trees(program, found):

@@ -12,8 +12,10 @@ from specchk.lang.frontend import check
 from specchk.meaning.values import State
 from specchk.search import reference
 from specchk.search.budget import Budget
+from specchk.search.engine import Options, Search, explore
+from specchk.search.reference import ReferenceEngine
 from specchk.search.verdict import Inconclusive, Outcome, Violated
-from specchk.symbolic.zones.search import Options, Search
+from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 from specchk.symbolic.zones.zones import Shapes, Zone
 
 LIMIT = Budget(max_states=4000)
@@ -41,13 +43,18 @@ def solutions(zone: Zone, horizon: int) -> list[tuple[int, ...]]:
     return [one for one in offsets if all(0 <= offset <= horizon for offset in one)]
 
 
-def states_of(search: Search, horizon: int) -> set[State]:
+def zone_engine(program: Program, options: ZoneOptions) -> ZoneEngine:
+    """An engine whose zones can be looked at."""
+    return ZoneEngine(Search(program, options), options)
+
+
+def states_of(engine: ZoneEngine, horizon: int) -> set[State]:
     """All states in the zones of a search, offsets up to a horizon."""
-    shapes = Shapes(search.program)
-    assert search.workers.alone is not None
+    shapes = Shapes(engine.program)
+    assert engine.workers.alone is not None
     return {
         shapes.join(zone.shape, offsets)
-        for zone in search.workers.alone.covered.zones()
+        for zone in engine.workers.alone.covered.zones()
         for offsets in set(solutions(zone, horizon))
     }
 
@@ -67,31 +74,28 @@ def differences(
     program: Program, horizon: int, *, keep_going: bool, patience_s: float | None = None
 ) -> dict[str, Any] | None:
     """On what the reference and the symbolic search with horizons disagree; None if too large or slow."""
-    enumerating = reference._Search(
-        program,
-        reference.Options(replace(LIMIT, max_seconds=patience_s), symmetry=False, keep_going=keep_going),
-        None,
-    )
-    expected = enumerating.run()
+    way = Options(replace(LIMIT, max_seconds=patience_s), symmetry=False, keep_going=keep_going)
+    enumerating = ReferenceEngine(Search(program, way))
+    expected = explore(enumerating)
     if isinstance(expected.verdict, Inconclusive) and expected.verdict.budget:
         return None
     if keep_going and expected.statistics.distinct >= LIMIT.max_states:  # it found something, but not all
         return None
-    options = Options(Budget(max_seconds=patience_s), False, keep_going, horizons=True, workers=1)
-    search = Search(program, options)
-    found = search.run()
+    options = ZoneOptions(Budget(max_seconds=patience_s), False, keep_going, horizons=True, workers=1)
+    engine = zone_engine(program, options)
+    found = explore(engine)
     if patience_s is not None and max(expected.statistics.seconds, found.statistics.seconds) >= patience_s:
         return None
     wanted, got = said(expected), said(found)
     if not isinstance(expected.verdict, Violated) or keep_going:
-        got["states"], wanted["states"] = states_of(search, horizon), set(enumerating.parents)
+        got["states"], wanted["states"] = states_of(engine, horizon), set(enumerating.parents)
     return {key: (wanted[key], got[key]) for key in wanted if wanted[key] != got[key]}
 
 
 def contradictions(program: Program) -> list[str]:
     """What the search without horizons denies of what the reference finds within them."""
-    within = reference.search(program, reference.Options(LIMIT, symmetry=False))
-    beyond = Search(program, Options(Budget(max_states=2000), workers=1)).run()
+    within = reference.search(program, Options(LIMIT, symmetry=False))
+    beyond = explore(zone_engine(program, ZoneOptions(Budget(max_states=2000), workers=1)))
     found = {(v.kind, v.name): v for v in getattr(beyond.verdict, "violations", ())}
     if isinstance(beyond.verdict, Inconclusive):
         return []

@@ -18,6 +18,7 @@ import click
 from specchk.cli.engines import loaded
 from specchk.conform.work.crews import Crew, Work
 from specchk.conform.work.kit import Kit, shipped
+from specchk.search.engine import Unavailable
 
 F = TypeVar("F", bound=Callable[..., Any])
 Piece = TypeVar("Piece")
@@ -102,7 +103,7 @@ def crew_on(cluster: Cluster, kit: Callable[[], Kit], cls: type[Any]) -> Iterato
         yield None
         return
     try:
-        jobs, session = loaded("specchk.spark.jobs"), loaded("specchk.spark.session")
+        jobs = loaded("specchk.spark.jobs")
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("specchk"):
             raise
@@ -111,7 +112,7 @@ def crew_on(cluster: Cluster, kit: Callable[[], Kit], cls: type[Any]) -> Iterato
     try:
         with jobs.team(cluster.master, dict(cluster.settings), packed.files) as team:
             yield OnSpark(team, packed, cls)
-    except session.Unavailable as reason:
+    except Unavailable as reason:
         raise click.UsageError(str(reason)) from None
     except jobs.Failed as reason:
         raise click.ClickException(f"Spark failed: {reason}") from None

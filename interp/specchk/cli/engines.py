@@ -1,14 +1,14 @@
 """Running a program on the engine that the user asked for.
 
-The native engine is the default.  It is loaded only when it runs (LLVM is a large library); what it
-cannot compile is said on standard error and in the warnings, and explored by the reference engine.
+The native engine is the default.  What it cannot compile is reported on standard error and in the
+warnings, and explored by the reference engine.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,44 +19,36 @@ from specchk.cli.common import rejections
 from specchk.cli.output import echo, is_terminal
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
-from specchk.search.budget import Progress
-from specchk.search.reference import Options, search
+from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
+from specchk.search.engines import NAMES, Entry, engine_named
+from specchk.search.reference import search
 from specchk.search.verdict import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ENGINES = ("native", "reference", "symbolic")
 SPARK = "spark"
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """Where a long search keeps its states: a checkpoint to resume from, files for what memory lacks."""
-
-    checkpoint: Path | None
-    every_s: float
-    resume: bool
-    spill: Path | None
-
-
-@dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine by name, with what only the native one takes."""
+    """An engine by name, with the fields of its options that the others do not have."""
 
     name: str
-    workers: int = 0  # 0: one for each core
-    compact: bool = False
-    keeping: Keeping | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def set(self, **settings: Any) -> Engine:
+        """The engine with more of its options set."""
+        return Engine(self.name, {**self.settings, **settings})
 
 
 def engine_options(function: F) -> F:
     """`--engine`, `--workers`, `--compact`."""
-    return _options_for(ENGINES, function)
+    return _options_for(tuple(name for name in NAMES if name != SPARK), function)
 
 
 def engine_options_with_spark(function: F) -> F:
     """As `engine_options`, for commands that search on a cluster, too."""
-    return _options_for((*ENGINES, SPARK), function)
+    return _options_for(NAMES, function)
 
 
 def _options_for(engines: tuple[str, ...], function: F) -> F:
@@ -92,15 +84,12 @@ def kept(engine: Engine, checkpoint: str | None, every: float, spill: str | None
         raise click.UsageError("--checkpoint and --spill are for the native engine")
     if resume and not checkpoint:
         raise click.UsageError("--resume needs --checkpoint DIR, the checkpoint to continue from")
-    return replace(
-        engine,
-        keeping=Keeping(
-            checkpoint=Path(checkpoint) if checkpoint else None,
-            every_s=every,
-            resume=resume,
-            spill=Path(spill) if spill else None,
-        ),
-    )
+    if engine.name != "native":
+        return engine
+    return engine.set(
+        checkpoint=Path(checkpoint) if checkpoint else None, checkpoint_every_s=every, resume=resume,
+        spill=Path(spill) if spill else None,
+    )  # fmt: skip
 
 
 def chosen_engine(engine: str, workers: int | None, *, compact: bool) -> Engine:
@@ -109,7 +98,10 @@ def chosen_engine(engine: str, workers: int | None, *, compact: bool) -> Engine:
         raise click.UsageError("--compact is for the native engine")
     if workers is not None and engine not in ("native", "symbolic"):
         raise click.UsageError("--workers is for the native and the symbolic engine")
-    return Engine(engine, workers or 0, compact)
+    chosen = Engine(engine)
+    if workers is not None:
+        chosen = chosen.set(workers=workers)
+    return chosen.set(compact=True) if compact else chosen
 
 
 def loaded(module: str) -> Any:
@@ -121,60 +113,40 @@ def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) 
     """Search a program, with progress on standard error when that is a terminal."""
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
     try:
-        if engine.name == "native":
-            return _native(program, options, engine, progress)
-        if engine.name == "symbolic":
-            return _symbolic(program, options, engine, progress)
-        return search(program, options, progress)
+        return _explored(program, options, engine, progress)
     finally:
         if progress is not None:
             progress.clear()
 
 
-def _symbolic(
-    program: Program, options: Options, engine: Engine, progress: Callable[[Progress], None] | None
-) -> Outcome:
-    symbolic = import_module("specchk.symbolic.zones.search")
-    taken = symbolic.Options(
-        budget=options.budget,
-        symmetry=options.symmetry,
-        keep_going=options.keep_going,
-        strict=options.strict,
-        workers=engine.workers,
-    )
-    with rejections():
-        outcome: Outcome = symbolic.search(program, taken, progress)
-    return outcome
-
-
-def _native(
-    program: Program, options: Options, engine: Engine, progress: Callable[[Progress], None] | None
-) -> Outcome:
-    native = import_module("specchk.native.engine")
-    taken = native.Options(
-        budget=options.budget,
-        symmetry=options.symmetry,
-        keep_going=options.keep_going,
-        strict=options.strict,
-        workers=engine.workers,
-        compact=engine.compact,
-    )
-    keeping = engine.keeping
-    if keeping is not None:
-        taken = replace(
-            taken,
-            spill=keeping.spill,
-            checkpoint=keeping.checkpoint,
-            checkpoint_every_s=keeping.every_s,
-            resume=keeping.resume,
-        )
+def _explored(program: Program, options: Options, engine: Engine, progress: OnProgress | None) -> Outcome:
+    entry = engine_named(engine.name)
+    module = _module(entry)
+    common = {one.name: getattr(options, one.name) for one in fields(Options)}
     try:
-        outcome: Outcome = native.run(program, taken, progress)
-    except import_module("specchk.native.identity").Unusable as reason:
-        raise click.UsageError(f"--checkpoint: {reason}") from None
-    except native.Unsupported as reason:
-        note = f"the native engine cannot run this model ({reason}); the reference engine was used instead"
+        with rejections():
+            outcome: Outcome = module.search(
+                program, getattr(module, entry.options)(**common, **engine.settings), progress
+            )
+    except Unavailable as reason:
+        raise click.UsageError(str(reason)) from None
+    except Unusable as reason:
+        raise click.UsageError(f"--{entry.kept}: {reason}") from None
+    except Unsupported as reason:
+        note = f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
         echo(f"note: {note}", err=True)
         outcome = search(program, options, progress)
         return replace(outcome, warnings=(note, *outcome.warnings))
     return outcome
+
+
+def _module(entry: Entry) -> Any:
+    try:
+        return entry.load()
+    except ModuleNotFoundError as error:
+        if not entry.extra or (error.name is not None and error.name.startswith("specchk")):
+            raise
+        hint = f"pip install 'specchk[{entry.extra}]'"
+        raise click.UsageError(
+            f"the engine `{entry.name}` is not installed: {hint} (there is no {error.name})"
+        ) from None

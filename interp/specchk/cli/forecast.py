@@ -17,7 +17,7 @@ from specchk.compile.instantiate import Instance
 from specchk.forecast.extrapolate import TooSmall
 from specchk.forecast.intervals import Forecast
 from specchk.report.forecast import asked_json, forecast_lines
-from specchk.search.reference import Options
+from specchk.search.engine import Options, Unsupported
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,13 +72,13 @@ class Asking:
         question = scout.Question(
             load(self.file), self.model, parse_overrides(self.overrides), self.properties
         )
-        asked = native.Options(
+        asked = native.NativeOptions(
             symmetry=options.symmetry, keep_going=options.keep_going, strict=options.strict
         )
         try:
             found: Forecast = scout.forecast(question, asked)
         except TooSmall as reason:
             return str(reason)
-        except native.Unsupported as reason:
+        except Unsupported as reason:
             return f"the native engine cannot run this model ({reason})"
         return found

@@ -6,20 +6,17 @@ worker's package) is one sentence and exit code 2, before anything is searched.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import click
 
-from specchk.cli.engines import SPARK, loaded
-from specchk.cli.output import echo, is_terminal
+from specchk.cli.engines import SPARK, Engine, loaded
 from specchk.explore.simulate import Walks
 from specchk.ir.program import Program
-from specchk.report.progress import TerminalProgress
 from specchk.search.budget import Progress
-from specchk.search.reference import Options, search
+from specchk.search.engine import Unavailable
 from specchk.search.verdict import Outcome
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +44,17 @@ class Cluster:
         if engine == SPARK and self.resume and not self.ledger:
             raise click.UsageError("--resume needs --ledger DIR, the search to continue")
 
-    def pairs(self) -> tuple[tuple[str, str], ...]:
+    def applied(self, engine: Engine) -> Engine:
+        """The engine with these options, where it is Spark."""
+        if engine.name != SPARK:
+            return engine
+        given = {"handover": self.handover} if self.handover is not None else {}
+        return engine.set(
+            master=self.master, settings=self._pairs(), partitions=self.partitions or 0, ledger=self.ledger,
+            resume=self.resume, scratch=self.scratch, **given,
+        )  # fmt: skip
+
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
         """Spark's settings, apart."""
         found = []
         for text in self.settings:
@@ -77,40 +84,14 @@ def spark_options(function: F) -> F:
     return function
 
 
-def explore_on_spark(program: Program, options: Options, cluster: Cluster, *, quiet: bool) -> Outcome:
-    """Search a program on Spark, with progress on standard error when that is a terminal."""
-    engine, session = _library("specchk.spark.search"), _library("specchk.spark.session")
-    wanted = engine.Options(
-        options.budget, options.symmetry, options.keep_going, options.strict, cluster.master,
-        cluster.pairs(), cluster.partitions or 0, cluster.handover or engine.HANDOVER, cluster.ledger,
-        cluster.resume, cluster.scratch,
-    )  # fmt: skip
-    progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
-    try:
-        outcome: Outcome = engine.run(program, wanted, progress)
-    except session.Unavailable as reason:
-        raise click.UsageError(str(reason)) from None
-    except loaded("specchk.native.identity").Unusable as reason:
-        raise click.UsageError(f"--ledger: {reason}") from None
-    except loaded("specchk.native.machine.layout").Unsupported as reason:
-        note = f"the Spark engine cannot run this model ({reason}); the reference engine was used instead"
-        echo(f"note: {note}", err=True)
-        outcome = search(program, options, progress)
-        return replace(outcome, warnings=(note, *outcome.warnings))
-    finally:
-        if progress is not None:
-            progress.clear()
-    return outcome
-
-
 def simulate_on_spark(
     program: Program, walks: Walks, master: str, progress: Callable[[Progress], None] | None
 ) -> Outcome:
     """Random walks on the executors of a cluster: the same walks as on one machine."""
-    engine, session = _library("specchk.spark.walks"), _library("specchk.spark.session")
+    engine = _library("specchk.spark.walks")
     try:
         outcome: Outcome = engine.simulate(program, walks, master, progress)
-    except session.Unavailable as reason:
+    except Unavailable as reason:
         raise click.UsageError(str(reason)) from None
     return outcome
 

@@ -21,7 +21,8 @@ from specchk.meaning.properties import Properties
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
 from specchk.search.budget import Budget
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Step, Trace, Violated, Violation
 
 DEADLOCK = "deadlock"

@@ -24,10 +24,11 @@ from typing import Any
 
 from crc32c import crc32c
 
-from specchk.native.identity import Identity, Unusable, refuse_others
+from specchk.native.identity import Identity, refuse_others
 from specchk.native.memory import sync_folder, write_fully
 from specchk.native.store import Found, Run, Store
 from specchk.sealed import Damaged, sealed, unsealed
+from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
 
 _AT_ONCE = 1 << 26

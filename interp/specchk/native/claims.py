@@ -36,7 +36,7 @@ from typing import Protocol
 
 from specchk import kept
 from specchk.ir.program import Program
-from specchk.native.identity import Unusable
+from specchk.search.engine import Unusable
 
 _NAME = "claim"
 # Options of mounts with which a lock holds on this machine only: of NFS, Lustre and CIFS.

@@ -1,10 +1,9 @@
 """The native engine: the reference engine's search, done by compiled code.
 
-The two agree on verdict, counts, coverage and the length of counterexamples.  As there, a level is
-always completed, and the search stops after the one in which the first violation was found.  Of
-several violations of one property in a level the smallest packed state is reported, and its trace
-leads back through the smallest predecessor in every level, so the outcome is the same on any number
-of workers.  No parents are stored: the trace is found by expanding the levels before it once more.
+The two agree on verdict, counts, coverage and the length of counterexamples.  Of several violations
+of one property in a level the smallest packed state is reported, and its trace leads back through the
+smallest predecessor in every level, so the outcome is the same on any number of workers.  No parents
+are stored: the trace is found by expanding the levels before it once more.
 
 Memory: with a spill directory the states go to a file there when `max_memory_bytes` is reached.  In
 compact mode the table holds hashes only; then a collision may hide a state, and the outcome warns
@@ -15,43 +14,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar
 
-from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
-from specchk.meaning.initial import initial_states
-from specchk.meaning.undefined import Undefined
 from specchk.native.checkpoint import Checkpoints, Saved, found_of
 from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
-from specchk.native.identity import Unusable, identity_of
+from specchk.native.identity import identity_of
 from specchk.native.machine.frames import DEADLOCK, Thread, old_records, records_of
-from specchk.native.machine.layout import Unsupported, layout_of
+from specchk.native.machine.layout import layout_of
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
-from specchk.search.budget import Budget, Meter, Progress, resident_bytes
-from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
-from specchk.search.symmetry import Symmetry, symmetry_of
-from specchk.search.verdict import (
-    INTERRUPTED,
-    Inconclusive,
-    Outcome,
-    Statistics,
-)  # fmt: skip
+from specchk.search.budget import Meter, resident_bytes
+from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
+from specchk.search.findings import Findings
+from specchk.search.verdict import Inconclusive, Outcome
 
-REPORT_EVERY_S = 0.25
 PAGE_OUT_EVERY_S = 1.0
-OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to search; the first four as in `search.reference.Options`.
+class NativeOptions(Options):
+    """How to search with compiled code.
 
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
     `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every
@@ -59,10 +48,6 @@ class Options:
     another engine before a level of so many states is expanded.
     """
 
-    budget: Budget = Budget()
-    symmetry: bool = True
-    keep_going: bool = False
-    strict: bool = False
     workers: int = 0
     compact: bool = False
     spill: Path | None = None
@@ -72,88 +57,68 @@ class Options:
     handover: int | None = None
 
 
-def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
+def search(
+    program: Program, options: NativeOptions = NativeOptions(), on_progress: OnProgress | None = None
+) -> Outcome:
     """Explore a program.
 
-    `layout.Unsupported` where only the reference engine can, `identity.Unusable` where there is
-    nothing to resume from, or no place for a checkpoint.
+    `Unsupported` where only the reference engine can, `Unusable` where there is nothing to resume
+    from, or no place for a checkpoint.
     """
     layout_of(program)
     place = options.checkpoint
     if place is not None and options.resume and not place.is_dir():  # a claim would make it
         raise Unusable(f"there is no checkpoint in {place}")
     with nullcontext() if place is None else claimed(place, purpose_of(program)):
-        search = Search(program, options, on_progress)
+        engine = NativeEngine(Search(program, options, on_progress), options)
         try:
-            return search.run()
+            return explore(engine)
         finally:
-            search.store.release()
+            engine.store.release()
 
 
 @dataclass(slots=True)
-class Search:
-    """One search; `store` has what it found until it is released."""
+class NativeEngine(Engine[list[Run]]):
+    """States in shared memory, expanded by threads of compiled code; until `store` is released."""
 
-    program: Program
-    options: Options
-    on_progress: OnProgress | None
-    symmetry: Symmetry | None = field(init=False, default=None)
-    symmetry_text: str = field(init=False)
+    name: ClassVar[str] = "native"
+    search: Search
+    options: NativeOptions
+    program: Program = field(init=False)
     findings: Findings = field(init=False)
     store: Store = field(init=False)
     explain: Explainer = field(init=False)
-    meter: Meter = field(init=False)
     checkpoints: Checkpoints | None = field(init=False, default=None)
-    levels: list[list[Run]] = field(init=False, default_factory=list)
-    sizes: list[int] = field(init=False, default_factory=list)
+    levels: list[list[Run]] = field(init=False, default_factory=list)  # those that were begun
     initial_count: int = field(init=False, default=0)
     noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # with the number of levels then
     is_handed_over: bool = field(init=False, default=False)
-    last_report: float = field(init=False, default=0.0)
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        options = self.options
-        spilling = options.spill is not None
-        self.meter = Meter(replace(options.budget, max_memory_bytes=None) if spilling else options.budget)
-        self.findings = Findings(self.program)
-        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=options.symmetry)
+        options, search = self.options, self.search
+        self.program, self.findings = search.program, search.findings
+        if options.spill is not None:  # then memory is no reason to stop
+            search.meter = Meter(replace(options.budget, max_memory_bytes=None))
         layout = layout_of(self.program)
-        renamings = self.symmetry.renamings if self.symmetry is not None else []
+        renamings = search.symmetry.renamings if search.symmetry is not None else []
         kernel = load_kernel(self.program, layout, renamings, compact=options.compact)
         self.store = Store(self.program, layout, kernel, options.workers or os.cpu_count() or 1)
-        self.explain = Explainer(self.program, layout, self.store, self.symmetry)
+        self.explain = Explainer(self.program, layout, self.store, search.symmetry)
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
                 options.checkpoint,
                 identity_of(self.program, renamings, keep_going=options.keep_going, compact=options.compact),
             )
 
-    def run(self) -> Outcome:
-        """Explore, and say what was found."""
-        self.explore()
-        return self.outcome()
-
-    def explore(self) -> None:
-        """Search until all is known, something stops it, or it is handed over."""
-        try:
-            self._levels(self._resume() if self.options.resume else self._start())
-        except KeyboardInterrupt:
-            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
-        except MemoryError:
-            self.findings.stopped = NO_MEMORY
-
-    def _start(self) -> list[Run]:
+    def begin(self) -> list[Run]:
+        """The initial states, or the frontier of a checkpoint."""
+        if self.options.resume:
+            return self._resume()
         if self.checkpoints is not None:
             self.checkpoints.begin()
-        try:
-            states = initial_states(self.program)
-        except Undefined as undefined:
-            self.findings.note_bad_init(undefined)
-            return []
-        if not states:
-            self.findings.stopped = NOTHING_TO_CHECK
+        states = self.search.initial_states()
         self.initial_count = len(states)
         runs: list[Run] = []
         for state in states:
@@ -164,24 +129,23 @@ class Search:
         self._note_found()
         return runs
 
-    # ------------------------------------------------------------ levels
+    def size(self, frontier: list[Run]) -> int:
+        """The number of states in a frontier."""
+        return sum(count for _, count in frontier)
 
-    def _levels(self, frontier: list[Run]) -> None:
-        while frontier and not self.findings.stopped:
-            self.levels.append(frontier)
-            self.sizes.append(sum(count for _, count in frontier))
-            if self.findings.found and not self.options.keep_going:
-                return
-            if self.options.handover is not None and self.sizes[-1] >= self.options.handover:
-                self.is_handed_over = True
-                return
-            frontier = self._finish_level(frontier, [])
+    def expand(self, frontier: list[Run]) -> list[Run]:
+        """The states of the next level; none where the search is handed over."""
+        self.levels.append(frontier)
+        if self.options.handover is not None and self.search.levels[-1] >= self.options.handover:
+            self.is_handed_over = True
+            return []
+        return self._finish_level(frontier, [])
 
     def _finish_level(self, work: list[Run], following: list[Run]) -> list[Run]:
-        """Expand what is left of a level; the next one, or nothing where the search was stopped."""
+        """Expand what is left of a level; the next one, or the part of it that the budget allowed."""
         store = self.store
         store.set_work(work)
-        while not store.is_level_done and not self.findings.stopped:
+        while not store.is_level_done and not self.search.is_stopped:
             store.work(self._should_pause)
             for worker in store.workers:
                 following += worker.drain()
@@ -191,11 +155,8 @@ class Search:
                 following += [run for worker in store.workers for run in worker.end_run()]
                 self._save(following)
         following += [run for worker in store.workers for run in worker.end_run()]
-        if self.findings.stopped and not store.is_level_done:
-            if following:
-                self.sizes.append(sum(count for _, count in following))
-            return []
-        self._note_found()
+        if store.is_level_done:
+            self._note_found()
         return following
 
     def _make_room(self) -> None:
@@ -205,7 +166,7 @@ class Search:
         try:
             if self.options.spill is not None and limit is not None:
                 self._spill(self.options.spill, limit, slots)
-            if slots > store.slots and not self.findings.stopped:
+            if slots > store.slots and not self.search.is_stopped:
                 store.grow(slots)
         except OSError as error:
             self.findings.stopped = Inconclusive(
@@ -222,30 +183,19 @@ class Search:
             self.findings.stopped = Inconclusive(
                 f"the limit of {limit} bytes of memory (--max-memory) is too small for the table", budget=True
             )
-        elif self.meter.seconds - self.last_page_out > PAGE_OUT_EVERY_S and resident_bytes() > limit:
-            self.last_page_out = self.meter.seconds
+        elif self.search.meter.seconds - self.last_page_out > PAGE_OUT_EVERY_S and resident_bytes() > limit:
+            self.last_page_out = self.search.meter.seconds
             store.states.page_out(store.used * store.state_bytes)
 
     def _should_pause(self) -> bool:
-        """Whether the workers should come back; asked while they run."""
-        self._look()
-        return self.findings.stopped is not None or self._is_save_due
+        """Whether the workers should come back; called while they run."""
+        return self._look() or self._is_save_due
 
-    def _look(self) -> None:
-        """Compare with the budget and report progress."""
-        store, states = self.store, self.store.total(Thread.NEW)
-        reason = self.meter.exceeded(states)
-        if reason is not None and self.findings.stopped is None:
-            self.findings.stopped = Inconclusive(reason, budget=True)
-        seconds = self.meter.seconds
-        if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
-            self.last_report = seconds
-            generated, frontier = store.total(Thread.GENERATED), states - sum(self.sizes[:-1])
-            self.on_progress(
-                Progress(states, generated, len(self.sizes), frontier, seconds, resident_bytes())
-            )
-
-    # ------------------------------------------------------------ findings
+    def _look(self) -> bool:
+        """Compare with the budget and report progress; whether the search is stopped."""
+        states = self.store.total(Thread.NEW)
+        frontier = states - sum(self.search.levels[:-1])
+        return self.search.look(states, self.store.total(Thread.GENERATED), frontier)
 
     def _note_found(self) -> None:
         """Turn what the workers noted of the last level into violations and witnesses."""
@@ -281,8 +231,6 @@ class Search:
             violation = self.explain.violation(record, found, levels, of_level=of_level)
             self.findings.found[record.kind, record.name] = violation
 
-    # ------------------------------------------------------------ checkpoints
-
     @property
     def _is_save_due(self) -> bool:
         if self.checkpoints is None:
@@ -295,9 +243,9 @@ class Search:
         store = self.store
         open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
         saved = Saved(
-            store.used, list(store.taken()), self.levels, self.sizes, store.unexpanded(), following,
+            store.used, list(store.taken()), self.levels, self.search.levels, store.unexpanded(), following,
             self.initial_count, [store.total(word) for word in TOTALS], list(self.coverage),
-            self.meter.seconds,
+            self.search.meter.seconds,
             [(f.record, list(f.state), list(f.after), depth) for f, depth in (*self.noted, *open_)],
         )  # fmt: skip
         try:
@@ -311,9 +259,10 @@ class Search:
         assert self.checkpoints is not None, "resuming needs a directory to resume from"
         saved = self.checkpoints.load(self.store)
         self.store.restore(saved.used, saved.taken, saved.totals, saved.counts)
-        self.levels, self.sizes = [[(a, b) for a, b in level] for level in saved.levels], saved.sizes
+        self.levels = [[(a, b) for a, b in level] for level in saved.levels]
+        self.search.levels[:] = saved.sizes
         self.initial_count, self.last_save = saved.initial, time.monotonic()
-        self.meter.started -= saved.seconds
+        self.search.meter.started -= saved.seconds
         for entry in saved.found:
             found, depth = found_of(entry)
             if depth < len(self.levels):
@@ -322,38 +271,23 @@ class Search:
                 self.store.workers[0].note(found)
         return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
 
-    # ------------------------------------------------------------ outcome
-
     @property
     def coverage(self) -> tuple[int, ...]:
         """How often each of the program's points was reached."""
         return tuple(map(sum, zip(*(worker.counts for worker in self.store.workers), strict=True)))
 
-    def outcome(self) -> Outcome:
-        """Verdict, counts, coverage and warnings, once exploring has ended."""
-        store, counts = self.store, self.coverage
-        complete = self.findings.is_complete(keep_going=self.options.keep_going)
-        verdict = self.findings.conclude(
-            counts, complete=complete, strict=self.options.strict,
-            cut=store.total(Thread.CUTS) > 0 or lists_horizon(self.program),
-            outside=store.total(Thread.OUTSIDE) > 0,
+    def totals(self) -> Totals:
+        """The counts at the end."""
+        total = self.store.total
+        states, outside = total(Thread.NEW), total(Thread.OUTSIDE)
+        return Totals(
+            states, total(Thread.GENERATED) + self.initial_count, self.coverage, total(Thread.CUTS),
+            outside=outside > 0,
+            warnings=(_collision_warning(states + outside),) if self.options.compact else (),
         )  # fmt: skip
-        statistics = Statistics(
-            distinct=store.total(Thread.NEW), generated=store.total(Thread.GENERATED) + self.initial_count,
-            depth=len(self.sizes), levels=tuple(self.sizes), seconds=self.meter.seconds,
-            horizon_cuts=store.total(Thread.CUTS), symmetry=self.symmetry_text,
-        )  # fmt: skip
-        warnings = self.findings.warnings(counts, complete=complete)
-        if self.options.compact:
-            warnings = (*warnings, _collision_warning(store.total(Thread.NEW) + store.total(Thread.OUTSIDE)))
-        reached = tuple(self.findings.reached.items())
-        return Outcome(self.program, "native", verdict, statistics, counts, warnings, reached)
 
 
 def _collision_warning(states: int) -> str:
     """How likely it is that 64-bit hashes of two states were equal (birthday bound)."""
     chance = states * states / 2.0**65
     return f"compact: two of {states} states share a 64-bit hash with probability below {chance:.1e}"
-
-
-__all__ = ["Options", "Search", "Unsupported", "run"]

@@ -17,13 +17,10 @@ import llvmlite.binding as llvm
 from specchk import kept
 from specchk.ir.program import Program
 from specchk.native.compiler import ROOMS
+from specchk.search.engine import Unusable
 from specchk.search.symmetry import Renaming
 
 Identity = dict[str, str]
-
-
-class Unusable(Exception):
-    """Data on disk cannot be used or written; the text gives the reason."""
 
 
 def identity_of(

@@ -22,9 +22,9 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
 from specchk.native.machine.frames import Thread
-from specchk.native.machine.layout import Unsupported, layout_of
+from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget
-from specchk.search.verdict import Inconclusive
+from specchk.search.engine import Search, Unsupported
 
 MOST_DIALS = 8
 
@@ -73,10 +73,10 @@ class Effort:
         return Budget(self.states, self.seconds)
 
 
-def forecast(question: Question, options: engine.Options, effort: Effort = Effort()) -> Forecast:
+def forecast(question: Question, options: engine.NativeOptions, effort: Effort = Effort()) -> Forecast:
     """How large the search will be.
 
-    `extrapolate.TooSmall` where a sample tells nothing, `layout.Unsupported` where the engine cannot
+    `extrapolate.TooSmall` where a sample tells nothing, `Unsupported` where the engine cannot
     run the model.
     """
     end = time.monotonic() + effort.last_begins
@@ -127,17 +127,18 @@ class _Sample:
     rate: float
 
 
-def _sampled(program: Program, options: engine.Options) -> _Sample:
+def _sampled(program: Program, options: engine.NativeOptions) -> _Sample:
     """The whole levels of a search under a budget, and whether these are all."""
-    search = engine.Search(program, options, None)
+    search = Search(program, options)
+    native = engine.NativeEngine(search, options)
     began = search.meter.started = time.monotonic()  # compiling is not searching
     try:
-        search.explore()
+        search.run(native)
         seconds = time.monotonic() - began
-        seen = search.store.total(Thread.NEW)
-        whole = not isinstance(search.findings.stopped, Inconclusive)
+        seen = native.store.total(Thread.NEW)
     finally:
-        search.store.release()
+        native.store.release()
+    whole = not search.is_stopped
     # A level that the budget cut short would make the growth look smaller than it is.
-    levels = tuple(search.sizes if whole else search.sizes[: len(search.levels)])
+    levels = tuple(search.levels if whole else search.levels[: len(native.levels)])
     return _Sample(levels, whole, seen, max(1.0, seen / max(seconds, 1e-6)))

@@ -32,6 +32,19 @@ class Findings:
     reached: dict[str, Trace] = field(default_factory=dict)
     stopped: Inconclusive | None = None
     undecided_end: bool = False
+    announced: set[tuple[str, str]] = field(default_factory=set)  # violations whose traces are made later
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether a violation was found, with its trace or without it yet."""
+        return bool(self.found or self.announced)
+
+    def clear(self) -> None:
+        """Forget all violations and witnesses, because the search begins again."""
+        self.found.clear()
+        self.reached.clear()
+        self.announced.clear()
+        self.undecided_end = False
 
     def note(self, violation: Violation) -> None:
         """Keep a violation, unless one of the same kind and name is there."""

@@ -1,136 +1,89 @@
-"""Exhaustive search of the reference engine: breadth first, so traces are as short as can be.
+"""Exhaustive search of the reference engine: the meaning of a spec, state by state.
 
-States are found level by level.  A level is always completed: the search stops after the level in
-which the first violation was found, so that counts, verdict and counterexample depend on nothing
-but the program (with `keep_going`, after the last level).  What is remembered of a state is its
-parent; traces are rebuilt by taking real steps from an initial state, so each is replayed before
-anyone sees it, under symmetry too.
+What is remembered of a state is its parent; traces are rebuilt by taking real steps from an initial
+state, so each is replayed before anyone sees it, under symmetry too.
 
 A state outside a `constraint` is checked, but neither counted nor expanded (as in TLC).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program, Property
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
-from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer, Properties, answer
 from specchk.meaning.step import Faulty, Stepper
-from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
-from specchk.search.budget import Budget, Meter, Progress, resident_bytes
-from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
+from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
+from specchk.search.findings import Findings
 from specchk.search.replay import quiet_steps_to, rebuild
-from specchk.search.symmetry import Symmetry, symmetry_of
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Trace, Violation
-
-REPORT_EVERY_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to search."""
-
-    budget: Budget = Budget()
-    symmetry: bool = True
-    keep_going: bool = False
-    strict: bool = False
-
-
-OnProgress = Callable[[Progress], None]
+from specchk.search.symmetry import Symmetry
+from specchk.search.verdict import Outcome, Trace, Violation
 
 
 def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
     """Explore a program and answer for all of its properties."""
-    return _Search(program, options, on_progress).run()
+    return explore(ReferenceEngine(Search(program, options, on_progress)))
 
 
 @dataclass(slots=True)
-class _Search:
-    program: Program
-    options: Options
-    on_progress: OnProgress | None
+class ReferenceEngine(Engine[list[State]]):
+    """States in a dictionary, each with its parent; those outside a constraint in a set."""
+
+    name: ClassVar[str] = "reference"
+    search: Search
+    program: Program = field(init=False)
+    findings: Findings = field(init=False)
+    symmetry: Symmetry | None = field(init=False)
     stepper: Stepper = field(init=False)
     properties: Properties = field(init=False)
-    symmetry: Symmetry | None = field(init=False, default=None)
-    symmetry_text: str = field(init=False)
     ends: Ends = field(init=False)
-    meter: Meter = field(init=False)
     parents: dict[State, State | None] = field(init=False, default_factory=dict)
     outside: set[State] = field(init=False, default_factory=set)
-    levels: list[int] = field(init=False, default_factory=list)
     generated: int = field(init=False, default=0)
-    findings: Findings = field(init=False)
-    last_report: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
+        self.program, self.symmetry = self.search.program, self.search.symmetry
+        self.findings = self.search.findings
         self.stepper = Stepper(self.program)
         self.properties = Properties(self.program, self.stepper)
         self.ends = Ends(self.program, self.stepper, self.properties)
-        self.meter = Meter(self.options.budget)
-        self.findings = Findings(self.program)
-        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
 
-    def run(self) -> Outcome:
-        try:
-            self._levels(self._start())
-        except KeyboardInterrupt:
-            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
-        except MemoryError:
-            self.parents.clear()
-            self.findings.stopped = NO_MEMORY
-        return self._outcome()
-
-    def _start(self) -> list[State]:
-        try:
-            states = initial_states(self.program)
-        except Undefined as undefined:
-            self.findings.note_bad_init(undefined)
-            return []
-        if not states:
-            self.findings.stopped = NOTHING_TO_CHECK
+    def begin(self) -> list[State]:
+        """The initial states, one of each class under symmetry."""
         frontier: list[State] = []
-        for state in states:
+        for state in self.search.initial_states():
             self.generated += 1
             self._meet(state, None, frontier)
         return frontier
 
-    def _levels(self, frontier: list[State]) -> None:
-        while frontier and not self.findings.stopped:
-            self.levels.append(len(frontier))
-            if self.findings.found and not self.options.keep_going:
-                return
-            next_frontier: list[State] = []
+    def size(self, frontier: list[State]) -> int:
+        """The number of states in a frontier."""
+        return len(frontier)
+
+    def expand(self, frontier: list[State]) -> list[State]:
+        """The states of the next level, in the order in which they are found."""
+        following: list[State] = []
+        try:
             for index, state in enumerate(frontier):
-                if self._out_of_budget(len(frontier) - index + len(next_frontier)):
-                    self._count_cut_level(next_frontier)
-                    return
-                self._expand(state, next_frontier)
-            frontier = next_frontier
+                not_expanded = len(frontier) - index + len(following)
+                if self.search.look(len(self.parents), self.generated, not_expanded):
+                    break
+                self._expand(state, following)
+        except MemoryError:
+            self.parents.clear()  # the report needs memory, too
+            raise
+        return following
 
-    def _count_cut_level(self, next_frontier: list[State]) -> None:
-        if next_frontier:
-            self.levels.append(len(next_frontier))
-
-    def _out_of_budget(self, frontier: int) -> bool:
-        reason = self.meter.exceeded(len(self.parents))
-        if reason is not None:
-            self.findings.stopped = Inconclusive(reason, budget=True)
-        if self.on_progress is None:
-            return self.findings.stopped is not None
-        seconds = self.meter.seconds
-        if seconds - self.last_report >= REPORT_EVERY_S:
-            self.last_report = seconds
-            depth = len(self.levels)
-            self.on_progress(
-                Progress(len(self.parents), self.generated, depth, frontier, seconds, resident_bytes())
-            )
-        return self.findings.stopped is not None
+    def totals(self) -> Totals:
+        """The counts at the end."""
+        return Totals(
+            len(self.parents) or sum(self.search.levels), self.generated, tuple(self.stepper.counts),
+            self.stepper.horizon_cuts, outside=bool(self.outside),
+        )  # fmt: skip
 
     def _expand(self, state: State, next_frontier: list[State]) -> None:
         cuts = self.stepper.horizon_cuts
@@ -250,19 +203,3 @@ class _Search:
     def _trace(self, parent: State | None, state: State) -> Trace:
         path = [*self._path(parent), state] if parent is not None else [state]
         return rebuild(self.program, self.stepper, path, self.symmetry)
-
-    def _outcome(self) -> Outcome:
-        counts = self.stepper.counts
-        complete = self.findings.is_complete(keep_going=self.options.keep_going)
-        verdict = self.findings.conclude(
-            counts, complete=complete, strict=self.options.strict, outside=bool(self.outside),
-            cut=self.stepper.horizon_cuts > 0 or lists_horizon(self.program),
-        )  # fmt: skip
-        statistics = Statistics(
-            distinct=len(self.parents) if self.parents else sum(self.levels), generated=self.generated,
-            depth=len(self.levels), levels=tuple(self.levels), seconds=self.meter.seconds,
-            horizon_cuts=self.stepper.horizon_cuts, symmetry=self.symmetry_text,
-        )  # fmt: skip
-        warnings = self.findings.warnings(counts, complete=complete)
-        reached = tuple(self.findings.reached.items())
-        return Outcome(self.program, "reference", verdict, statistics, tuple(counts), warnings, reached)

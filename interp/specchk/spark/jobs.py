@@ -28,8 +28,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext, SparkFiles
 from pyspark.errors import PySparkException
 
+from specchk.search.engine import Unavailable
 from specchk.spark.probe import write_archive
-from specchk.spark.session import Unavailable, session
+from specchk.spark.session import session
 
 Start = Callable[[Path], Callable[[Any], Any]]
 

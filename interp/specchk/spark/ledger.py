@@ -18,12 +18,13 @@ from typing import Any
 
 from specchk.native import compiler
 from specchk.native.compiler import Loaded
-from specchk.native.engine import Search as NativeSearch
+from specchk.native.engine import NativeEngine
 from specchk.native.exchange import Buckets, exchange_worker
-from specchk.native.identity import Identity, Unusable, refuse_others
+from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.frames import Thread
 from specchk.native.store import Found, Run
 from specchk.sealed import Damaged, sealed, unsealed
+from specchk.search.engine import Unusable
 from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of, tally_of
 from specchk.spark.storage import Storage
 
@@ -110,19 +111,19 @@ def look_through(slices: Slices, handed: Handed) -> None:
             raise Spoiled(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
 
 
-def hand_over(search: NativeSearch, kernel: Loaded, slices: Slices, partitions: int) -> None:
+def hand_over(native: NativeEngine, kernel: Loaded, slices: Slices, partitions: int) -> None:
     """Write all levels of a native search as slices; the count of excluded states is with the last.
 
     `Unwritable`.
     """
-    buckets = Buckets(search.program, search.store.layout, kernel, partitions)
-    worker = exchange_worker(search.program, search.store.layout)
-    last = len(search.levels) - 1
+    buckets = Buckets(native.program, native.store.layout, kernel, partitions)
+    worker = exchange_worker(native.program, native.store.layout)
+    last = len(native.levels) - 1
 
     def dealt(runs: Sequence[Run]) -> list[list[bytes]]:
         shares: list[list[bytes]] = [[] for _ in range(partitions)]
         for first, count in runs:
-            address = search.store.states.address + first * search.store.state_bytes
+            address = native.store.states.address + first * native.store.state_bytes
             for partition, block in buckets.deal(worker, address, count):
                 shares[partition].append(block)
         for partition, block in buckets.drain():
@@ -130,13 +131,13 @@ def hand_over(search: NativeSearch, kernel: Loaded, slices: Slices, partitions: 
         return shares
 
     def states(share: list[bytes]) -> int:
-        return sum(map(len, share)) // search.store.state_bytes
+        return sum(map(len, share)) // native.store.state_bytes
 
     try:
-        for number, runs in enumerate(search.levels):
+        for number, runs in enumerate(native.levels):
             # States outside of the constraints are in no level, but belong into the visited sets, which
             # keep them from being checked and counted again.  Any level will do, so the last one has them.
-            outside = dealt(_outside(search) if number == last else [])
+            outside = dealt(_outside(native) if number == last else [])
             for partition, (inner, outer) in enumerate(zip(dealt(runs), outside, strict=True)):
                 about = Slice(number, partition, states(inner), states(outer))
                 slices.write(about, [*inner, *outer])
@@ -145,13 +146,13 @@ def hand_over(search: NativeSearch, kernel: Loaded, slices: Slices, partitions: 
         worker.release()
 
 
-def _outside(search: NativeSearch) -> list[Run]:
+def _outside(native: NativeEngine) -> list[Run]:
     """The states of no level."""
-    if not search.store.total(Thread.OUTSIDE):
+    if not native.store.total(Thread.OUTSIDE):
         return []
-    runs = sorted(run for level in search.levels for run in level)
+    runs = sorted(run for level in native.levels for run in level)
     found = []
-    for first, end in search.store.taken():
+    for first, end in native.store.taken():
         inner = [(a, n) for a, n in runs if first <= a < end]
         found += gaps(inner, first, end)
     return found
@@ -167,11 +168,11 @@ def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
     return runs_between
 
 
-def handed_of(search: NativeSearch, identity: Identity, run: str, partitions: int) -> Handed:
+def handed_of(native: NativeEngine, identity: Identity, run: str, partitions: int) -> Handed:
     """The data of a native search that Spark needs."""
-    store = search.store
-    tally = Tally(store.total(Thread.GENERATED), store.total(Thread.CUTS), search.coverage)
+    store = native.store
+    tally = Tally(store.total(Thread.GENERATED), store.total(Thread.CUTS), native.coverage)
     return Handed(
-        identity, run, partitions, list(search.sizes), store.total(Thread.OUTSIDE),
-        search.initial_count, tally, list(search.noted), search.meter.seconds,
+        identity, run, partitions, list(native.search.levels), store.total(Thread.OUTSIDE),
+        native.initial_count, tally, list(native.noted), native.search.meter.seconds,
     )  # fmt: skip

@@ -9,7 +9,6 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 
-from specchk.native.engine import Search as NativeSearch
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.slices import Spoiled
 from specchk.spark.stages import SPARK_FAILED
@@ -59,9 +58,3 @@ def native_alone(outcome: Outcome, handover: int) -> Outcome:
     """The native engine's answer to a search that never was large."""
     note = f"no level had {handover} states (--handover), so the native engine did the whole search"
     return replace(outcome, warnings=(note, *outcome.warnings))
-
-
-def not_handed_over(search: NativeSearch, told: str) -> Outcome:
-    """The outcome of a native search that cannot be handed over."""
-    search.findings.stopped = not_written(told)
-    return replace(search.outcome(), engine="spark")

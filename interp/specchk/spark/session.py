@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
+from specchk.search.engine import Unavailable
 from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
 
 LOCAL = "local[2]"
@@ -42,10 +43,6 @@ _SETTINGS = (
     # An executor that lost a task is as good as any other: retries find what the ledger has.
     ("spark.excludeOnFailure.enabled", "false"),
 )
-
-
-class Unavailable(Exception):
-    """Spark cannot be used; the text gives the remedy."""
 
 
 def has_java() -> bool:

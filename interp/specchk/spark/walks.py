@@ -28,7 +28,7 @@ WAVE = 4  # blocks for each core between two looks at what was found
 def simulate(
     program: Program, walks: Walks, master: str | None, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
-    """As `explore.walkers.simulate_on`, on a cluster; `session.Unavailable` without Spark."""
+    """As `explore.walkers.simulate_on`, on a cluster; `Unavailable` without Spark."""
     with session(master, {}) as context:
         return simulate_by(program, walks, lambda p, todo: _taken(context, p, todo), on_progress)
 

@@ -10,7 +10,8 @@ import pytest
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 from specchk.report.page.html import page
-from specchk.search.reference import Options, search
+from specchk.search.engine import Options
+from specchk.search.reference import search
 from specchk.search.verdict import Outcome
 
 SPEC = """\

@@ -20,8 +20,8 @@ from specchk.conform.replay.divergence import drawn
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
 from specchk.report.draw.picture import Picture
 from specchk.report.draw.text import text
+from specchk.search.engine import Options
 from specchk.search.graph import StateGraph, TooManyStates, enabling, state_graph
-from specchk.search.reference import Options
 from specchk.search.verdict import Outcome, Trace, Violation
 
 KINDS = ("lanes", "trace", "states", "actions")

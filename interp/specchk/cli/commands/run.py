@@ -11,7 +11,6 @@ import click
 from specchk.cli.clear import Clarity, clarity_options, clearer
 from specchk.cli.common import budget, budget_options, load_instance, model_options
 from specchk.cli.engines import (
-    ENGINES,
     SPARK,
     chosen_engine,
     engine_options_with_spark,
@@ -22,8 +21,9 @@ from specchk.cli.engines import (
 from specchk.cli.forecast import Asking, forecast_options
 from specchk.cli.forms import Outputs, finish, output_options
 from specchk.cli.prove import Proving, proving_options, run_symbolic
-from specchk.cli.spark import Cluster, explore_on_spark, spark_options
-from specchk.search.reference import Options
+from specchk.cli.spark import Cluster, spark_options
+from specchk.search.engine import Options
+from specchk.search.engines import NAMES
 from specchk.search.verdict import Outcome, Violated
 
 
@@ -81,10 +81,7 @@ def command(
         run_symbolic(instance, proving, budget(max_states, max_seconds, max_memory), outputs, workers)
     options = Options(budget(max_states, max_seconds, max_memory), not no_symmetry, keep_going, strict)
     expected = asking.ahead(instance, options, as_json=as_json)
-    if engine == SPARK:
-        outcome = explore_on_spark(instance.program, options, cluster, quiet=as_json)
-    else:
-        outcome = explore(instance.program, options, engine=chosen, quiet=as_json)
+    outcome = explore(instance.program, options, engine=cluster.applied(chosen), quiet=as_json)
     outcome = replace(outcome, seed=seed, forecast=expected)
     if optimal or several is not None:
         outcome = clearer(instance, outcome, Clarity(several or 1))
@@ -106,6 +103,6 @@ def _next(
         parts += ["--set", quote(override)]
     for name in properties:
         parts += ["--property", quote(name)]
-    if engine != ENGINES[0]:
+    if engine != NAMES[0]:
         parts += ["--engine", engine]
     return " ".join([*parts, "--html", "report.html"])

@@ -8,7 +8,8 @@ import click
 
 from specchk.cli.common import load_instance, model_options
 from specchk.cli.output import echo
-from specchk.native.machine.layout import Unsupported, render_layout
+from specchk.native.machine.layout import render_layout
+from specchk.search.engine import Unsupported
 
 
 @click.command("show")

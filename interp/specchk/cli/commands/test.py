@@ -20,8 +20,8 @@ from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
 from specchk.report.json import run_json, scenario_json
 from specchk.report.text import headline, scenario_lines, violation_lines
+from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
-from specchk.search.reference import Options
 from specchk.search.verdict import INTERRUPTED, Outcome, Violated, name_of
 
 

@@ -15,20 +15,12 @@ from llvmlite import ir
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, PTR, Asm, Val
-from specchk.native.machine.layout import (
-    WORD,
-    Layout,
-    Unsupported,
-    decode,
-    encode,
-    is_scalar,
-    key_count,
-    set_size,
-)
+from specchk.native.machine.layout import WORD, Layout, decode, encode, is_scalar, key_count, set_size
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains
 from specchk.native.values.expressions import read_bits, write_bits
 from specchk.native.values.fitting import Fitting
+from specchk.search.engine import Unsupported
 from specchk.search.symmetry import Renaming, renamer, sorts_in
 
 # 4! - 1, what a sort of four elements has besides the identity; with five it would be 119 copies of the

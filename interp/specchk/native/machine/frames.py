@@ -14,7 +14,7 @@ from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Seq, cardinality
-from specchk.native.machine.layout import Unsupported
+from specchk.search.engine import Unsupported
 
 # Misses in flight while a batch is prepared: with one probe at a time a search took twice as long.
 BATCH = 64  # successors between two visits of the table

@@ -49,15 +49,12 @@ from specchk.ir.types import (
 )
 from specchk.ir.walk import expressions
 from specchk.meaning.values import State, positions, universe
+from specchk.search.engine import Unsupported
 
 # A set's code has a bit for each value its items may have; 256 are four words.
 MAX_UNIVERSE = 256
 MAX_WORDS = 64
 WORD = 64
-
-
-class Unsupported(Exception):
-    """The native engine cannot run this program; the text gives the reason."""
 
 
 def is_scalar(kind: Type) -> bool:

@@ -28,8 +28,7 @@ from specchk.ir.types import (
 )
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
-from specchk.native.machine.layout import (
-    Unsupported,
+from specchk.native.machine.layout import (  # fmt: skip
     encode,
     field_offset,
     is_scalar,
@@ -39,7 +38,8 @@ from specchk.native.machine.layout import (
     payload_width,
     set_size,
     width,
-)  # fmt: skip
+)
+from specchk.search.engine import Unsupported  # fmt: skip
 
 MAX_BITS = 4096
 

@@ -16,9 +16,10 @@ from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Option, Seq, Set, Type, cardinality
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.layout import MAX_UNIVERSE, Unsupported, encode, mask, set_size, width
+from specchk.native.machine.layout import MAX_UNIVERSE, encode, mask, set_size, width
 from specchk.native.values.codes import constant, register
 from specchk.native.values.fitting import Fitting
+from specchk.search.engine import Unsupported
 
 UNROLL = 8
 MAX_COPIES = 128

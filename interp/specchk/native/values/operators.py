@@ -12,11 +12,12 @@ from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bool, Enum, Int, Map, Option, Record, Sort, Type, Union, hull
 from specchk.native.machine.asm import I64, Val
-from specchk.native.machine.layout import Unsupported, width
+from specchk.native.machine.layout import width
 from specchk.native.values.codes import register
 from specchk.native.values.rules import Emitter, Rule, args_of
 from specchk.native.values.sequence_rules import SEQUENCE_RULES
 from specchk.native.values.set_rules import SET_RULES
+from specchk.search.engine import Unsupported
 
 
 def _equal(e: Emitter, expr: Apply) -> Val:

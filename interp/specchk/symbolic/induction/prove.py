@@ -24,8 +24,9 @@ from specchk.ir.verify import properties
 from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter
+from specchk.search.engine import Options
 from specchk.search.proof import Effort, Failure, Proof, Unanswered
-from specchk.search.reference import Options, search
+from specchk.search.reference import search
 from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import MAX_RENAMINGS, Renaming, renamer, sorts_in
 from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation

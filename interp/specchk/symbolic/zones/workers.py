@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 M = TypeVar("M")
@@ -39,22 +38,24 @@ class Workers(Generic[M]):
 
     def __init__(self, count: int, make: Callable[[int], M]) -> None:
         self.count = count
-        self.alone = make(0) if count == 1 else None
+        self.alone: M | None = None
         self._make = make
         self._processes: list[_Process] = []
         self._collects = gc.isenabled()
 
-    def __enter__(self) -> Workers[M]:
+    def start(self) -> None:
+        """Fork the processes, or make the only member."""
         # Before the forks, which inherit it.  A collection would look through all zones and find nothing:
         # 20.4 s became 14.8 s (bench/README.md).
         gc.disable()
-        for number in range(self.count if self.alone is None else 0):
+        if self.count == 1:
+            self.alone = self._make(0)
+            return
+        for number in range(self.count):
             self._processes.append(self._fork(number))
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
         for process in self._processes:
             process.answers.close()
             # Not by closing its pipe: the processes forked after it have copies of that end, so it would

@@ -7,7 +7,7 @@ deadlock counts only once `concrete` has found real states along its path.  If i
 search begins again with a further reach, and after `MAX_REFINEMENTS` of these it is inconclusive.
 
 So `Holds` is for all offsets, and counterexamples are shortest: every behaviour of n steps lies in
-zones of at most n steps.  As in the other engines a level is always completed.
+zones of at most n steps.
 
 Zones are expanded by forked processes, each of which owns those of some shapes (`members`); the answer
 is the same for any number of them.
@@ -15,23 +15,20 @@ is the same for any number of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
+from typing import ClassVar
 
-from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
-from specchk.meaning.initial import initial_states
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer
-from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
-from specchk.search.budget import Budget, Meter, Progress, resident_bytes
-from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
-from specchk.search.symmetry import symmetry_of
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Trace, Violation
+from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
+from specchk.search.findings import Findings
+from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Violation
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.replay import Replay
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
@@ -41,26 +38,20 @@ from specchk.symbolic.zones.words import condition
 from specchk.symbolic.zones.workers import Workers, cores
 from specchk.symbolic.zones.zones import Reach
 
-REPORT_EVERY_S = 0.25
 MAX_REFINEMENTS = 5
 TRIES = 40  # candidates for one property in one level that are looked at
 FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
-OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to search; the first three as in `search.reference.Options`.
+class ZoneOptions(Options):
+    """How to search over zones.
 
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
     the zones have exactly the states that the other engines find.  Without `covering` only equal
     zones are dropped.  `reach` is the first one that is tried; None forgets nothing.
     """
 
-    budget: Budget = Budget()
-    symmetry: bool = True
-    keep_going: bool = False
-    strict: bool = False
     workers: int = 0
     horizons: bool = False
     covering: bool = True
@@ -71,115 +62,128 @@ class _Spurious(Exception):
     """Something found in zones that no concrete states along its path show: the reach was too short."""
 
 
-def search(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
+def search(
+    program: Program, options: ZoneOptions = ZoneOptions(), on_progress: OnProgress | None = None
+) -> Outcome:
     """Explore a program for all values of its offsets, and answer for all of its properties.
 
     `SpecError` where the program does with offsets what only an engine that enumerates can do.
     """
     if not options.horizons:
         check(program)
-    return Search(program, options, on_progress).run()
+    engine = ZoneEngine(Search(program, options, on_progress), options)
+    try:
+        return explore(engine)
+    finally:
+        engine.workers.close()
 
 
 @dataclass(slots=True)
-class Search:
-    """One search; `nodes` are the zones found: the one before each (-1: none), and the step from it."""
+class ZoneEngine(Engine[range]):
+    """`nodes` are the zones found: the one before each (-1: none), and the step from it.
 
-    program: Program
-    options: Options
-    on_progress: OnProgress | None = None
+    A frontier is a range of their numbers.
+    """
+
+    name: ClassVar[str] = "symbolic"
+    search: Search
+    options: ZoneOptions
+    program: Program = field(init=False)
+    findings: Findings = field(init=False)
     nodes: list[tuple[int, Taken]] = field(init=False, default_factory=list)
     steps: dict[Taken, Taken] = field(init=False, default_factory=dict)
-    levels: list[int] = field(init=False, default_factory=list)
-    findings: Findings = field(init=False)
-    meter: Meter = field(init=False)
     counts: Counts = field(init=False)
     workers: Workers[Member] = field(init=False)
     expander: Expander = field(init=False)
     concretiser: Concretiser = field(init=False)
     reach: Reach | None = field(init=False)
-    symmetry_text: str = field(init=False, default="off")
     refinements: int = field(init=False, default=0)
     doubtful: set[str] = field(init=False, default_factory=set)
+    is_too_short: bool = field(init=False, default=False)
     outside: bool = field(init=False, default=False)
-    last_report: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self.meter = Meter(self.options.budget)
-        self.findings = Findings(self.program)
-        self.reach = None if self.options.horizons else self.options.reach
+        options, search = self.options, self.search
+        self.program, self.findings = search.program, search.findings
+        self.reach = None if options.horizons else options.reach
+        self.counts = Counts(len(self.program.points))
+        if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
+            search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"
+        self.expander = Expander(self.program, self.reach, search.symmetry, horizons=options.horizons)
+        self.concretiser = Concretiser(self.program, search.symmetry, horizons=options.horizons)
+        count = options.workers or cores()
+        self.workers = Workers(count, partial(self._member, count))
 
-    def run(self) -> Outcome:
-        """Search, further each time that the reach was too short."""
+    def begin(self) -> range:
+        """The zones of the initial states, with the present reach."""
+        self.expander.reach = self.reach
+        self.nodes.clear()
+        self.steps.clear()
+        self.doubtful.clear()
+        self.is_too_short = False
+        with self._answered():
+            self.workers.start()
+            arrivals: list[Arrival] = []
+            for number, state in enumerate(self.search.initial_states()):
+                self.counts.generated += 1
+                if self._is_inside(state):
+                    zone = self.expander.initial(state)
+                    arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
+            return self._number(self.workers.call(Member.start, [(arrivals,)] * self.workers.count))
+        return range(0)
+
+    def size(self, frontier: range) -> int:
+        """The number of zones in a frontier."""
+        return len(frontier)
+
+    def expand(self, frontier: range) -> range:
+        """The zones of the next level; none where this level has the violation that ends the search."""
+        with self._answered():
+            level = self._level(only_ask=False)
+            self._confirm(level.states)
+            if self.search.is_answered:
+                return range(0)
+            self._confirm(level.steps)
+            following = self._next()
+            if self.search.is_answered and following:  # steps to these failed: they are of the level, too
+                self._confirm(self._level(only_ask=True).states)
+            return following
+        return range(0)
+
+    def finish(self) -> bool:
+        """Whether the reach was far enough; otherwise the next search has a further one."""
+        self.workers.close()
+        is_doubtful = not self.doubtful.isdisjoint(self._unreached())
+        if self.search.is_stopped or not (self.is_too_short or is_doubtful):
+            return True
+        if self.refinements == MAX_REFINEMENTS or self.reach is None:
+            self.findings.stopped = Inconclusive(
+                f"the violations in zones with differences up to {self.reach} are spurious, "
+                "and larger differences were not tried",
+                budget=False,
+            )
+            return True
+        self.refinements += 1
+        self.reach = self.reach.further()
+        return False
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """Have what zones cannot answer end the level."""
         try:
-            self._begin()
-            while self._is_too_short():
-                if self.refinements == MAX_REFINEMENTS or self.reach is None:
-                    self.findings.stopped = Inconclusive(
-                        f"the violations in zones with differences up to {self.reach} are spurious, "
-                        "and larger differences were not tried",
-                        budget=False,
-                    )
-                    break
-                self.refinements += 1
-                self.reach = self.reach.further()
-        except KeyboardInterrupt:
-            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
-        except MemoryError:
-            self.findings.stopped = NO_MEMORY
+            yield
+        except _Spurious:
+            self.is_too_short = True
         except NotSymbolic as reason:
             self.findings.stopped = Inconclusive(
                 f"{reason}; the other engines can run this model", budget=False
             )
-        return self._outcome()
-
-    def _begin(self) -> None:
-        self.counts = Counts(len(self.program.points))
-        symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
-        if symmetry is not None and any(orders_offsets(variable.type) for variable in self.program.variables):
-            symmetry, self.symmetry_text = None, "off (offsets are kept in sets)"
-        horizons = self.options.horizons
-        self.expander = Expander(self.program, self.reach, symmetry, horizons=horizons)
-        self.concretiser = Concretiser(self.program, symmetry, horizons=horizons)
-
-    def _is_too_short(self) -> bool:
-        """Search once, with the present reach; whether something that was found was not real."""
-        self.expander.reach = self.reach
-        self.nodes.clear()
-        self.steps.clear()
-        self.levels.clear()
-        self.findings = Findings(self.program, stopped=self.findings.stopped)
-        self.doubtful.clear()
-        count = self.options.workers or cores()
-        try:
-            with Workers(count, partial(self._member, count)) as self.workers:
-                self._levels(self._start())
-        except _Spurious:
-            return True
-        return self.findings.stopped is None and not self.doubtful.isdisjoint(self._unreached())
 
     def _member(self, count: int, number: int) -> Member:
         return Member(number, count, self.expander, covering=self.options.covering)
 
     def _unreached(self) -> list[str]:
         return [prop.name for prop in self.program.witnesses if prop.name not in self.findings.reached]
-
-    def _start(self) -> range:
-        try:
-            states = initial_states(self.program)
-        except Undefined as undefined:
-            self.findings.note_bad_init(undefined)
-            return range(0)
-        if not states:
-            self.findings.stopped = NOTHING_TO_CHECK
-        arrivals: list[Arrival] = []
-        for number, state in enumerate(states):
-            self.counts.generated += 1
-            if not self._is_inside(state):
-                continue
-            zone = self.expander.initial(state)
-            arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
-        return self._number(self.workers.call(Member.start, [(arrivals,)] * self.workers.count))
 
     def _is_inside(self, state: State) -> bool:
         """Whether an initial state is within all constraints; another one is checked here, and left out."""
@@ -195,32 +199,12 @@ class Search:
             self.findings.note(Violation(kind, name, Trace(state, ()), blame))
         return False
 
-    # ------------------------------------------------------------ levels
-
-    def _levels(self, frontier: range) -> None:
-        while frontier and not self.findings.stopped:
-            self.levels.append(len(frontier))
-            level = self._level(only_ask=False)
-            self._confirm(level.states)
-            if self._is_over:
-                return
-            self._confirm(level.steps)
-            frontier = self._next()
-            if self._is_over and frontier:  # what was found are steps to these: they are of the level, too
-                self.levels.append(len(frontier))
-                self._confirm(self._level(only_ask=True).states)
-                return
-
-    @property
-    def _is_over(self) -> bool:
-        return bool(self.findings.found) and not self.options.keep_going
-
     def _level(self, *, only_ask: bool) -> Part:
         """What comes of a level, or of as much of it as the budget allows."""
         level = Part(self.counts)
         asked = self._unanswered()
         first, is_more = 0, True
-        while is_more and not self._out_of_budget(level.arrived):
+        while is_more and not self._look(level.arrived):
             done = self.workers.call(Member.expand, [(first, asked, only_ask)] * self.workers.count)
             first += SLICE
             is_more = any(more for _, more in done)
@@ -258,20 +242,8 @@ class Search:
             f"reached {name}" for name in self.findings.reached
         )
 
-    def _out_of_budget(self, frontier: int) -> bool:
-        reason = self.meter.exceeded(len(self.nodes))
-        if reason is not None:
-            self.findings.stopped = Inconclusive(reason, budget=True)
-        seconds = self.meter.seconds
-        if self.on_progress is not None and seconds - self.last_report >= REPORT_EVERY_S:
-            self.last_report = seconds
-            memory, generated = resident_bytes(), self.counts.generated
-            self.on_progress(
-                Progress(len(self.nodes), generated, len(self.levels), frontier, seconds, memory)
-            )
-        return self.findings.stopped is not None
-
-    # ------------------------------------------------------------ findings
+    def _look(self, arrived: int) -> bool:
+        return self.search.look(len(self.nodes), self.counts.generated, arrived)
 
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
         """Find real states for what was found in zones; raises `_Spurious` where there are none."""
@@ -311,28 +283,15 @@ class Search:
             chain.append(taken)
         return self.concretiser.find(chain[::-1], Goal(candidate.kind, candidate.name, candidate.step))
 
-    # ------------------------------------------------------------ outcome
-
-    def _outcome(self) -> Outcome:
+    def totals(self) -> Totals:
+        """The counts at the end, those of searches with a shorter reach included."""
         counts = self.counts
-        complete = self.findings.is_complete(keep_going=self.options.keep_going)
-        verdict = self.findings.conclude(
-            counts.coverage, complete=complete, strict=self.options.strict,
-            cut=counts.cuts > 0 or (self.options.horizons and lists_horizon(self.program)),
-            outside=self.outside,
-        )  # fmt: skip
         symbolic = Symbolic(
             forks=counts.forks, questions=counts.forks + counts.known, answered=counts.known,
             covered=counts.covered, refinements=self.refinements,
             reach=None if self.reach is None else self.reach.lower,
         )  # fmt: skip
-        statistics = Statistics(
-            distinct=len(self.nodes), generated=counts.generated, depth=len(self.levels),
-            levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=counts.cuts,
-            symmetry=self.symmetry_text, symbolic=symbolic,
+        return Totals(
+            len(self.nodes), counts.generated, tuple(counts.coverage), counts.cuts, self.outside,
+            has_horizons=self.options.horizons, symbolic=symbolic,
         )  # fmt: skip
-        warnings = self.findings.warnings(counts.coverage, complete=complete)
-        reached: tuple[tuple[str, Trace], ...] = tuple(self.findings.reached.items())
-        return Outcome(
-            self.program, "symbolic", verdict, statistics, tuple(counts.coverage), warnings, reached
-        )

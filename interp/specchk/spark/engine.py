@@ -16,29 +16,28 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark import SparkContext
 
-from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
-from specchk.native import engine as native
 from specchk.native.claims import purpose_of
 from specchk.native.compiler import exchange_code
+from specchk.native.engine import NativeEngine, NativeOptions
 from specchk.native.explain import Explainer
-from specchk.native.identity import Identity, Unusable, identity_of
+from specchk.native.identity import Identity, identity_of
 from specchk.native.machine.frames import old_records, records_of
 from specchk.native.machine.layout import layout_of
 from specchk.native.store import Found
-from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
-from specchk.search.symmetry import Symmetry, symmetry_of
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics
+from specchk.search.symmetry import Renaming
+from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.ledger import (
     ROOMS,
     Handed,
@@ -51,7 +50,7 @@ from specchk.spark.ledger import (
     write_handed,
 )
 from specchk.spark.parcel import Parcel, host_of
-from specchk.spark.reasons import given_up, native_alone, not_handed_over, not_written, unread
+from specchk.spark.reasons import given_up, native_alone, not_written, unread
 from specchk.spark.session import is_local, session, slots
 from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of
 from specchk.spark.stages import SPARK_FAILED, Levels, Made
@@ -60,12 +59,11 @@ from specchk.spark.tasks import Forget, Precede, confirmed, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
-OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to search; the first four as in `search.reference.Options`.
+class SparkOptions(Options):
+    """How to search on Spark.
 
     `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
@@ -73,10 +71,6 @@ class Options:
     send.  `shuffle`: let Spark's shuffle move the states on one machine, too.
     """
 
-    budget: Budget = Budget()
-    symmetry: bool = True
-    keep_going: bool = False
-    strict: bool = False
     master: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     partitions: int = 0
@@ -87,11 +81,13 @@ class Options:
     shuffle: bool = False
 
 
-def run(program: Program, options: Options = Options(), on_progress: OnProgress | None = None) -> Outcome:
+def search(
+    program: Program, options: SparkOptions = SparkOptions(), on_progress: OnProgress | None = None
+) -> Outcome:
     """Explore a program on Spark.
 
-    `layout.Unsupported` where only the reference engine can, `session.Unavailable` without Spark,
-    `identity.Unusable` for a ledger that cannot be taken up, or that another search has.
+    `Unsupported` where only the reference engine can, `Unavailable` without Spark, `Unusable` for a
+    ledger that cannot be taken up, or that another search has.
     """
     layout_of(program)
     if options.ledger is None:
@@ -99,97 +95,112 @@ def run(program: Program, options: Options = Options(), on_progress: OnProgress 
             if not is_local(context):
                 raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
             with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
-                return Search(program, options, on_progress, context, folder).run()
+                return _searched(program, options, on_progress, context, folder)
     storage = storage_at(options.ledger)
     if options.resume:
         see_that_there_is_one(storage)
     claim = storage.claim(purpose_of(program))  # before a session, which costs seconds
     with claim, session(options.master, dict(options.settings)) as context:
-        return Search(program, options, on_progress, context, options.ledger).run()
+        return _searched(program, options, on_progress, context, options.ledger)
+
+
+def _searched(
+    program: Program, options: SparkOptions, on_progress: OnProgress | None, context: SparkContext, place: str
+) -> Outcome:
+    engine = SparkEngine(Search(program, options, on_progress), options, context, place)
+    if options.resume:
+        engine.take_up()
+    elif (answer := engine.small_levels()) is not None:
+        return answer
+    try:
+        return explore(engine)
+    finally:
+        engine.remove_tables()
 
 
 @dataclass(slots=True)
-class Search:
-    """One search, in one context."""
+class SparkEngine(Engine[int]):
+    """Levels as slices in a ledger; a frontier is the number of its states."""
 
-    program: Program
-    options: Options
-    on_progress: OnProgress | None
+    name: ClassVar[str] = "spark"
+    search: Search
+    options: SparkOptions
     context: SparkContext
     place: str
-    storage: Storage = field(init=False)
-    symmetry: Symmetry | None = field(init=False)
-    symmetry_text: str = field(init=False)
+    program: Program = field(init=False)
     findings: Findings = field(init=False)
+    storage: Storage = field(init=False)
+    identity: Identity = field(init=False)
     explain: Explainer = field(init=False)
-    meter: Meter = field(init=False)
     handed: Handed = field(init=False)
     parcel: Any = field(init=False)  # a broadcast of the packed parcel
     packed: bytes = field(init=False)
-    sizes: list[int] = field(init=False, default_factory=list)
+    made: Generator[Made, None, None] | None = field(init=False, default=None)
     tally: Tally = field(init=False)
     outside: int = field(init=False, default=0)
     noted: dict[tuple[str, str], tuple[Found, int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.program, self.findings = self.search.program, self.search.findings
         self.storage = storage_at(self.place, durable=self.options.ledger is not None)
-        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
-        self.findings = Findings(self.program)
-        layout = layout_of(self.program)
-        self.explain = Explainer(self.program, layout, self, self.symmetry)
-        self.meter = Meter(self.options.budget)
+        self.explain = Explainer(self.program, layout_of(self.program), self, self.search.symmetry)
+        self.identity = identity_of(
+            self.program, self._renamings, ROOMS, keep_going=self.options.keep_going, compact=False
+        )
 
     @property
-    def _renamings(self) -> list[Any]:
-        return self.symmetry.renamings if self.symmetry is not None else []
+    def _renamings(self) -> list[Renaming]:
+        return self.search.symmetry.renamings if self.search.symmetry is not None else []
 
-    def run(self) -> Outcome:
-        """Explore, and say what was found."""
-        identity = identity_of(
-            self.program, self._renamings, ROOMS,
-            keep_going=self.options.keep_going, compact=False,
-        )  # fmt: skip
-        if self.options.resume:
-            self._take_up(read_handed(self.storage, identity))
-        else:
-            make_ready(self.storage)
-            answer = self._small_levels(identity)
-            if answer is not None:
-                return answer
-        try:
-            self._levels()
-            self._explain()
-        finally:
-            self._forget()
-        return self._outcome()
-
-    # ------------------------------------------------------------ taking over
-
-    def _small_levels(self, identity: Identity) -> Outcome | None:
-        """The native engine's part; its answer, if that is all."""
+    def small_levels(self) -> Outcome | None:
+        """Search on the native engine and hand over; its answer, if that is all."""
+        make_ready(self.storage)
         options = self.options
-        taken = native.Options(
-            options.budget, options.symmetry, options.keep_going, options.strict, handover=options.handover
-        )
-        search = native.Search(self.program, taken, self.on_progress)
+        small = NativeEngine(self.search, NativeOptions(
+            options.budget, options.symmetry, options.keep_going, options.strict, handover=options.handover,
+        ))  # fmt: skip
         try:
-            search.explore()
-            if not search.is_handed_over:
-                return native_alone(search.outcome(), options.handover)
+            self.search.run(small)
+            if not small.is_handed_over:
+                return native_alone(self.search.outcome(small), options.handover)
             partitions = options.partitions or max(2, self.context.defaultParallelism)
-            handed = handed_of(search, identity, uuid.uuid4().hex[:12], partitions)
+            handed = handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
             self._ship(handed)
             try:
-                hand_over(search, host_of(self.packed).kernel, self._slices, partitions)
+                hand_over(small, host_of(self.packed).kernel, self._slices, partitions)
                 write_handed(self.storage, handed)
             except Unwritable as error:
                 self.storage.remove(folder_of(handed.run))
-                return not_handed_over(search, str(error))
-            self.findings = search.findings
+                self.findings.stopped = not_written(str(error))
+                return replace(self.search.outcome(small), engine=self.name)
         finally:
-            search.store.release()
-        self._begin(handed)
+            small.store.release()
         return None
+
+    def take_up(self) -> None:
+        """Go on with the search of a driver that was lost."""
+        handed = read_handed(self.storage, self.identity)
+        if self.options.partitions not in (0, handed.partitions):
+            raise Unusable(f"the ledger has {handed.partitions} partitions, and they cannot be changed")
+        self._ship(handed)
+        self.search.meter.started -= handed.seconds
+        self.search.levels[:] = handed.sizes
+        for found, depth in handed.noted:
+            self._note(found, depth)
+        try:
+            look_through(self._slices, handed)
+            self._catch_up()
+        except Spoiled as error:
+            raise Unusable(str(error)) from error
+
+    def _catch_up(self) -> None:
+        """Count the levels that were done."""
+        levels = self.search.levels
+        while levels[-1] and not self.search.is_answered:
+            slices = self._slices.level(len(levels), self.handed.partitions)
+            if slices is None:
+                return
+            levels.append(self._count(slices))
 
     def _ship(self, handed: Handed) -> None:
         layout, renamings = layout_of(self.program), self._renamings
@@ -201,80 +212,64 @@ class Search:
         )  # fmt: skip
         self.packed = parcel.packed()
         self.parcel = self.context.broadcast(self.packed)
-
-    def _begin(self, handed: Handed) -> None:
-        self.handed = handed
-        self.sizes, self.tally, self.outside = list(handed.sizes), handed.tally, handed.outside
-
-    def _take_up(self, handed: Handed) -> None:
-        """A search of a driver that was lost."""
-        if self.options.partitions not in (0, handed.partitions):
-            raise Unusable(f"the ledger has {handed.partitions} partitions, and they cannot be changed")
-        self._ship(handed)
-        self._begin(handed)
-        self.meter.started -= handed.seconds
-        for found, depth in handed.noted:
-            self._note(found, depth)
-        try:
-            look_through(self._slices, handed)
-            self._catch_up()
-        except Spoiled as error:
-            raise Unusable(str(error)) from error
-
-    def _catch_up(self) -> None:
-        """The levels that were done."""
-        while self._goes_on:
-            slices = self._slices.level(len(self.sizes), self.handed.partitions)
-            if slices is None:
-                return
-            self._count(slices)
+        self.handed, self.tally, self.outside = handed, handed.tally, handed.outside
 
     @property
     def _slices(self) -> Slices:
         return host_of(self.packed).slices
 
-    # ------------------------------------------------------------ levels
+    def begin(self) -> int:
+        """The frontier of the levels that are there, ready for Spark to expand."""
+        frontier = self.search.levels.pop()
+        makes = Levels(
+            self.context, self.parcel, self.handed, self._slices, self._describe, self.search.levels
+        )
+        if self._is_one_stage:
+            scratch = self.options.scratch
+            sent = host_of(self.packed).scratch / "sent" if scratch else Path(self.context._temp_dir)
+            self.made = makes.on_one_machine(sent)
+        else:
+            self.made = makes.through_shuffle(self._within_time)
+        return frontier
 
     @property
-    def _goes_on(self) -> bool:
-        if self.findings.stopped or not self.sizes[-1]:
-            return False
-        violated = self.findings.found or any(kind != "reached" for kind, _ in self.noted)
-        return self.options.keep_going or not violated
+    def _is_one_stage(self) -> bool:
+        """Whether all partitions have a core at once, and a file system in common."""
+        context = self.context
+        return is_local(context) and self.handed.partitions <= slots(context) and not self.options.shuffle
 
-    def _levels(self) -> None:
-        """The levels that are left, until there is nothing new or something says to stop."""
+    def size(self, frontier: int) -> int:
+        """The number of states in a frontier."""
+        return frontier
+
+    def expand(self, frontier: int) -> int:
+        """Wait for the next level."""
+        with self._given_up():
+            for made in self.made or ():
+                states, generated = sum(self.search.levels), self.tally.generated
+                if made.slices is not None:
+                    size = self._count(made.slices)
+                    self._report(made.slices, size, made.seconds)
+                    if size:
+                        self.search.look(states + size, self.tally.generated, size)
+                    return size
+                if self.search.look(states, generated, frontier):
+                    break
+        return 0
+
+    @contextmanager
+    def _given_up(self) -> Iterator[None]:
+        """Have what ends Spark's work end the search, with the reason."""
         try:
-            with closing(self._made()) as levels:
-                while self._goes_on:
-                    made = next(levels)
-                    if made.slices is not None:
-                        self._count(made.slices)
-                        self._report(made.slices, made.seconds)
-                    reason = self.meter.exceeded(sum(self.sizes))
-                    if reason is not None and self.sizes[-1]:
-                        self.findings.stopped = Inconclusive(reason, budget=True)
-        except KeyboardInterrupt:
-            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+            yield
         except Spoiled as error:
             self.findings.stopped = unread(str(error))
         except Unwritable as error:
             self.findings.stopped = not_written(str(error))
         except SPARK_FAILED as error:
-            reason = self.meter.exceeded(0)
+            reason = self.search.meter.exceeded(0)
             over = Inconclusive(reason, budget=True) if reason is not None else None
-            self.findings.stopped = over or given_up(error, len(self.sizes) + 1)
-        if not self.sizes[-1]:
-            self.sizes.pop()
-
-    def _made(self) -> Generator[Made, None, None]:
-        """Levels as Spark makes them."""
-        makes = Levels(self.context, self.parcel, self.handed, self._slices, self._describe, self.sizes)
-        options = self.options
-        if is_local(self.context) and self.handed.partitions <= slots(self.context) and not options.shuffle:
-            sent = host_of(self.packed).scratch / "sent" if options.scratch else Path(self.context._temp_dir)
-            return makes.on_one_machine(sent)
-        return makes.through_shuffle(self._within_time)
+            self.findings.stopped = over or given_up(error, len(self.search.levels) + 1)
 
     def _describe(self, text: str) -> None:
         """What Spark's own UI says of this thread's next jobs."""
@@ -286,7 +281,7 @@ class Search:
         if limit is None:
             return job()
         timer = Timer(
-            max(0.0, limit - self.meter.seconds), self.context.cancelJobGroup, args=(self.handed.run,)
+            max(0.0, limit - self.search.meter.seconds), self.context.cancelJobGroup, args=(self.handed.run,)
         )
         timer.start()
         try:
@@ -294,52 +289,47 @@ class Search:
         finally:
             timer.cancel()
 
-    def _count(self, slices: Sequence[Slice]) -> None:
-        """A level is done: its numbers, and what was found in it."""
+    def _count(self, slices: Sequence[Slice]) -> int:
+        """Count a level that is done, and note what was found in it; the number of its states."""
         tally = sum((about.tally for about in slices), Tally())
-        depth = len(self.sizes)
+        depth = len(self.search.levels)
         for found in confirmed(
             host_of(self.packed), depth - 1, tally.found, self.explain.ends, self.findings
         ):
             self._note(found, depth)
         self.tally += Tally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
-        self.sizes.append(sum(about.inside for about in slices))
+        return sum(about.inside for about in slices)
 
-    def _report(self, slices: Sequence[Slice], seconds: float) -> None:
-        if self.on_progress is None:
-            return
-        new = [about.inside for about in slices]
+    def _report(self, slices: Sequence[Slice], size: int, seconds: float) -> None:
         generated = sum(about.tally.generated for about in slices)
         outside = sum(about.outside for about in slices)
         sent = sum(about.received_bytes for about in slices)
-        skew = max(new) * len(new) / max(1, sum(new))
+        skew = max(about.inside for about in slices) * len(slices) / max(1, size)
         note = (
-            f"level {len(self.sizes)}: {sum(new)} new, {generated - sum(new) - outside} again, "
+            f"level {len(self.search.levels) + 1}: {size} new, {generated - size - outside} again, "
             f"{sent / (1 << 20):.1f} MB shuffled, skew {skew:.2f}, {seconds:.2f} s"
         )
-        self.on_progress(Progress(
-            sum(self.sizes), self.tally.generated, len(self.sizes), sum(new), self.meter.seconds,
-            resident_bytes(), note,
-        ))  # fmt: skip
-
-    # ------------------------------------------------------------ findings
+        self.search.report(sum(self.search.levels) + size, self.tally.generated, size, note)
 
     def _note(self, found: Found, depth: int) -> None:
         """Keep what was found after so many levels, of each kind and name the first."""
         record = records_of(self.program)[found.record]
         name = record.kind, record.name
-        known = (
-            record.name in self.findings.reached if record.kind == "reached" else name in self.findings.found
-        )
-        if not known:
+        if record.kind == "reached":
+            if record.name not in self.findings.reached:
+                self.noted.setdefault(name, (found, depth))
+        elif name not in self.findings.found:
             self.noted.setdefault(name, (found, depth))
+            self.findings.announced.add(name)
 
-    def _explain(self) -> None:
+    def finish(self) -> bool:
         """Make violations and witnesses of what was noted: in the end, when all cores are free for it.
 
-        Also after a stop, violations first: what was found is told.
+        Also after a stop, violations first: what was found is reported.
         """
+        if self.made is not None:
+            self.made.close()
         try:
             for kind, name in sorted(self.noted, key=lambda noted: noted[0] == "reached"):
                 found, depth = self.noted[kind, name]
@@ -352,13 +342,12 @@ class Search:
                     self.findings.found[kind, name] = violation
         except Spoiled as error:
             self.findings.stopped = unread(str(error))
-        except KeyboardInterrupt:
-            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+        return True
 
     def predecessor(self, target: Sequence[int], level: int, /) -> tuple[int, ...] | None:
         """The smallest state of a level that has the target as a successor."""
         many, wanted = self.handed.partitions, tuple(target)
-        if self.sizes[level] > SMALL_LEVEL:
+        if self.search.levels[level] > SMALL_LEVEL:
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
                 self._describe(f"a trace through level {level + 1}")
                 numbers = self.context.parallelize(range(many), many)
@@ -367,9 +356,7 @@ class Search:
         found = [preceding(host, level, partition, wanted) for partition in range(many)]
         return min((state for state in found if state is not None), default=None)
 
-    # ------------------------------------------------------------ the end
-
-    def _forget(self) -> None:
+    def remove_tables(self) -> None:
         """Remove the executors' tables; those of machines that no task reaches are left."""
         many = self.handed.partitions
         shutil.rmtree(host_of(self.packed).scratch, ignore_errors=True)
@@ -379,21 +366,10 @@ class Search:
         except SPARK_FAILED:
             return
 
-    def _outcome(self) -> Outcome:
-        tally, options = self.tally, self.options
-        complete = self.findings.is_complete(keep_going=options.keep_going)
-        verdict = self.findings.conclude(
-            tally.counts,
-            complete=complete,
-            strict=options.strict,
-            cut=tally.cuts > 0 or lists_horizon(self.program),
+    def totals(self) -> Totals:
+        """The counts at the end, those of the native engine's levels included."""
+        tally = self.tally
+        return Totals(
+            sum(self.search.levels), tally.generated + self.handed.initial, tally.counts, tally.cuts,
             outside=self.outside > 0,
-        )
-        statistics = Statistics(
-            distinct=sum(self.sizes), generated=tally.generated + self.handed.initial, depth=len(self.sizes),
-            levels=tuple(self.sizes), seconds=self.meter.seconds, horizon_cuts=tally.cuts,
-            symmetry=self.symmetry_text,
         )  # fmt: skip
-        warnings = self.findings.warnings(tally.counts, complete=complete)
-        reached = tuple(self.findings.reached.items())
-        return Outcome(self.program, "spark", verdict, statistics, tally.counts, warnings, reached)

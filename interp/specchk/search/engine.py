@@ -1,0 +1,227 @@
+"""The life of a search, once for all engines.
+
+An engine knows how states are kept and expanded; everything else is here: budget, progress,
+interruption, the sizes of levels, when the search ends, and the verdict.  A search goes breadth first,
+level by level, and a level is always completed unless the budget ends it: counts, verdict and the
+length of counterexamples then depend on nothing but the program.
+
+A new engine is a class of this protocol and a line in `search.engines`; the contract that all of
+them keep is `tests/agreement/test_contract.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, TypeVar
+
+from specchk.ir.footprint import lists_horizon
+from specchk.ir.program import Program
+from specchk.meaning.initial import initial_states
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State
+from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
+from specchk.search.symmetry import Symmetry, symmetry_of
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
+
+REPORT_EVERY_S = 0.25
+OnProgress = Callable[[Progress], None]
+F = TypeVar("F")  # a frontier, as an engine keeps it
+
+
+class Unsupported(Exception):
+    """An engine cannot run this program, and the reference engine can; the text is the reason."""
+
+
+class Unusable(Exception):
+    """Kept states cannot be resumed, or there is no place to keep them; the text is the reason."""
+
+
+class Unavailable(Exception):
+    """Something that an engine needs is not on this machine; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to search, on any engine.
+
+    `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
+    level of the first violation.  `strict`: actions never enabled are violations.
+    """
+
+    budget: Budget = Budget()
+    symmetry: bool = True
+    keep_going: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The counts of an engine at the end of a search; those of the outcome's `Statistics`.
+
+    `outside`: a constraint left states out.  `has_horizons`: numbers of `nat upto` end at the
+    horizon, so that a program that lists them is bounded.
+    """
+
+    distinct: int
+    generated: int
+    coverage: tuple[int, ...]
+    cuts: int
+    outside: bool
+    has_horizons: bool = True
+    symbolic: Symbolic | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Search:
+    """One search, on one engine or handed over from one to the next.
+
+    `levels` are the sizes of the levels, the one that is being expanded being the last.
+    """
+
+    program: Program
+    options: Options = Options()
+    on_progress: OnProgress | None = None
+    meter: Meter = field(init=False)
+    findings: Findings = field(init=False)
+    levels: list[int] = field(init=False, default_factory=list)
+    symmetry: Symmetry | None = field(init=False)
+    symmetry_text: str = field(init=False)
+    _last_report: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.meter = Meter(self.options.budget)
+        self.findings = Findings(self.program)
+        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether something ended the search before it had an answer."""
+        return self.findings.stopped is not None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a violation was found, and nothing more is wanted."""
+        return self.findings.is_violated and not self.options.keep_going
+
+    def initial_states(self) -> list[State]:
+        """The program's initial states; that there are none, or that `init` is undefined, is noted."""
+        try:
+            states = initial_states(self.program)
+        except Undefined as undefined:
+            self.findings.note_bad_init(undefined)
+            return []
+        if not states:
+            self.findings.stopped = NOTHING_TO_CHECK
+        return states
+
+    def look(self, states: int, generated: int, frontier: int) -> bool:
+        """Compare with the budget, and report progress now and then; whether the search is stopped.
+
+        `states` were found, `generated` as in `Statistics`; `frontier` of them are not expanded yet.
+        """
+        reason = self.meter.exceeded(states)
+        if reason is not None and not self.is_stopped:
+            self.findings.stopped = Inconclusive(reason, budget=True)
+        if self.on_progress is not None and self.meter.seconds - self._last_report >= REPORT_EVERY_S:
+            self.report(states, generated, frontier)
+        return self.is_stopped
+
+    def report(self, states: int, generated: int, frontier: int, note: str = "") -> None:
+        """Report progress, with a note of the engine's own."""
+        if self.on_progress is not None:
+            self._last_report = self.meter.seconds
+            self.on_progress(Progress(
+                states, generated, len(self.levels), frontier, self._last_report, resident_bytes(), note,
+            ))  # fmt: skip
+
+    def run(self, engine: Engine[F]) -> None:
+        """Search until all is known, or something ends it."""
+        is_done = False
+        while not is_done:
+            with self._stoppable():
+                self._make_levels(engine)
+            is_done = True  # an interruption of what follows ends the search, too
+            with self._stoppable():
+                is_done = engine.finish()
+            if not is_done:
+                self.findings.clear()
+                self.levels.clear()
+
+    def _make_levels(self, engine: Engine[F]) -> None:
+        frontier = engine.begin()
+        while (size := engine.size(frontier)) and not self.is_stopped:
+            self.levels.append(size)
+            if self.is_answered:
+                return
+            frontier = engine.expand(frontier)
+        if size:  # a level of which the budget allowed a part
+            self.levels.append(size)
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except MemoryError:
+            self.findings.stopped = NO_MEMORY
+
+    def outcome(self, engine: Engine[F]) -> Outcome:
+        """Verdict, counts, coverage and warnings, once the search has ended."""
+        totals = engine.totals()
+        complete = self.findings.is_complete(keep_going=self.options.keep_going)
+        verdict = self.findings.conclude(
+            totals.coverage, complete=complete, strict=self.options.strict, outside=totals.outside,
+            cut=totals.cuts > 0 or (totals.has_horizons and lists_horizon(self.program)),
+        )  # fmt: skip
+        statistics = Statistics(
+            distinct=totals.distinct, generated=totals.generated, depth=len(self.levels),
+            levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=totals.cuts,
+            symmetry=self.symmetry_text, symbolic=totals.symbolic,
+        )  # fmt: skip
+        return Outcome(
+            self.program, engine.name, verdict, statistics, totals.coverage,
+            (*self.findings.warnings(totals.coverage, complete=complete), *totals.warnings),
+            tuple(self.findings.reached.items()),
+        )  # fmt: skip
+
+
+class Engine(Protocol[F]):
+    """Keeps states, expands levels, and finds violations with traces.
+
+    Violations and witnesses are noted in `search.findings`.  Often on the way an engine calls
+    `search.look`, and returns what it has when that says so.
+    """
+
+    name: ClassVar[str]
+    search: Search
+
+    def begin(self) -> F:
+        """The first frontier, checked: the initial states, or the frontier of a search that is resumed."""
+        ...
+
+    def size(self, frontier: F) -> int:
+        """The number of states in a frontier."""
+        ...
+
+    def expand(self, frontier: F) -> F:
+        """The states first found among the successors of a frontier, checked."""
+        ...
+
+    def finish(self) -> bool:
+        """Complete what was put off until there are no more levels; False to have the search begun again."""
+        return True
+
+    def totals(self) -> Totals:
+        """The counts at the end; also after an interruption at any moment."""
+        ...
+
+
+def explore(engine: Engine[F]) -> Outcome:
+    """Search a program on an engine and answer for all of its properties."""
+    engine.search.run(engine)
+    return engine.search.outcome(engine)

@@ -1,0 +1,49 @@
+"""The table of engines: all that the command line, the documents and the contract's tests know of one.
+
+An engine's module is imported when it runs, because the libraries of most are large.  It has a
+function `search(program, options, on_progress)` and the class of its options, a subclass of
+`search.engine.Options`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One engine: `options` names its class of options, `kept` the command's option for kept states.
+
+    `extra`: of this package's optional dependencies those that its libraries are in.
+    """
+
+    name: str
+    module: str
+    options: str
+    about: str
+    kept: str = ""
+    extra: str = ""
+
+    def load(self) -> ModuleType:
+        """The engine's module; `ModuleNotFoundError` where its library is not installed."""
+        return import_module(self.module)
+
+
+ENGINES = (
+    Entry("native", "specchk.native.engine", "NativeOptions",
+          "compiled code on all cores of this machine", kept="checkpoint"),
+    Entry("reference", "specchk.search.reference", "Options",
+          "the meaning of a spec, state by state"),
+    Entry("symbolic", "specchk.symbolic.zones.engine", "ZoneOptions",
+          "zones of states, for logs of any length"),
+    Entry("spark", "specchk.spark.engine", "SparkOptions",
+          "the native engine's search on a cluster", kept="ledger", extra="spark"),
+)  # fmt: skip
+NAMES = tuple(entry.name for entry in ENGINES)
+
+
+def engine_named(name: str) -> Entry:
+    """The entry of this name; `KeyError` where there is none."""
+    return {entry.name: entry for entry in ENGINES}[name]

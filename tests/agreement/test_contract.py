@@ -1,0 +1,199 @@
+"""The contract of all engines: what `search.engine` promises, of every engine in the table and of a toy.
+
+The toy is an engine by one more line in the table; that it keeps the contract shows what an engine needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from agreement import toy_engine
+from agreement.both import of_seed, program_of
+from agreement.open_specs import open_spec
+from specchk.compile.instantiate import instantiate
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.meaning.step import Stepper
+from specchk.search.budget import Budget, Progress
+from specchk.search.engine import Options, Unsupported
+from specchk.search.engines import ENGINES, Entry
+from specchk.search.findings import NOTHING_TO_CHECK
+from specchk.search.reference import search as by_meaning
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated
+
+SPECS = Path(__file__).parents[2] / "spec"
+TOY = Entry("toy", toy_engine.__name__, "Options", "the tests' own")
+# Without symmetry and with horizons all search the same graph; Spark takes over at once.
+OWN = {
+    "native": {"workers": 2},
+    "symbolic": {"workers": 1, "horizons": True},
+    "spark": {"handover": 1, "partitions": 2},
+}
+ZONES = (
+    "symbolic"  # whose states are zones: it has the others' depths, lengths and verdicts, not their counts
+)
+MODELS = (
+    ("two_round_fetch.spec", "small"),
+    ("examples/two_phase_commit.spec", None),
+    ("kafka/truncate_to_hw.spec", "loss"),
+    ("kafka/ledger.spec", "b16"),
+    ("delivery.spec", "b13"),
+)
+COUNTDOWN = """spec countdown
+var n : 0..3 = 3
+action tick():
+    require n > 0
+    n' = n - 1
+invariant low: n <= 3
+"""
+SQUARE = """spec square
+type Offset = nat upto 40
+var a : Offset = 0
+var b : Offset = 0
+action left():
+    a' = a + 1
+action right():
+    b' = b + 1
+deadlock ok
+invariant small: a <= 1000
+"""
+Explored = Callable[..., Outcome]
+
+
+@pytest.fixture(params=[*ENGINES, TOY], ids=lambda entry: entry.name)
+def entry(request: pytest.FixtureRequest) -> Entry:
+    found: Entry = request.param
+    return found
+
+
+@pytest.fixture
+def explored(entry: Entry) -> Explored:
+    """A search of the engine under test."""
+
+    def search(program: Program, on_progress: Any = None, **common: Any) -> Outcome:
+        module = toy_engine if entry is TOY else entry.load()
+        options = {**common, "symmetry": False, **OWN.get(entry.name, {})}
+        outcome: Outcome = module.search(program, getattr(module, entry.options)(**options), on_progress)
+        return outcome
+
+    return search
+
+
+def model(file: str, name: str | None) -> Program:
+    return instantiate(check(str(SPECS / file)), name).program
+
+
+def of_text(text: str, folder: Path) -> Program:
+    found = program_of(text, folder)
+    assert found is not None
+    return found
+
+
+def said(outcome: Outcome, *, counts: bool) -> dict[str, Any]:
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    found: dict[str, Any] = {
+        "verdict": type(outcome.verdict).__name__,
+        "bound": getattr(outcome.verdict, "bound", None),
+        "violations": sorted((v.kind, v.name, v.trace and len(v.trace.steps)) for v in violations),
+        "witnesses": sorted((name, len(trace.steps)) for name, trace in outcome.witnesses),
+    }
+    if counts:
+        found |= {
+            "statistics": replace(outcome.statistics, seconds=0.0), "coverage": outcome.coverage,
+            "warnings": outcome.warnings,
+        }  # fmt: skip
+    return found
+
+
+def agrees(entry: Entry, outcome: Outcome, program: Program, **common: Any) -> None:
+    """The outcome is the reference engine's, and its traces are behaviours."""
+    expected = by_meaning(program, Options(symmetry=False, **common))
+    counts = entry.name != ZONES
+    assert said(outcome, counts=counts) == said(expected, counts=counts)
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    for trace in [*(v.trace for v in violations), *(trace for _, trace in outcome.witnesses)]:
+        if trace is not None:
+            assert is_behaviour(program, trace)
+
+
+def is_behaviour(program: Program, trace: Trace) -> bool:
+    stepper = Stepper(program)
+    pairs = zip(trace.states, trace.states[1:], strict=False)
+    return all(after in [state for _, _, state in stepper.successors(before)] for before, after in pairs)
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+@pytest.mark.parametrize(("file", "name"), MODELS)
+def test_an_engine_says_of_a_model_what_the_reference_says(
+    file: str, name: str | None, entry: Entry, explored: Explored, *, keep_going: bool
+) -> None:
+    """Verdict, counts, coverage, warnings, lengths of traces."""
+    program = model(file, name)
+    try:
+        outcome = explored(program, keep_going=keep_going)
+    except Unsupported:
+        assert entry.name in ("native", "spark")
+        return
+    if entry.name == ZONES and isinstance(outcome.verdict, Inconclusive):
+        assert not outcome.verdict.budget  # what zones cannot answer, they say
+        return
+    agrees(entry, outcome, program, keep_going=keep_going)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_engine_says_of_random_specs_what_the_reference_says(
+    seed: int, tmp_path: Path, entry: Entry, explored: Explored
+) -> None:
+    """Half of them have choices within horizons and may deadlock."""
+    program = of_seed(seed, tmp_path) if seed % 2 else program_of(open_spec(Random(seed)), tmp_path)
+    assert program is not None
+    expected = by_meaning(program, Options(Budget(max_states=3000), symmetry=False))
+    if isinstance(expected.verdict, Inconclusive):
+        return
+    try:
+        outcome = explored(program)
+    except Unsupported:
+        return
+    if not (entry.name == ZONES and isinstance(outcome.verdict, Inconclusive)):
+        agrees(entry, outcome, program)
+
+
+def test_a_budget_leaves_no_verdict(tmp_path: Path, explored: Explored) -> None:
+    """Not "holds": and the levels are those of the states that were counted."""
+    outcome = explored(of_text(SQUARE, tmp_path), budget=Budget(max_states=200))
+    assert outcome.verdict == Inconclusive("the limit of 200 states (--max-states) was reached", budget=True)
+    assert sum(outcome.statistics.levels) == outcome.statistics.distinct >= 200
+    assert outcome.statistics.depth == len(outcome.statistics.levels) > 1
+
+
+def test_an_interruption_leaves_what_was_counted(tmp_path: Path, explored: Explored) -> None:
+    """As a keyboard's, from wherever the engine is when it reports progress; nine million states take longer."""
+
+    def interrupt(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    outcome = explored(of_text(SQUARE.replace("upto 40", "upto 3000"), tmp_path), interrupt)
+    assert outcome.verdict == Inconclusive(INTERRUPTED, budget=False)
+    assert outcome.statistics.depth > 0
+
+
+def test_no_initial_state_is_no_verdict(tmp_path: Path, explored: Explored) -> None:
+    """Vacuously everything would hold."""
+    text = COUNTDOWN.replace("var n : 0..3 = 3", "var n : 0..3\ninit: n > 3")
+    assert explored(of_text(text, tmp_path)).verdict == NOTHING_TO_CHECK
+
+
+def test_a_deadlock_is_found_by_all(tmp_path: Path, entry: Entry, explored: Explored) -> None:
+    """The only end of the countdown, in as few steps as there are."""
+    program = of_text(COUNTDOWN, tmp_path)
+    outcome = explored(program)
+    agrees(entry, outcome, program)
+    assert isinstance(outcome.verdict, Violated)
+    (violation,) = outcome.verdict.violations
+    assert (violation.kind, violation.trace and len(violation.trace.steps)) == ("deadlock", 3)
