@@ -173,7 +173,7 @@ def test_a_budget_leaves_no_verdict(tmp_path: Path, explored: Explored) -> None:
 
 
 def test_an_interruption_leaves_what_was_counted(tmp_path: Path, explored: Explored) -> None:
-    """As a keyboard's, from wherever the engine is when it reports progress; nine million states take longer."""
+    """From wherever the engine is when it reports progress; nine million states take longer than that."""
 
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt

@@ -71,7 +71,7 @@ def test_no_run_is_lost_among_the_successors_of_one_state(tmp_path: Path) -> Non
         encoding="utf-8",
     )
     program = instantiate(check(str(spec)), "all_even").program
-    assert run(program, PLAIN).statistics.levels == (1, 5_000, 5_000)
+    assert search(program, PLAIN).statistics.levels == (1, 5_000, 5_000)
 
 
 def test_progress_is_reported_while_workers_run() -> None:

@@ -133,7 +133,9 @@ def _explored(program: Program, options: Options, engine: Engine, progress: OnPr
     except Unusable as reason:
         raise click.UsageError(f"--{entry.kept}: {reason}") from None
     except Unsupported as reason:
-        note = f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
+        note = (
+            f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
+        )
         echo(f"note: {note}", err=True)
         outcome = search(program, options, progress)
         return replace(outcome, warnings=(note, *outcome.warnings))
