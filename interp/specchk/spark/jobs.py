@@ -107,6 +107,7 @@ class Do:
 
     def __call__(self, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
         """What each came to, packed; a piece is opened here, so that what is missing for it is told, too."""
+        # On the executor, where the archive was unpacked; its path differs by machine.
         place = SparkFiles.get(self.archive)
         for number, piece in pieces:
             yield pickle.dumps(came(number, partial(done, self.start.value, place, piece)), protocol=5)
