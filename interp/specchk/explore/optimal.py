@@ -186,6 +186,7 @@ class _Paths:
                     if (step.state, lane) in after and self._is_last(number, state, step)
                 ]  # fmt: skip
                 for came in lanes if self.edges[state] else ():
+                    # The first step of a trace switches from nothing, so it costs none.
                     here[state, came] = min(
                         (came != lane and number > 0) + after[step.state, lane]
                         for step, lane in self.edges[state]

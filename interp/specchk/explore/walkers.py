@@ -63,6 +63,7 @@ class _Merge:
         done: list[Outcome] = []
         stopped: Inconclusive | None = None
         try:
+            # Closed on the way out, which ends the processes that are ahead.
             with closing(takers(self.program, blocks(self.walks))) as taken:
                 for outcome, states in taken:
                     done.append(outcome)

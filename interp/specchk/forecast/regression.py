@@ -38,6 +38,7 @@ class Prior:
 
 
 def _features(at: Point) -> list[float]:
+    # Zero for models with one dial turned up: what products add is seen only where two are.
     products = [at[i] * at[j] for i in range(len(at)) for j in range(i)]
     return [1.0, *at, *(x * (1 - x) for x in at), *products]
 

@@ -34,6 +34,7 @@ def _candidates(program: Program) -> Iterator[State]:
     evaluator = Evaluator(len(program.variables))
     tests = [(evaluator.compile(init.body), init.locals) for init in program.inits]
     for state in product(*domains):
+        # Made for each state: `init` binds names in it.
         env = [*state, *state, *([0] * (max((n for _, n in tests), default=0) + 1))]
         if all(test(env) for test, _ in tests):
             yield state

@@ -58,6 +58,7 @@ def _tuple(_: Apply, args: list[Fn]) -> Fn:
         return lambda e: (a(e),)
     if len(args) == 2:
         a, b = args
+        # Unrolled for the common sizes, without a list.
         return lambda e: (a(e), b(e))
     return lambda e: tuple([arg(e) for arg in args])
 

@@ -66,6 +66,7 @@ def universe(kind: Type) -> list[Value]:
             items = universe(kind.item)
             return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
         case Bag():
+            # With repetition and in order: each multiset once.
             items = sorted(universe(kind.item))
             sizes = range(kind.limit + 1)
             return [bag for size in sizes for bag in combinations_with_replacement(items, size)]

@@ -34,6 +34,7 @@ class MappedFile:
                 self._map = _mapped(file, self.size)
         finally:
             os.close(file)
+        # Holding the buffer keeps the mapping at its address; `close` has to drop it first.
         self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
         self.address = ctypes.addressof(self._anchor)
 
@@ -49,6 +50,8 @@ class MappedFile:
 
 
 def _mapped(file: int, size: int) -> mmap.mmap:
+    # New pages are populated for writing, old ones for reading: `MAP_POPULATE` maps a shared file only to
+    # be read.
     is_new = _enlarge(file, size)
     # A file with contents is read whole by its checksum at once, so its pages may as well come in one call.
     flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))

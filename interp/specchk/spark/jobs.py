@@ -108,6 +108,7 @@ class Do:
 
     def __call__(self, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
         """The packed result of each; a piece is opened here, so that missing modules are reported, too."""
+        # On the executor, where the archive was unpacked; its path differs by machine.
         place = SparkFiles.get(self.archive)
         for number, piece in pieces:
             yield pickle.dumps(came(number, partial(done, self.start.value, place, piece)), protocol=5)

@@ -40,6 +40,7 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
     digest = hashlib.sha256()
     for name, data in files:
         if name.endswith(".py"):
+            # Only sources, which is all that `question` compares.
             digest.update(f"{name} {len(data)} ".encode() + data)
     return digest.hexdigest()[:16]
 

@@ -51,6 +51,7 @@ def root_cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     ledger = [line for line in lines if line.startswith(_OF_THE_LEDGER)]
     told = [line for line in lines if re.search("Error|Exception", line) and not line.startswith("at ")]
+    # The last line of a trace is the innermost cause, in Python as in Java's "Caused by".
     return (ledger or told or [text])[-1]
 
 

@@ -113,6 +113,7 @@ class BindingError(Exception):
         self.mistakes = mistakes
         super().__init__("\n".join(map(str, mistakes)))
 
+    # Exceptions are pickled by their `args`, which is the text here; workers hand them to the parent.
     def __reduce__(self) -> tuple[type[BindingError], tuple[object, ...]]:
         return type(self), (self.mistakes,)
 

@@ -153,5 +153,6 @@ class Tracing:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise Impossible(f"the event `{found['event']}` cannot be read: {what}") from error
+        # The short forms of the user's class become the long one here, and nowhere else.
         ways = is_.ways if isinstance(is_, Ways) else (is_ if isinstance(is_, tuple) else (is_,),)
         return Meaning(ways, seen)

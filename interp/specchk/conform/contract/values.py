@@ -65,6 +65,7 @@ class Table(Mapping[Any, Any]):
         return len(self._items)
 
     def __hash__(self) -> int:
+        # Without order, since mappings are equal without it.
         return hash(frozenset(self._items.items()))
 
     def __repr__(self) -> str:
@@ -89,6 +90,8 @@ def plain(value: Any, kind: Type) -> Any:
         case Option():
             if not value:
                 return None
+            # `None` is taken by "no value"; where the item is an option itself, `Some` keeps the two levels
+            # apart.
             item = plain(value[0], kind.item)
             return Some(item) if isinstance(kind.item, Option) else item
         case Record():
@@ -165,6 +168,7 @@ def _raw_fields(found: Any, kind: Record) -> Value:
         try:
             values.append(raw(found[name], part))
         except NotAValue as error:
+            # The path grows on the way out, so that it names the place from the outside.
             raise error.inside(f".{name}") from None
     return tuple(values)
 

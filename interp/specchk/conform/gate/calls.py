@@ -38,6 +38,8 @@ def texts(sources: Mapping[str, str]) -> dict[Function, str]:
         tree = ast.parse(text)
         bodies: dict[str, list[str]] = {}
         for qualified, node in _functions(tree, ()):
+            # Definitions under one name (in two branches of an `if`, or a property and its setter) count
+            # together.
             bodies.setdefault(qualified, []).append(ast.dump(node))
         for qualified, dumps in bodies.items():
             found[name, qualified] = _short("\n".join(dumps))
@@ -120,6 +122,8 @@ def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
         return
     path = Path(code.co_filename).resolve()
     known = names.get(str(path))
+    # A file of the user's that the binding does not import is noted by its path, so that `since` can refuse
+    # to judge.
     if known is not None or is_theirs(path):
         yield known or str(path), code.co_qualname.split(".<locals>")[0]
 

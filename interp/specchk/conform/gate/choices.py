@@ -100,6 +100,7 @@ def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
     known = {case.id for case in suite.cases}
     numbers: dict[str, list[int]] = {}
     for number, one in enumerate(suite.classes):
+        # Two classes may have one id, where their words are the same; then a way has both.
         numbers.setdefault(one.id, []).append(number)
     classifier = Classifier(Tracer(program))
     cases = [_case(suite, classifier, way, numbers) for way in listed.ways]

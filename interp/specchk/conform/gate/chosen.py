@@ -93,6 +93,7 @@ class Explorer:
         for looked in self.classifier.tracer.look(state):
             for reached in looked.reached:
                 key = self.classifier.edge(state, looked, reached.after, reached.marks)
+                # Describing a class makes texts and a digest; a state graph has many edges and few classes.
                 if key not in self._ids:
                     self._ids[key] = self.classifier.described(key).id
                 place = looked.index, looked.args, reached.after

@@ -118,6 +118,7 @@ def _fewer(lock: Lock, found: Lock) -> Iterator[Lowered]:
     if lock.binding != found.binding:
         yield Lowered("binding", lock.binding, found.binding)
     yield from _fewer_suites(lock, found)
+    # More unobserved variables are less that is compared; fewer are an improvement, and not reported.
     more = sorted(set(found.unobserved) - set(lock.unobserved))
     if more:
         yield Lowered("unobserved", ", ".join(lock.unobserved) or "none", f"also {', '.join(more)}")

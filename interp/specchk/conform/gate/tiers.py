@@ -162,6 +162,7 @@ def sample(suite: Suite, steps: int) -> tuple[Case, ...]:
 def _distinct_steps(suite: Suite) -> int:
     """The steps of the tree that the cases are."""
     return len({
+        # Shared beginnings are taken once (`runner`), so steps are counted in the tree and not by case.
         (case.start, case.steps[: end + 1]) for case in suite.cases for end in range(len(case.steps))
     })  # fmt: skip
 

@@ -179,6 +179,7 @@ def _patch(module: str, source: str, place: ast.stmt | ast.expr, new: ast.expr |
 
 def _offset(source: str, line: int, column: int) -> int:
     """A place in characters; the syntax tree counts bytes of UTF-8 in a line."""
+    # Not `splitlines`, which also splits at characters that Python does not count as line ends.
     lines = source.split("\n")
     return sum(len(one) + 1 for one in lines[: line - 1]) + len(lines[line - 1].encode()[:column].decode())
 

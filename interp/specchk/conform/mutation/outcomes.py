@@ -50,6 +50,7 @@ class Outcome:
 
     def verdict(self, enough: int = 2) -> str:
         """One of the words in the module's table."""
+        # Before anything else: an argument that is refuted is wrong, however few tests do it.
         if self.mutant.equivalent and self.kills:
             return WRONGLY
         # Before the question how its process ended: enough tests had failed by then.

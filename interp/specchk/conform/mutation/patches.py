@@ -151,6 +151,7 @@ def install(patches: Iterable[Patch], counts: Counted | None = None) -> Patcher:
         if patch.module in sys.modules:
             raise StalePatch(f"{patch.module} is loaded already, so it can no longer be patched")
     patcher = Patcher(wanted, counts)
+    # First, or the usual finder would answer before it.
     sys.meta_path.insert(0, patcher)
     return patcher
 
@@ -183,6 +184,7 @@ def forget(tops: Iterable[str], folders: Iterable[Path] = ()) -> None:
 def source_of(module: str) -> Path:
     """The source file of a module, found without importing it; `StalePatch` if it has none."""
     path: Sequence[str] | None = None
+    # Package by package: `find_spec` of a dotted name would import the packages above it.
     parts = module.split(".")
     for number in range(len(parts)):
         module_spec = PathFinder.find_spec(".".join(parts[: number + 1]), path)

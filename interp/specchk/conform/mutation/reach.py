@@ -38,6 +38,7 @@ class _Function:
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
         """It is called, or a line of it is run."""
         line = frame.f_lineno
+        # Checked before the kind of event: a call, too, is at a line.
         if line in self.left:
             self.left.discard(line)
             self.run.add(line)

@@ -121,6 +121,7 @@ class Validator:
         everywhere: Sequence[Call],
     ) -> tuple[tuple[State, ...], int, tuple[State, ...]]:  # fmt: skip
         """The candidates after an event, the number of silent steps before it, and the states tried."""
+        # First without any: an event is explained by as few silent steps as possible.
         after = self.taken(meaning, before)
         # Silent steps only where no candidate takes the event: taken at every event, they would multiply
         # the candidates until the spec could be anywhere, which agrees with anything.
@@ -130,6 +131,8 @@ class Validator:
         calls = everywhere if near is None else near
         known, edge = dict.fromkeys(before), before
         for depth in range(1, MOST_SILENT + 1):
+            # Only states that no shorter run of silent steps reaches: the search is breadth first, so runs
+            # are shortest.
             edge = tuple(s for call in calls for s in self.by_call(call, edge) if s not in known)
             known.update(dict.fromkeys(edge))
             # Of the new states alone: those before were tried without, or with fewer, silent steps.

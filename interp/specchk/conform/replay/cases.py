@@ -108,6 +108,7 @@ class Suite:
 
     def case(self, wanted: str) -> Case | None:
         """The case with an id, or the only one whose id begins with it."""
+        # Any beginning that is unique, as with commits of git.
         found = [case for case in self.cases if case.id.startswith(wanted)]
         return found[0] if len(found) == 1 else None
 
@@ -130,6 +131,7 @@ def stable_id(parts: Sequence[str]) -> str:
 
 def as_json(suite: Suite) -> str:
     """A suite as one line of JSON."""
+    # One line without blanks: a suite of thousands of cases is read and written at every run.
     return json.dumps(asdict(suite), separators=(",", ":"))
 
 

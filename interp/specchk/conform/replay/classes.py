@@ -92,6 +92,7 @@ class Classifier:
         marks = {mark for end in ends for mark in end}
         signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind not in ("branch", "end")}))
         fails = tuple(sorted({f"not: {self._text(mark)}" for mark in marks if mark.kind == "end"}))
+        # With one dead end its marks say all; with several, which of them belong together.
         paths = tuple(sorted(self._path(end) for end in ends)) if len(ends) > 1 else ()
         return self._named(index, paths, signs, fails)
 
@@ -99,6 +100,8 @@ class Classifier:
         self, index: int, branches: tuple[str, ...], signs: tuple[str, ...], effect: tuple[str, ...]
     ) -> EffectClass:
         action = self.program.actions[index].name
+        # The headings between the lists keep two classes apart whose words only moved from one list to
+        # another.
         parts = [action, "branches", *branches, "signs", *signs, "effect", *effect]
         return EffectClass(stable_id(parts), action, branches, signs, effect)
 

@@ -81,6 +81,7 @@ def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
     """For each class of refusals the first few places of the cases that have it."""
     left = dict.fromkeys(range(len(graph.refusals.keys)), PROBES_PER_CLASS)
     seen: set[int] = set()
+    # A state on several cases' ways is probed in the first of them only.
     for case, (start, edges) in enumerate(paths):
         for step, state in enumerate([start, *(edge.target for edge in edges)]):
             if state in seen:

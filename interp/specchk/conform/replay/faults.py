@@ -85,8 +85,10 @@ class _Faults(Generic[S]):
         # Crash consistency: a step is atomic, so the fault comes before it or after it, never in the
         # middle.
         around = (place.state, *successors)
+        # The fault's own choices as well: each state after it, before and after the step.
         allowed = tuple(s for state in around for s in self.replayer.allowed(state, striking))
         if not allowed:
+            # A fault that the spec does not have here (a crash of what is down) cannot strike.
             return
         moment = 0
         # One occasion later each time, until the step ends before the fault strikes: every place was tried

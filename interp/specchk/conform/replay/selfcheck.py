@@ -98,6 +98,7 @@ def self_check(cls: type[Binding[Any]], instance: Instance, suite: Suite) -> Ite
 def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
     """The shortest case that serves; `NothingToSabotage` without one."""
     replayer = Replayer(binding)
+    # The shortest case that serves: each lie runs it once more.
     for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
         places, args = _places(replayer, case)
         states = [place.state for place in places]
@@ -151,6 +152,8 @@ def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int
             system = _method(replayer.binding, "restore")(place.kept)
             ask = getattr(replayer.binding, handlers[instance.label.action])
             way = instance.ways[0]
+            # The implementation itself must refuse it; what is impossible by the binding's word cannot be
+            # lied about.
             if isinstance(ask(system, *instance.plain, *([way] if way else [])), Refused):
                 return number, instance.label.action
     return None

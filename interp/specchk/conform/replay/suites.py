@@ -193,6 +193,8 @@ def breadth_first(
             return False
         expanded += 1
         for after in steps(queue.popleft()):
+            # Marked when first reached, and not when expanded: otherwise it would be queued once for each
+            # way to it.
             if after.state not in seen:
                 seen.add(after.state)
                 if replayer.inside(after.state):

@@ -47,6 +47,7 @@ class Meter:
 
     def tick(self) -> bool:
         """Count one; raises `TooMuch` when nothing is left.  True, so that a condition may have it."""
+        # Counted down and not up: one comparison with zero, without a second number to look up.
         self.left -= 1
         if self.left < 0:
             raise TooMuch(f"it did not end within {self.given} loops and calls")
@@ -89,6 +90,7 @@ class _Counting(ast.NodeTransformer):
         place = 1 if first and len(node.body) > 1 else 0  # a docstring stays the first
         # A function of a docstring alone does nothing that could be endless.
         if not (first and len(node.body) == 1):
+            # After the docstring, which must stay the first statement to be one.
             node.body.insert(place, _statement(node.body[place]))
         return node
 

@@ -47,6 +47,7 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
     roots = {own.parent: None}
     # Neighbours too: a binding may import one inside a function that has not run here.
     found.update(path for path in own.parent.glob("*.py") if path.is_file())
+    # Whole packages: what they import by name at run time must be there as well.
     for root, package in _packages(imported):
         roots[root] = None
         if package is not None:

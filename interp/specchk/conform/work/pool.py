@@ -59,6 +59,7 @@ def run_all(
     `clock` says when a task has taken more than `seconds`.
     """
     context = multiprocessing.get_context("fork")
+    # Forked, as in `forks`: a task is a closure over what the parent has loaded.
     found: dict[int, Ended] = {}
     running: dict[Connection, _Running] = {}
     todo = list(enumerate(tasks))
@@ -81,6 +82,7 @@ def run_all(
                 found[task_run.number] = task_run.ended
                 done(task_run.number, task_run.ended)
     finally:
+        # An interrupt, too, leaves no process behind.
         for connection, left in running.items():
             left.process.kill()
             _finish(connection, left)

@@ -31,6 +31,7 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
     """
     own = binding.resolve()
     if patterns:
+        # A binding that names its files starts the implementation in other ways than by importing it.
         named = {path.resolve() for pattern in patterns for path in own.parent.glob(pattern)}
         return own, *sorted(path for path in named - {own} if path.is_file())
     files: dict[Path, None] = {own: None}
@@ -76,6 +77,7 @@ def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
             kept = parts[: len(parts) - node.level + (path.name == "__init__.py")]
             base = ".".join([*kept, *filter(None, [node.module])])
         yield from _with_packages(base)
+        # `from package import name` may name a module; a name that is none is in no `sys.modules`.
         yield from (f"{base}.{alias.name}" for alias in node.names)
 
 

@@ -88,4 +88,5 @@ def _line_up(group: list[Place]) -> None:
         return
     column = max(line.start_of(index) for line, index in group)
     for line, index in group:
+        # Blanks go to the end of the piece before, so that later points of the line move with it.
         line.texts[index - 1] += " " * (column - line.start_of(index))

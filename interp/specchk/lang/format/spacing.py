@@ -49,6 +49,7 @@ class Spacing:
             return index == self.declaring_colon
         if here in _NOTHING_BEFORE or before in _NOTHING_AFTER or self.is_sign(index - 1):
             return False
+        # Applied to what is before them, or opening a group of their own; only the former touch it.
         if here in ("(", "["):
             return not (self._ends_operand(index - 1) or (here == "[" and before in _CONTAINERS))
         return True

@@ -112,6 +112,7 @@ class Layout:
         if width > indents[-1]:
             indents.append(width)
             yield Token.new_borrow_pos("_INDENT", space, newline)
+        # Before they are closed: the hint names all that were open above this line.
         open_widths = indents[1:] or [0]
         while width < indents[-1]:
             indents.pop()

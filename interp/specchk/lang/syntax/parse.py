@@ -130,6 +130,7 @@ def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
             "S101", Span(source, first, first + 1), "a declaration is expected here, in column 1",
             f"a file starts with a declaration: {', '.join(DECLARATIONS[:6])}, ...",
         )  # fmt: skip
+    # From each start to the next: blank lines and comments between two declarations belong to the first.
     yield from pairwise([*starts, len(source.text)])
 
 
@@ -171,6 +172,7 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         sorted((t.name, t.pattern.value) for t in parser().lark.terminals if t.pattern.type == "str")
     )
     if token is None or token.type == "$END" or token.start_pos is None:
+        # The end of the chunk may be many comment lines further down.
         span = _last_character(source, start, end)
         report.add("S101", span, "the declaration ends too early", expectation(expected, names))
         return

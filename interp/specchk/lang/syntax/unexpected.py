@@ -100,6 +100,7 @@ def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> st
     `expected` are the names of the terminals that may stand there, `names` the texts of those that
     have one text.
     """
+    # At the beginning of a chunk any word is a misspelt declaration.
     if token.start_pos == 0 and token.type == "NAME":
         return nearest(str(token), DECLARATIONS) or f"declarations start with {', '.join(DECLARATIONS)}"
     # Where `and` may stand an expression has just ended: the second comparison is the one that is too many.
@@ -119,6 +120,7 @@ def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> st
 def expectation(expected: set[str], names: Mapping[str, str]) -> str | None:
     """A list of the possible tokens, when it is short enough to help."""
     words = sorted(filter(None, (_described(name, names) for name in expected)))
+    # In the middle of an expression dozens of tokens may follow, and a list of them helps no reader.
     if not words or len(words) > MAX_EXPECTED:
         return None
     return f"expected {', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else f"expected {words[0]}"

@@ -127,6 +127,7 @@ def layout(picture: Picture) -> Layout:
         title = title_lines(row)
         strips = {column: tuple(_strips(box, cell)) for column, box in row.boxes.items()}
         heights = {column: _height(found) for column, found in strips.items()}
+        # Boxes of a row share their middle, so that arrows between them run level.
         tall = max([*heights.values(), LINE * len(title)])
         middle = y + tall // 2
         titles.append(Titled(row.number, middle, title, row.differs))
@@ -207,6 +208,7 @@ def _log(log: tuple[LogCell, ...], marks: tuple[Mark, ...], width: int) -> Itera
         part = log[first : first + fit]
         if part:
             yield Cells(part, width)
+        # Marks beyond the end of the log stand under its last row.
         last = first + fit >= len(log)
         here = [m for m in marks if first <= m.offset < first + fit or (last and m.offset >= first + fit)]
         at = [min(mark.offset - first, len(part)) * width for mark in here]

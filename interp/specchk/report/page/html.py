@@ -34,6 +34,7 @@ def page(outcome: Outcome, drawing: str | None) -> str:
 
 def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    # The page has one slider, so only one trace can be stepped through.
     traced = next((violation for violation in violations if violation.trace is not None), None)
     for violation in violations:
         yield f"<h2>{escape(what(violation))}</h2>"

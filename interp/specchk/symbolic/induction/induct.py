@@ -75,6 +75,7 @@ class Induction:
             if index + 1 < k:
                 self.steps.append(self.system.instances(state, f"t{index}."))
                 self._assume([step(self.steps[-1], self.states[index + 1])])
+        # At the end, when all states were made: facts are noted as trees are made.
         self._assume(self.system.fresh.facts)
 
     def _assume(self, facts: Sequence[Truth]) -> None:

@@ -208,6 +208,8 @@ class Expander:
         if effect.inside is None:
             self._found(index, effect, classes, rows, arrive, part)
             return
+        # A zone may lie across the border of a constraint: it is cut there, and only the part inside is
+        # expanded.
         for inside, known, assumed_rows, _ in self.walker.walk(effect.inside, classes, rows):
             self._count(inside)
             if inside.value:

@@ -108,6 +108,7 @@ def _serve(member: object, told: BufferedReader, telling: BufferedWriter) -> Non
         try:
             answer = getattr(member, name)(*given)
         except BaseException as error:
+            # Sent back and raised there: what a member cannot do (`NotSymbolic`) is a result of the search.
             answer = error
         pickle.dump(answer, telling)
         telling.flush()

@@ -137,6 +137,8 @@ def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
     place: list[tuple[int, int]] = []
     kept: list[int] = []
     for i, row in enumerate(matrix):
+        # The first symbol of a class names it, so that classes are numbered by the order of places:
+        # canonical.
         for number, first in enumerate(kept):
             # x_i - x_first <= c and x_first - x_i <= -c: the distance is known.
             if row[first] < FREE and row[first] == -matrix[first][i]:

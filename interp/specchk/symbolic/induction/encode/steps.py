@@ -159,6 +159,8 @@ class _Run:
         for frame in frames:
             guard = conj(frame.guards)
             if guard is not False:
+                # Unassigned variables keep their very trees, which is what lets their part of an invariant
+                # be settled by form.
                 after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
                 outcomes.append(Outcome(self.index, args, guard, after))
         return Instance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
