@@ -55,7 +55,7 @@ def test_a_variable_that_the_projection_omits_is_a_mistake():
         def state(self, bank: Bank) -> dict[str, object]:
             return {"balance": dict(bank.balance), "days": bank.days}
 
-    assert "does not give `coin`" in told(Wrong)
+    assert "does not return `coin`" in told(Wrong)
 
 
 def test_a_variable_that_is_unobserved_needs_a_reason_and_a_name():

@@ -119,7 +119,7 @@ def test_the_first_run_learns_and_the_next_leaves_out(copy: Copy):
     copy.edit("two_phase.py", "if self.decision == UNDECIDED:", "if UNDECIDED == self.decision:")
     done = copy.conform("--since", "HEAD", "--audit")
     assert done.code == 0
-    assert "concerned: hear (changed: Coordinator.receive)" in done.text
+    assert "affected: hear (changed: Coordinator.receive)" in done.text
     assert "none runs changed code, none diverges" in done.text
 
 

@@ -274,7 +274,7 @@ def test_a_damaged_slice_is_refused_by_name(
     found = damaged(half, place, change)
     told = found if isinstance(found, str) else getattr(found.verdict, "reason", "")
     assert f"{slice_of(place, level)} " in told
-    assert told.endswith(f": {remedy}, in another place" if level == 2 else f": remove that file; {remedy}")
+    assert told.endswith(f": {remedy} in another place" if level == 2 else f": remove that file; {remedy}")
     if level == 7:
         again = damaged(place, tmp_path / "again", lambda place: slice_of(place, level).unlink())
         assert isinstance(again, Outcome)

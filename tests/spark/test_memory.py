@@ -72,4 +72,4 @@ def test_one_partition_does_not_fit_the_same_workers(tmp_path: Path) -> None:
     assert has_java(), NO_JAVA
     code, answer = searched(tmp_path, 1)
     assert code == 21, answer
-    assert "Spark gave level" in json.dumps(answer)
+    assert "Spark failed at level" in json.dumps(answer)
