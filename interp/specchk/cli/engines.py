@@ -1,4 +1,4 @@
-"""Running a program on the engine that the user asked for.
+"""Running a program on the engine that the user selected.
 
 The native engine is the default.  It is loaded only when it runs (LLVM is a large library); what it
 cannot compile is said on standard error and in the warnings, and explored by the reference engine.

@@ -333,7 +333,7 @@ class LowerExpr:
         return index, kind.variants[index][1]
 
     def domain(self, node: tree.Expr, scope: Scope) -> Expr:
-        """What a binder ranges over, as a set."""
+        """The domain of a binder, as a set."""
         found = self.lower(node, scope)
         if isinstance(found.type, Seq):
             return self.apply(node.span, Op.SEQ_ITEMS, found)

@@ -242,7 +242,7 @@ def rules() -> frozenset[Op]:
 
 
 def payload(kind: Type, tag: int) -> Type:
-    """What the variant `tag` of a union or option carries."""
+    """The fields that the variant `tag` of a union or option carries."""
     if isinstance(kind, Union):
         return kind.variants[tag][1]
     return _item(cast(Option, kind)) if tag == 1 else Bool()

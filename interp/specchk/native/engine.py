@@ -227,7 +227,7 @@ class Search:
             store.states.page_out(store.used * store.state_bytes)
 
     def _should_pause(self) -> bool:
-        """Whether the workers should come back; asked while they run."""
+        """Whether the workers should return; checked while they run."""
         self._look()
         return self.findings.stopped is not None or self._is_save_due
 

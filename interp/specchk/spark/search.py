@@ -243,7 +243,7 @@ class Search:
         return self.options.keep_going or not violated
 
     def _levels(self) -> None:
-        """The levels that are left, until there is nothing new or something says to stop."""
+        """The levels that are left, until there are no new states or a limit stops it."""
         try:
             with closing(self._made()) as levels:
                 while self._goes_on:
@@ -277,7 +277,7 @@ class Search:
         return makes.through_shuffle(self._within_time)
 
     def _describe(self, text: str) -> None:
-        """What Spark's own UI says of this thread's next jobs."""
+        """Describe this thread's next jobs in Spark's own UI."""
         self.context.setJobGroup(self.handed.run, f"specchk {self.program.spec}: {text}")
 
     def _within_time(self, job: Callable[[], list[int]]) -> list[int]:

@@ -14,7 +14,7 @@ from specchk.lang.text.diagnostics import counted, nearest
 
 
 class Checker(Forms):
-    """Types of all expressions; `lang.check.declarations` checks what stands around them."""
+    """Types of all expressions; `lang.check.declarations` checks the statements around them."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
