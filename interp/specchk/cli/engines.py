@@ -1,4 +1,4 @@
-"""Running a program on the engine that the user asked for.
+"""Running a program on the engine that the user selected.
 
 The native engine is the default.  What it cannot compile is reported on standard error and in the
 warnings, and explored by the reference engine.

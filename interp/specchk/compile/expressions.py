@@ -330,7 +330,7 @@ class Expressions:
         return index, kind.variants[index][1]
 
     def domain(self, node: tree.Expr, scope: Scope) -> Expr:
-        """What a binder ranges over, as a set."""
+        """The domain of a binder, as a set."""
         return operators.as_set(node.span, self.lower(node, scope))
 
     def _binding(self, node: tree.Quantified | tree.Fold | tree.SetComp | tree.MapComp, scope: Scope) -> Expr:

@@ -23,5 +23,5 @@ class Scope:
     points: str = ""
 
     def bind(self, name: str, expr: Expr) -> Scope:
-        """The scope in which `name` stands for `expr`."""
+        """The scope in which `name` is bound to `expr`."""
         return replace(self, names={**self.names, name: expr})

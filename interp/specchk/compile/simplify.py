@@ -238,7 +238,7 @@ def _bool(*, found: bool, span: Span) -> Const:
 
 
 def _truth(expr: Expr) -> bool | None:
-    """What a truth value is decided to be, seen through coverage points that then never count."""
+    """The decided value of a condition, looking through coverage points, which then never count."""
     return bool(expr.value) if isinstance(expr, Const) else None
 
 

@@ -41,7 +41,7 @@ def of_action(action: Action) -> Footprint:
 
 
 def of_property(prop: Property) -> Footprint:
-    """What a property looks at, before or after a step."""
+    """The places that a property reads, before or after a step."""
     return Footprint(frozenset(_read([prop.body])), frozenset())
 
 
@@ -142,7 +142,7 @@ def lists_horizon(program: Program) -> bool:
 
 
 def steps_list_horizon(program: Program) -> bool:
-    """Whether actions use all values of a type with a horizon: steps may go on beyond its end."""
+    """Whether actions use all values of a type with a horizon: steps may continue beyond its end."""
     params = [param.type for action in program.actions for param in action.params]
     found = (node for action in program.actions for root in roots(action.body) for node in inside(root))
     return any(map(has_horizon, params)) or any(map(_ends_at_horizon, found))

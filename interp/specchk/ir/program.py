@@ -24,7 +24,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a variable starts: with `value`, with any of `choices`, or (neither) as `init` says."""
+    """How a variable starts: with `value`, with any of `choices`, or (neither) as `init` requires."""
 
     value: Expr | None
     choices: Expr | None

@@ -266,7 +266,7 @@ def hull(a: Type, b: Type) -> Type:
 
 
 def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
-    """What is in one or the other; one of limit 0 has nothing in it."""
+    """The items of one or the other; one of limit 0 has none."""
     if a.limit == 0 or b.limit == 0:
         return b.item if a.limit == 0 else a.item
     return hull(a.item, b.item)

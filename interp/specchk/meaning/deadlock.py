@@ -28,7 +28,7 @@ from specchk.meaning.values import State
 
 
 class End(Enum):
-    """What a state is in which no listed step is enabled."""
+    """The kind of a state in which no listed step is enabled."""
 
     ALLOWED = auto()  # `deadlock ok` is true
     DEADLOCK = auto()
@@ -37,7 +37,7 @@ class End(Enum):
 
 
 class Ends:
-    """Tells deadlocks of a program from ends of its horizons."""
+    """Distinguishes deadlocks of a program from ends of its horizons."""
 
     def __init__(self, program: Program, stepper: Stepper, properties: Properties) -> None:
         self.program = program
@@ -46,7 +46,7 @@ class Ends:
         self.lists_horizon = steps_list_horizon(program)
 
     def end(self, state: State) -> End | None:
-        """What a state is if no step is enabled there, else None; `NoAnswer` if `deadlock ok` is undefined.
+        """The kind of a state without enabled steps, else None; `NoAnswer` if `deadlock ok` is undefined.
 
         Counts of the stepper are left as they were.
         """
@@ -70,7 +70,7 @@ class Ends:
             return False
 
     def without_steps(self, state: State) -> End:
-        """What a state is in which no step is enabled; `NoAnswer` if `deadlock ok` is undefined."""
+        """The kind of a state in which no step is enabled; `NoAnswer` if `deadlock ok` is undefined."""
         if self.properties.may_deadlock(self.properties.environment(state)):
             return End.ALLOWED
         return self._beyond(state) if self.lists_horizon else End.DEADLOCK

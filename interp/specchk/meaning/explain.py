@@ -115,7 +115,7 @@ class _Explainer:
 
 
 def _operands(expr: Expr) -> Sequence[Expr]:
-    """What a reader wants to know of a part that failed by itself."""
+    """The explanation of a part that failed by itself."""
     if isinstance(expr, And | Or):  # all parts together decided
         return [operand for part in expr.parts for operand in _operands(part)]
     if not isinstance(expr, Apply):

@@ -1,4 +1,4 @@
-"""Initial states: initial values, choices, and what `init` says of the variables left open."""
+"""Initial states: initial values, choices, and the constraints of `init` on the variables left open."""
 
 from __future__ import annotations
 

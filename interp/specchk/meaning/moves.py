@@ -185,11 +185,11 @@ class Moves(Stepper):
         return tuple([self.opened(part) for part in outline]) if isinstance(outline, tuple) else outline
 
     def ask(self, question: Callable[[], T], rows: Matrix) -> Iterator[T]:
-        """The answers to a question about states over a matrix, once for each way to come to one."""
+        """The answers to a question about states over a matrix, once for each way to obtain one."""
         return outcomes(self.path, rows, question)
 
     def ways(self, prop: tuple[Property, Test], env: list[Any], rows: Matrix) -> Iterator[bool | Undefined]:
-        """What a predicate may be: its value, or why it has none, once for each way to evaluate it."""
+        """The results of a predicate: its value, or why it has none, once for each way to evaluate it."""
         test = prop[1]
 
         def evaluate() -> bool | Undefined:

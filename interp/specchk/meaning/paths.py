@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class NotSymbolic(Exception):
-    """An open number where only a known one will do; the search cannot go on."""
+    """An open number where only a known one will do; the search cannot continue."""
 
 
 class Path:
@@ -59,7 +59,7 @@ class Path:
         return self._owned
 
     def choose(self, count: int) -> int:
-        """One of `count` ways to go on; the others are runs of their own."""
+        """One of `count` ways to continue; the others are runs of their own."""
         if count == 1:
             return 0
         at, script = self._at, self._script

@@ -1,4 +1,4 @@
-"""The properties of a program, ready to be asked of states and steps."""
+"""The properties of a program, ready to be checked on states and steps."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Properties:
         return all(answer(prop, test, env) for prop, test in self._constraints)
 
     def may_deadlock(self, env: list[Any]) -> bool:
-        """Whether `deadlock ok` says that this end is fine; raises `NoAnswer`."""
+        """Whether `deadlock ok` allows this end; raises `NoAnswer`."""
         return any(answer(prop, test, env) for prop, test in self._deadlock_ok)
 
 

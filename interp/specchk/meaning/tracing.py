@@ -202,7 +202,7 @@ class _Watching(Evaluator):
         return signed
 
     def _named(self, compute: Get, got: list[int], where: int, size: int) -> Get:
-        """A comparison of names: which they are says more than whether they are equal."""
+        """A comparison of names: the names themselves are recorded, not only whether they are equal."""
         append = self.tracer.trail.append
         # Made beforehand, since a comparison runs millions of times.
         marks = [Mark("enum", where, how) for how in range(size * size)]
@@ -263,7 +263,7 @@ class _Watched(Compiled):
         return self._scoped(run)
 
     def _unless_failing(self, run: Run) -> Run:
-        """What a statement that does something does; a path that failed before it ends here."""
+        """The effect of a statement that has one; a path that failed before it ends here."""
         tracer = self.stepper
 
         def unless_failing(e: list[Any]) -> None:
@@ -295,7 +295,7 @@ class _Watched(Compiled):
         return covered
 
     def _guard(self, stmt: Guard, then: Run) -> Run:
-        """All parts of a guard are looked at; after the first false one, what has no value is passed over."""
+        """All parts of a guard are evaluated; after the first false one, undefined ones are skipped."""
         tracer, trail = self.stepper, self.stepper.trail
         parts = [
             (self.evaluator.compile(part), Mark("end", tracer.place(part.span), 0))
@@ -334,7 +334,7 @@ class _Watched(Compiled):
         return self._unless_empty(stmt.domain, super()._choice(stmt, then))
 
     def _unless_empty(self, expr: Expr, run: Run) -> Run:
-        """A statement that goes on with what an option or a set has, if it has something."""
+        """A statement that continues with the content of an option or a set, if there is any."""
         tracer, value = self.stepper, self.evaluator.compile(expr)
         mark = Mark("end", tracer.place(expr.span), 0)
 

@@ -6,7 +6,7 @@ from specchk.lang.text.source import Span
 
 
 class Undefined(Exception):
-    """The expression at `span` has no value; `reason` says why. Reported as a violation."""
+    """The expression at `span` has no value; `reason` explains it. Reported as a violation."""
 
     def __init__(self, span: Span, reason: str) -> None:
         self.span = span

@@ -188,7 +188,7 @@ class NativeEngine(Engine[list[Run]]):
             store.states.page_out(store.used * store.state_bytes)
 
     def _should_pause(self) -> bool:
-        """Whether the workers should come back; called while they run."""
+        """Whether the workers should return; checked while they run."""
         return self._look() or self._is_save_due
 
     def _look(self) -> bool:

@@ -33,7 +33,7 @@ class Progress:
 
 
 class Meter:
-    """Measures one run against its budget; cheap enough to be asked for every state."""
+    """Measures one run against its budget; cheap enough to be checked for every state."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -57,7 +57,7 @@ class Meter:
         return None
 
     def _too_large(self, limit: int) -> bool:
-        """Whether memory is over the limit; looked at now and then, because looking takes a while."""
+        """Whether memory is over the limit; checked now and then, because a check takes a while."""
         if self.seconds - self._memory_asked < MEMORY_EVERY_S:
             return False
         self._memory_asked = self.seconds
@@ -65,7 +65,7 @@ class Meter:
 
 
 def resident_bytes() -> int:
-    """The process's resident memory; its peak where the system does not tell the present."""
+    """The process's resident memory; its peak where the system does not report the present."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):

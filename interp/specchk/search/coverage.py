@@ -1,4 +1,4 @@
-"""What was never exercised: actions that never ran, branches never taken, implications never asked.
+"""Unexercised parts: actions that never ran, branches never taken, implications never triggered.
 
 A property that holds because its antecedent never does is no evidence, an action that is never enabled
 is probably a mistake, and a model that asks for no property cannot fail.  All are warnings, and
@@ -58,7 +58,7 @@ def asks_nothing(program: Program) -> bool:
 
 
 def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
-    """What `--strict` fails for: nothing asked, actions never enabled, implications never triggered."""
+    """The warnings that fail `--strict`: no property, actions never enabled, implications never triggered."""
     texts = [describe(point) for point in never(program, counts) if point.kind != "branch"]
     if asks_nothing(program):
         texts.append(NOTHING_ASKED)

@@ -16,7 +16,7 @@ def wants_counts(expects: tuple[decls.Expect, ...]) -> bool:
 
 
 def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
-    """What is not as expected, one line each; whatever a model does not expect must not happen."""
+    """The unmet expectations, one line each; whatever a model does not expect must not happen."""
     verdict = outcome.verdict
     if isinstance(verdict, Inconclusive):
         return [f"inconclusive: {verdict.reason}"]
@@ -49,7 +49,7 @@ def _length(violation: Violation, expect: decls.Expect) -> str | None:
 
 
 def _answers(violation: Violation, expect: decls.Expect) -> bool:
-    """Whether a violation is one that an expectation speaks of."""
+    """Whether a violation is one that an expectation refers to."""
     if expect.kind in ("deadlock", "undefined"):
         return violation.kind == expect.kind
     if expect.kind == "unreachable":

@@ -1,4 +1,4 @@
-"""What a search has found so far, and the verdict that follows: the same for every engine.
+"""The findings of a search so far, and the verdict that follows: the same for every engine.
 
 An engine notes violations, reached witnesses and why it stopped; at the end `conclude` turns them
 into a verdict.  The first violation of each (kind, name) is kept, so an engine that goes breadth
@@ -60,7 +60,7 @@ class Findings:
         self.undecided_end = self.undecided_end or end is End.UNDECIDED
 
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
-        """What the outcome warns of; `counts` and `complete` as in `conclude`."""
+        """The warnings of the outcome; `counts` and `complete` as in `conclude`."""
         found = complete_search_warnings(self.program, counts, complete=complete)
         return (*found, self._undecided) if self.undecided_end else found
 

@@ -143,7 +143,7 @@ class ReferenceEngine(Engine[list[State]]):
             self.findings.found[key] = Violation(*key, self._trace(parent, state), unclear.blame)
 
     def _check_witnesses(self, state: State, env: list[object]) -> None:
-        """Asked in every state: one that is undefined is a violation, whether reached before or not."""
+        """Evaluated in every state: one that is undefined is a violation, whether reached before or not."""
         for prop, test in self.properties.witnesses:
             try:
                 if answer(prop, test, env) and prop.name not in self.findings.reached:

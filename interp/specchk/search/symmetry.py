@@ -25,7 +25,7 @@ MAX_RENAMINGS = 5040
 
 
 def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str]:
-    """The symmetry to search with, None where there is none, and how a report says it."""
+    """The symmetry to search with, None where there is none, and its description in a report."""
     if not wanted:
         return None, "off"
     symmetry = Symmetry(program)
@@ -77,7 +77,7 @@ class Symmetry:
         return best
 
     def images(self, state: State) -> Iterator[State]:
-        """What the renamings but the identity make of a state."""
+        """The images of a state under the renamings except the identity."""
         for renames in self._renames:
             yield tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
 

@@ -90,7 +90,7 @@ class Violated:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """The search ended before an answer; `budget` says whether a budget did that."""
+    """The search ended before an answer; `budget` is whether a budget ended it."""
 
     reason: str
     budget: bool
@@ -101,7 +101,7 @@ Verdict = Holds | HoldsWithin | Violated | Inconclusive
 
 @dataclass(frozen=True, slots=True)
 class Symbolic:
-    """What a search over zones of states did; its `states_distinct` are zones.
+    """The effort of a search over zones of states; its `states_distinct` are zones.
 
     `questions` are comparisons of open numbers, `answered` those that what was known decided, so that
     a branch was pruned; the others were `forks`.  `covered` zones lay within one seen before.

@@ -272,7 +272,7 @@ class SparkEngine(Engine[int]):
             self.findings.stopped = over or given_up(error, len(self.search.levels) + 1)
 
     def _describe(self, text: str) -> None:
-        """What Spark's own UI says of this thread's next jobs."""
+        """Describe this thread's next jobs in Spark's own UI."""
         self.context.setJobGroup(self.handed.run, f"specchk {self.program.spec}: {text}")
 
     def _within_time(self, job: Callable[[], list[int]]) -> list[int]:

@@ -35,7 +35,7 @@ from specchk.lang.text.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an expression stands: its namespace and the names bound around it.
+    """The context of an expression: its namespace and the names bound around it.
 
     `elements` are the sort elements that models and scenarios may name (name -> sort type);
     `properties` says whether invariants may be used as boolean names (scenario asserts, the REPL).

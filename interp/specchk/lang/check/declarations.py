@@ -289,7 +289,7 @@ class Statements:
 
 
 def _in_scope(assigned: list[Place], context: Context) -> list[Place]:
-    """The places whose indices still mean what they meant, once inner names are gone."""
+    """The places whose indices still mean what they meant, once inner names are out of scope."""
     return [place for place in assigned if all(_means_the_same(node, context) for node in place[1])]
 
 

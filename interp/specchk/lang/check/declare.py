@@ -134,7 +134,7 @@ class TypeResolver:
         return UNKNOWN
 
     def _size(self, kind: Type) -> int:
-        """The number of parts of a type; parts that are shared are looked at once."""
+        """The number of parts of a type; shared parts are visited once."""
         known = self._sizes.get(id(kind))
         if known is None:
             known = self._sizes[id(kind)] = 1 + sum(self._size(part) for part in parts(kind))

@@ -17,7 +17,7 @@ from specchk.lang.text.diagnostics import Report
 
 
 class Level(IntEnum):
-    """How much of a behaviour an expression looks at."""
+    """The extent of a behaviour that an expression reads."""
 
     CONSTANT = 0
     STATE = 1

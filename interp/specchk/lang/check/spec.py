@@ -46,7 +46,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What a name means: `kind` with the declared `name` in `home`.
+    """The meaning of a name: `kind` with the declared `name` in `home`.
 
     Kinds: `local`, `variable`, `constant`, `def`, `member`, `constructor`, `typeset`, `builtin`,
     `property`, `element` (of a sort, in models and scenarios), `first`.
@@ -59,7 +59,7 @@ class Ref:
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of tree nodes, by `id(node)`; the trees are kept alive by their `Spec`."""
+    """Facts about tree nodes, by `id(node)`; the trees are kept alive by their `Spec`."""
 
     types: dict[int, Type] = field(default_factory=dict)
     refs: dict[int, Ref] = field(default_factory=dict)
@@ -72,5 +72,5 @@ class Facts:
         return self.types[id(node)]
 
     def ref(self, node: tree.Node) -> Ref:
-        """What a resolved name or call means."""
+        """The meaning of a resolved name or call."""
         return self.refs[id(node)]

@@ -1,4 +1,4 @@
-"""What the rules for operators share: a rule gets an application and builds its value.
+"""The common part of the rules for operators: a rule gets an application and builds its value.
 
 It asks for its arguments' values itself, left to right, so that `x in lo..hi` and the like never
 build the set.

@@ -237,7 +237,7 @@ class ZoneEngine(Engine[range]):
         return range(first, len(self.nodes))
 
     def _unanswered(self) -> frozenset[str]:
-        """What is still to be asked: `kind name` of all that was not found yet."""
+        """The open questions: `kind name` of all that was not found yet."""
         return frozenset(f"{kind} {name}" for kind, name in self.findings.found) | frozenset(
             f"reached {name}" for name in self.findings.reached
         )
