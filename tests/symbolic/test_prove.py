@@ -129,6 +129,31 @@ def test_an_invariant_that_is_true_but_not_inductive_is_not_proved(tmp_path: Pat
     assert failure.trace.initial[1] == 5  # low, high
 
 
+FALSE_FRIENDS = """spec friends
+type Offset = nat upto 3
+var a : Offset = 0
+var b : Offset = 0
+action grow():
+    b' = b + 1
+action follow():
+    require b > 0
+    a' = 1
+invariant no_a: a == 0
+invariant no_b: b == 0
+invariant small: a <= 1
+"""
+
+
+def test_nothing_is_proved_with_the_help_of_what_is_not(tmp_path: Path) -> None:
+    """`no_a` follows from `no_b`, and both are false; `small` needs neither."""
+    file = tmp_path / "friends.spec"
+    file.write_text(FALSE_FRIENDS, encoding="utf-8")
+    proof = prove(instantiate(check(str(file)), None).program, Asked())
+    assert isinstance(proof.verdict, Violated)
+    assert [violation.name for violation in proof.verdict.violations] == ["no_b"]
+    assert proof.proved == ("small",)
+
+
 def test_company_makes_an_invariant_inductive(tmp_path: Path) -> None:
     """With what is known of `high` the same invariant is proved."""
     more = "invariant never_seven: high != 7\ninvariant even: high % 2 == 0"

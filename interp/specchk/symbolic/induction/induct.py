@@ -51,6 +51,10 @@ class Work:
     def add(self, other: Work) -> None:
         """Count another worker's work, too."""
         self.answers += other.answers
+        self.add_effort(other)
+
+    def add_effort(self, other: Work) -> None:
+        """Count another worker's costs, without its answers."""
         self.queries += other.queries
         self.settled += other.settled
         self.seconds_solver += other.seconds_solver

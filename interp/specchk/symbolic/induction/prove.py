@@ -70,7 +70,39 @@ def prove(program: Program, asked: Asked) -> Proof:
         return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
     instances, alike = representatives(program)
     work, stopped = _asked(program, asked, instances, meter)
-    return _concluded(program, asked, work, (len(instances), alike), meter, stopped)
+    proved = () if stopped else _proved(program, asked, instances, work, meter)
+    return _concluded(program, asked, work, (len(instances), alike), meter, stopped, proved)
+
+
+def _proved(
+    program: Program, asked: Asked, instances: list[tuple[int, int]], work: Work, meter: Meter
+) -> tuple[str, ...]:
+    """The properties whose obligations hold with no other hypotheses than invariants among them.
+
+    What was proved with the help of an invariant that is open may be false.  So the open ones are
+    dropped and the others tried again, until none is (Houdini: Flanagan and Leino, 2001).  Queries
+    are added to those of `work`.
+    """
+    answers = work.answers
+    while True:
+        open_ = {(a.kind, a.name) for a in answers if a.found is not None}
+        # While a step may be undefined, the states behind it were not considered, and nothing is proved.
+        if any(kind == "undefined" for kind, _ in open_):
+            return ()
+        kept = replace(
+            program,
+            invariants=tuple([p for p in program.invariants if (p.kind, p.name) not in open_]),
+            step_invariants=tuple([p for p in program.step_invariants if (p.kind, p.name) not in open_]),
+        )
+        goals = tuple([prop.name for prop in (*kept.invariants, *kept.step_invariants)])
+        if not goals or kept.invariants == program.invariants:
+            return goals
+        program = kept
+        again, stopped = _asked(program, asked, instances, meter)
+        work.add_effort(again)
+        if stopped:
+            return ()
+        answers = again.answers
 
 
 def _anything(program: Program) -> Property:
@@ -186,19 +218,13 @@ def _proof(
 
 def _concluded(
     program: Program, asked: Asked, work: Work, counts: tuple[int, int], meter: Meter,
-    stopped: Inconclusive | None,
+    stopped: Inconclusive | None, proved: tuple[str, ...],
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
     ways = _looked_up(program, failures) if failures else {}
     looks = [None if ways is None else index in ways for index in range(len(failures))]
     failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
     open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
-    undefined = any(kind == "undefined" for kind, _ in open_)
-    goals = (*program.invariants, *program.step_invariants)
-    # Each is proved relative to the other invariants, open ones included, which are hypotheses as well.
-    # While a step may be undefined, the states behind it were not considered, and nothing is proved.
-    safe = not stopped and not undefined
-    names = [prop.name for prop in goals if safe and (prop.kind, prop.name) not in open_]
     verdict: Verdict
     if ways:
         verdict = Violated(tuple([_violation(failures[index], way) for index, way in sorted(ways.items())]))
@@ -212,7 +238,7 @@ def _concluded(
         verdict = Inconclusive(f"the solver gave up on {shown}", budget=False)
     else:
         verdict = Holds()
-    return _proof(program, asked, verdict, work, counts, meter, failures, tuple(names))
+    return _proof(program, asked, verdict, work, counts, meter, failures, proved)
 
 
 def _failures(program: Program, answers: list[Answer]) -> tuple[Failure, ...]:
