@@ -52,6 +52,16 @@ def test_a_violation_found_before_the_budget_is_reported() -> None:
     assert first(outcome).name == "safe"
 
 
+def test_a_search_that_ends_after_a_violation_is_not_taken_for_a_whole_one() -> None:
+    """With `keep_going` the verdict is "violated" either way: a warning says that more may fail."""
+    properties = "invariant safe: x < 1\ninvariant far: x < 3"
+    cut = run(properties, Options(Budget(max_states=3), symmetry=False, keep_going=True))
+    whole = run(properties, replace(PLAIN, keep_going=True))
+    assert [first(outcome).name for outcome in (cut, whole)] == ["safe", "safe"]
+    assert [text for text in cut.warnings if "the search is incomplete" in text and "--max-states" in text]
+    assert not [text for text in whole.warnings if "incomplete" in text]
+
+
 # ---------------------------------------------------------------- coverage
 
 COVERED = """\

@@ -86,6 +86,8 @@ def differences(
     found = explore(engine)
     if patience_s is not None and max(expected.statistics.seconds, found.statistics.seconds) >= patience_s:
         return None
+    if engine.search.is_stopped:  # perhaps after a violation, which it then reports
+        return {"verdict": (type(expected.verdict).__name__, "Inconclusive")}
     wanted, got = said(expected), said(found)
     if not isinstance(expected.verdict, Violated) or keep_going:
         got["states"], wanted["states"] = states_of(engine, horizon), set(enumerating.parents)

@@ -60,9 +60,15 @@ class Findings:
         self.undecided_end = self.undecided_end or end is End.UNDECIDED
 
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
-        """The warnings of the outcome; `counts` and `complete` as in `conclude`."""
-        found = complete_search_warnings(self.program, counts, complete=complete)
-        return (*found, self._undecided) if self.undecided_end else found
+        """The outcome's warnings; `counts` and `complete` as in `conclude`."""
+        warnings = list(complete_search_warnings(self.program, counts, complete=complete))
+        if self.undecided_end:
+            warnings.append(self._undecided)
+        if self.found and self.stopped is not None:  # the verdict is "violated", and does not show it
+            warnings.append(
+                f"the search is incomplete, other properties may fail, too: {self.stopped.reason}"
+            )
+        return tuple(warnings)
 
     @property
     def _undecided(self) -> str:
