@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import ClassVar
 
 import click
 
+from specchk.cli.groups import option
 from specchk.compile.instantiate import Instance
 from specchk.explore.optimal import MAX_STATES, optimal
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker, asking
 from specchk.search.verdict import Outcome, Trace, Violated, Violation
-
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 @dataclass(frozen=True, slots=True)
 class Clarity:
@@ -25,17 +22,21 @@ class Clarity:
     max_states: int = MAX_STATES
 
 
-def clarity_options(function: F) -> F:
-    """`--optimal`, `--all-counterexamples N`."""
-    decorators = [
-        click.option("--optimal", is_flag=True,
-                     help="Of the shortest counterexamples, show the one that is easiest to read."),
-        click.option("--all-counterexamples", "several", type=click.IntRange(min=1), metavar="N",
-                     help="Show up to N shortest counterexamples of each property, easiest first."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+@dataclass(frozen=True, slots=True)
+class Clearer:
+    """How counterexamples are chosen among the shortest."""
+
+    heading: ClassVar[str] = "Choice of counterexamples"
+    optimal: bool = option("--optimal", is_flag=True,
+                           help="Of the shortest counterexamples, show the one that is easiest to read.")
+    several: int | None = option("--all-counterexamples", type=click.IntRange(min=1), metavar="N",
+                                 help="Show up to N shortest counterexamples of each property, easiest first.")  # fmt: skip
+
+    def applied(self, instance: Instance, outcome: Outcome) -> Outcome:
+        """The outcome, with the best counterexamples where they are wanted."""
+        if not self.optimal and self.several is None:
+            return outcome
+        return clearer(instance, outcome, Clarity(self.several or 1))
 
 
 def clearest(instance: Instance, witness: str, found: Trace, max_states: int) -> Trace:

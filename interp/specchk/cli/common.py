@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
 from specchk.cli.exits import Exit
+from specchk.cli.groups import argument, option
 from specchk.cli.output import echo, is_terminal
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.kept import replace
@@ -21,7 +24,6 @@ from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.search.budget import Budget
 
-F = TypeVar("F", bound=Callable[..., Any])
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all
 _UNITS = MappingProxyType({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
 
@@ -44,43 +46,58 @@ class Size(click.ParamType[int]):
         return size
 
 
-def model_options(function: F) -> F:
-    """`FILE`, `--model`, `--set`, `--property`: which program a command is about."""
-    decorators = [
-        click.argument("file"),
-        click.option("--model", metavar="M", help="Model to use; by default the file's first."),
-        click.option("--set", "overrides", multiple=True, metavar="C=V",
-                     help="Override a constant or the size of a sort; repeatable."),
-        click.option("--property", "properties", multiple=True, metavar="P",
-                     help="Check only this property; repeatable."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The program that a command is about."""
+
+    file: str = argument()
+    model: str | None = option("--model", metavar="M", help="Model to use; by default the file's first.")
+    overrides: tuple[str, ...] = option("--set", multiple=True, metavar="C=V",
+                                        help="Override a constant or the size of a sort; repeatable.")
+    properties: tuple[str, ...] = option("--property", multiple=True, metavar="P",
+                                         help="Check only this property; repeatable.")  # fmt: skip
+
+    @property
+    def table(self) -> dict[str, str]:
+        """The overrides by name; a malformed one is a usage error."""
+        return parse_overrides(self.overrides)
+
+    def instance(self, *, as_json: bool) -> Instance:
+        """The program, or diagnostics and exit 30."""
+        table = self.table
+        with rejections(as_json=as_json):
+            return instantiate(load(self.file), self.model, table, self.properties)
+
+    @property
+    def words(self) -> list[str]:
+        """The choice as part of a command line."""
+        words = [quote(self.file), *(["--model", quote(self.model)] if self.model else [])]
+        for override in self.overrides:
+            words += ["--set", quote(override)]
+        for name in self.properties:
+            words += ["--property", quote(name)]
+        return words
 
 
-def budget_options(function: F) -> F:
-    """`--max-states`, `--max-seconds`, `--max-memory`."""
-    decorators = [
-        click.option(
-            "--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."
-        ),
-        click.option(
-            "--max-seconds",
-            type=click.FloatRange(min=0, min_open=True),
-            metavar="S",
-            help="Stop after S seconds.",
-        ),
-        click.option("--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."),
-    ]
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The budget of a search."""
 
+    max_states: int | None = option(
+        "--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."
+    )
+    max_seconds: float | None = option(
+        "--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
+        help="Stop after S seconds.",
+    )  # fmt: skip
+    max_memory: int | None = option(
+        "--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."
+    )
 
-def budget(max_states: int | None, max_seconds: float | None, max_memory: int | None) -> Budget:
-    """The budget of the options above."""
-    return Budget(max_states, max_seconds, max_memory)
+    @property
+    def budget(self) -> Budget:
+        """The limits, as engines take them."""
+        return Budget(self.max_states, self.max_seconds, self.max_memory)
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
@@ -122,15 +139,6 @@ def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
 def load(file: str) -> CheckedSpec:
     """Load and check a spec; raises `SpecError`."""
     return check(file)
-
-
-def load_instance(
-    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], *, as_json: bool
-) -> Instance:
-    """The program that a command is about, or diagnostics and exit 30."""
-    table = parse_overrides(overrides)
-    with rejections(as_json=as_json):
-        return instantiate(load(file), model, table, properties)
 
 
 def one_output(*, as_json: bool, itf: str | None) -> None:

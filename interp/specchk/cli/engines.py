@@ -7,15 +7,16 @@ warnings, and explored by the reference engine.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 import click
 
 from specchk.cli.common import rejections
+from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
@@ -23,8 +24,6 @@ from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported,
 from specchk.search.engines import NAMES, Entry, engine_named
 from specchk.search.reference import search
 from specchk.search.verdict import Outcome
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 SPARK = "spark"
 
@@ -41,67 +40,62 @@ class Engine:
         return Engine(self.name, {**self.settings, **settings})
 
 
-def engine_options(function: F) -> F:
-    """`--engine`, `--workers`, `--compact`."""
-    return _options_for(tuple(name for name in NAMES if name != SPARK), function)
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """The engine, and how much of the machine it uses."""
 
-
-def engine_options_with_spark(function: F) -> F:
-    """As `engine_options`, for commands that search on a cluster, too."""
-    return _options_for(NAMES, function)
-
-
-def _options_for(engines: tuple[str, ...], function: F) -> F:
-    decorators = [
-        click.option("--engine", type=click.Choice(engines), default=engines[0], show_default=True),
-        click.option("--workers", type=click.IntRange(min=1), default=None, metavar="N",
-                     help="Threads (native) or processes (symbolic); by default one per core."),
-        click.option("--compact", is_flag=True,
-                     help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
-
-
-def keeping_options(function: F) -> F:
-    """`--checkpoint`, `--every`, `--resume`, `--spill`."""
-    decorators = [
-        click.option("--checkpoint", metavar="DIR", help="Native: write checkpoints to DIR, for --resume."),
-        click.option("--every", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
-                     help="Seconds between checkpoints."),
-        click.option("--resume", is_flag=True, help="Continue from the checkpoint or the ledger."),
-        click.option("--spill", metavar="DIR", help="Native: store states beyond --max-memory in DIR."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
-
-
-def kept(engine: Engine, checkpoint: str | None, every: float, spill: str | None, *, resume: bool) -> Engine:
-    """The engine with `keeping_options` applied."""
-    if (checkpoint or spill) and engine.name != "native":
-        raise click.UsageError("--checkpoint and --spill are for the native engine")
-    if resume and not checkpoint:
-        raise click.UsageError("--resume needs --checkpoint DIR, the checkpoint to continue from")
-    if engine.name != "native":
-        return engine
-    return engine.set(
-        checkpoint=Path(checkpoint) if checkpoint else None, checkpoint_every_s=every, resume=resume,
-        spill=Path(spill) if spill else None,
+    engine: str = option("--engine", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+    workers: int | None = option(
+        "--workers", type=click.IntRange(min=1), default=None, metavar="N",
+        help="Threads (native) or processes (symbolic); by default one per core.",
     )  # fmt: skip
 
+    def chosen(self) -> Engine:
+        """The engine; a number of workers that it does not have is a usage error."""
+        chosen = Engine(self.engine)
+        if self.workers is None:
+            return chosen
+        if self.engine not in ("native", "symbolic"):
+            raise click.UsageError("--workers is for the native and the symbolic engine")
+        return chosen.set(workers=self.workers)
 
-def chosen_engine(engine: str, workers: int | None, *, compact: bool) -> Engine:
-    """The engine of the options above; options that it does not take are a usage error."""
-    if compact and engine != "native":
-        raise click.UsageError("--compact is for the native engine")
-    if workers is not None and engine not in ("native", "symbolic"):
-        raise click.UsageError("--workers is for the native and the symbolic engine")
-    chosen = Engine(engine)
-    if workers is not None:
-        chosen = chosen.set(workers=workers)
-    return chosen.set(compact=True) if compact else chosen
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where a long search keeps its states."""
+
+    heading: ClassVar[str] = "Long searches"
+    compact: bool = option(
+        "--compact", is_flag=True,
+        help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic.",
+    )  # fmt: skip
+    checkpoint: str | None = option(
+        "--checkpoint", metavar="DIR", help="Native: write checkpoints to DIR, for --resume."
+    )
+    every: float = option(
+        "--every", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
+        help="Seconds between checkpoints.",
+    )  # fmt: skip
+    resume: bool = option("--resume", is_flag=True, help="Continue from the checkpoint or the ledger.")
+    spill: str | None = option(
+        "--spill", metavar="DIR", help="Native: store states beyond --max-memory in DIR."
+    )
+
+    def applied(self, engine: Engine) -> Engine:
+        """The engine with these options; those that it does not take are a usage error."""
+        if engine.name != "native":
+            if self.compact:
+                raise click.UsageError("--compact is for the native engine")
+            if self.checkpoint or self.spill:
+                raise click.UsageError("--checkpoint and --spill are for the native engine")
+        if self.resume and not self.checkpoint and engine.name != SPARK:
+            raise click.UsageError("--resume needs --checkpoint DIR, the checkpoint to continue from")
+        if engine.name != "native":
+            return engine
+        return engine.set(
+            compact=self.compact, checkpoint=Path(self.checkpoint) if self.checkpoint else None,
+            checkpoint_every_s=self.every, resume=self.resume, spill=Path(self.spill) if self.spill else None,
+        )  # fmt: skip
 
 
 def loaded(module: str) -> Any:

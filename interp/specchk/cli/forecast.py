@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import ClassVar
 
 import click
 
-from specchk.cli.common import load, parse_overrides, print_json
+from specchk.cli.common import ModelChoice, load, print_json
 from specchk.cli.engines import SPARK, loaded
 from specchk.cli.exits import Exit
+from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.forecast.extrapolate import TooSmall
@@ -19,43 +19,30 @@ from specchk.forecast.intervals import Forecast
 from specchk.report.forecast import asked_json, forecast_lines
 from specchk.search.engine import Options, Unsupported
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def forecast_options(function: F) -> F:
-    """`--forecast`, `--forecast-first`."""
-    decorators = [
-        click.option("--forecast", is_flag=True,
-                     help="Forecast the number of states, the memory and the time, and stop."),
-        click.option("--forecast-first", is_flag=True,
-                     help="Print a forecast before the search, and compare it with the result."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The requested kind of forecast, and its model."""
+    """A forecast of a search, alone or ahead of it."""
 
-    only: bool
-    first: bool
-    file: str
-    model: str | None
-    overrides: Sequence[str]
-    properties: Sequence[str]
+    heading: ClassVar[str] = "Forecast"
+    only: bool = option("--forecast", is_flag=True,
+                        help="Forecast the number of states, the memory and the time, and stop.")
+    first: bool = option("--forecast-first", is_flag=True,
+                         help="Print a forecast before the search, and compare it with the result.")  # fmt: skip
 
     def check(self, engine: str) -> None:
         """Refuse what has no forecast."""
         if (self.only or self.first) and engine not in ("native", SPARK):
             raise click.UsageError("--forecast is for the native engine and Spark")
 
-    def ahead(self, instance: Instance, options: Options, *, as_json: bool) -> Forecast | None:
+    def ahead(
+        self, choice: ModelChoice, instance: Instance, options: Options, *, as_json: bool
+    ) -> Forecast | None:
         """The forecast, if one was requested; exits if nothing else was."""
         if not (self.only or self.first):
             return None
-        found = self._made(options)
+        found = _made(choice, options)
         if self.only and as_json and isinstance(found, Forecast):
             print_json(asked_json(instance.program, found))
         elif isinstance(found, Forecast):
@@ -66,19 +53,18 @@ class Asking:
             sys.exit(Exit.OK if isinstance(found, Forecast) else Exit.INCONCLUSIVE)
         return found if isinstance(found, Forecast) else None
 
-    def _made(self, options: Options) -> Forecast | str:
-        """The forecast, or why there is none."""
-        scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
-        question = scout.Question(
-            load(self.file), self.model, parse_overrides(self.overrides), self.properties
-        )
-        asked = native.NativeOptions(
-            symmetry=options.symmetry, keep_going=options.keep_going, strict=options.strict
-        )
-        try:
-            found: Forecast = scout.forecast(question, asked)
-        except TooSmall as reason:
-            return str(reason)
-        except Unsupported as reason:
-            return f"the native engine cannot run this model ({reason})"
-        return found
+
+def _made(choice: ModelChoice, options: Options) -> Forecast | str:
+    """The forecast, or why there is none."""
+    scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
+    question = scout.Question(load(choice.file), choice.model, choice.table, choice.properties)
+    asked = native.NativeOptions(
+        symmetry=options.symmetry, keep_going=options.keep_going, strict=options.strict
+    )
+    try:
+        found: Forecast = scout.forecast(question, asked)
+    except TooSmall as reason:
+        return str(reason)
+    except Unsupported as reason:
+        return f"the native engine cannot run this model ({reason})"
+    return found

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import click
 
 from specchk.cli.common import one_output, print_json, width, write_json, write_text
 from specchk.cli.exits import of_verdict
+from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, svg_of, write_picture
 from specchk.compile.instantiate import Instance
@@ -21,34 +18,23 @@ from specchk.report.page.html import page
 from specchk.report.text import render
 from specchk.search.verdict import Outcome
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
     """The requested forms of output."""
 
-    as_json: bool
-    itf: str | None
-    draw: str | None
-    html: str | None
+    as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
+    itf: str | None = option("--itf", metavar="FILE",
+                             help="Write the counterexample as an ITF trace; - is stdout.")
+    draw: str | None = option("--draw", metavar="FILE",
+                              help="Draw the counterexample (.svg, .png, .pdf or .dot).")
+    html: str | None = option("--html", metavar="FILE",
+                              help="Write the whole report as one HTML page.")  # fmt: skip
 
     def check(self) -> None:
         """Standard output takes one form only; a usage error before any work otherwise."""
         one_output(as_json=self.as_json, itf=self.itf)
-
-
-def output_options(function: F) -> F:
-    """`--json`, `--itf`, `--draw`, `--html`."""
-    decorators = [
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text."),
-        click.option("--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is stdout."),
-        click.option("--draw", metavar="FILE", help="Draw the counterexample (.svg, .png, .pdf or .dot)."),
-        click.option("--html", metavar="FILE", help="Write the whole report as one HTML page."),
-    ]
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
 
 
 def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import ClassVar
 
 import click
 
 from specchk.cli.common import print_json, rejections, width
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
+from specchk.cli.groups import option
 from specchk.cli.forms import Outputs, finish
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
@@ -21,17 +21,21 @@ from specchk.search.budget import Budget
 from specchk.search.proof import Effort, Proof
 from specchk.search.verdict import Inconclusive, Outcome, Statistics
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 @dataclass(frozen=True, slots=True)
 class Proving:
-    """The options of `proving_options`."""
+    """A proof, or a check of all behaviours of some length, for offsets without a limit."""
 
-    prove: bool
-    k: int | None
-    depth: int | None
-    query_seconds: float
+    heading: ClassVar[str] = "Unbounded offsets"
+    prove: bool = option("--prove", is_flag=True,
+                         help="Prove the invariants by induction, for unbounded offsets.")
+    k: int | None = option("--k", type=click.IntRange(min=1), metavar="N",
+                           help="With --prove: use N-induction.")
+    depth: int | None = option("--depth", type=click.IntRange(min=0), metavar="K",
+                               help="Check every behaviour of up to K steps, for unbounded offsets.")
+    query_seconds: float = option("--query-seconds", type=click.FloatRange(min=0, min_open=True),
+                                  default=60.0, show_default=True, metavar="S",
+                                  help="Time limit of a query to the solver.")  # fmt: skip
 
     @property
     def asked(self) -> bool:
@@ -46,22 +50,6 @@ class Proving:
             raise click.UsageError("--k is the length of the induction; it requires --prove")
         if self.prove and (outputs.itf or outputs.draw or outputs.html):
             raise click.UsageError("a proof has no counterexample to draw: with --prove, use --json")
-
-
-def proving_options(function: F) -> F:
-    """`--prove`, `--k`, `--depth`, `--query-seconds`."""
-    decorators = [
-        click.option("--prove", is_flag=True,
-                     help="Prove the invariants by induction, for unbounded offsets."),
-        click.option("--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use N-induction."),
-        click.option("--depth", type=click.IntRange(min=0), metavar="K",
-                     help="Check every behaviour of up to K steps, for unbounded offsets."),
-        click.option("--query-seconds", type=click.FloatRange(min=0, min_open=True), default=60.0,
-                     show_default=True, metavar="S", help="Time limit of a query to the solver."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
 
 
 def run_symbolic(

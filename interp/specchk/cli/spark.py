@@ -8,50 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 import click
 
 from specchk.cli.engines import SPARK, Engine, loaded
+from specchk.cli.groups import option
 from specchk.explore.simulate import Walks
 from specchk.ir.program import Program
 from specchk.search.budget import Progress
 from specchk.search.engine import Unavailable
 from specchk.search.verdict import Outcome
 
-F = TypeVar("F", bound=Callable[..., Any])
 NO_PYSPARK = "the engine `spark` needs pyspark: pip install 'specchk[spark]'"
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The options of `spark_options`; None where they were not given."""
+    """A search on a cluster."""
 
-    master: str | None
-    partitions: int | None
-    handover: int | None
-    ledger: str | None
-    scratch: str | None
-    settings: tuple[str, ...]
-    resume: bool
+    heading: ClassVar[str] = "Spark"
+    master: str | None = option(
+        "--master", metavar="M", help="Master of the cluster; by default local[2]."
+    )
+    partitions: int | None = option(
+        "--partitions", type=click.IntRange(min=1), metavar="N",
+        help="Partitions of the visited set; by default one per core of the executors.",
+    )  # fmt: skip
+    handover: int | None = option(
+        "--handover", type=click.IntRange(min=1), metavar="N",
+        help="Take over from the native engine at a level of N states.",
+    )  # fmt: skip
+    ledger: str | None = option(
+        "--ledger", metavar="DIR",
+        help="Keep the search in DIR, a path or URI that all machines can access.",
+    )  # fmt: skip
+    scratch: str | None = option(
+        "--scratch", metavar="DIR", help="Directory for tables and messages of tasks."
+    )
+    settings: tuple[str, ...] = option(
+        "--conf", multiple=True, metavar="NAME=VALUE", help="Set a Spark property; repeatable."
+    )
 
-    def check(self, engine: str) -> None:
+    def check(self, engine: str, *, resume: bool) -> None:
         """Refuse options that do not go together."""
-        given = [f.name for f in fields(self) if f.name != "resume" and getattr(self, f.name)]
+        given = [member.name for member in fields(self) if getattr(self, member.name)]
         if engine != SPARK and given:
             name = {"settings": "conf"}.get(given[0], given[0])
             raise click.UsageError(f"--{name} is for --engine spark")
-        if engine == SPARK and self.resume and not self.ledger:
+        if engine == SPARK and resume and not self.ledger:
             raise click.UsageError("--resume needs --ledger DIR, the search to continue")
 
-    def applied(self, engine: Engine) -> Engine:
+    def applied(self, engine: Engine, *, resume: bool) -> Engine:
         """The engine with these options, where it is Spark."""
         if engine.name != SPARK:
             return engine
         given = {"handover": self.handover} if self.handover is not None else {}
         return engine.set(
             master=self.master, settings=self._pairs(), partitions=self.partitions or 0, ledger=self.ledger,
-            resume=self.resume, scratch=self.scratch, **given,
+            resume=resume, scratch=self.scratch, **given,
         )  # fmt: skip
 
     def _pairs(self) -> tuple[tuple[str, str], ...]:
@@ -63,25 +78,6 @@ class Cluster:
                 raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--conf")
             found.append((name, value))
         return tuple(found)
-
-
-def spark_options(function: F) -> F:
-    """`--master`, `--partitions`, `--handover`, `--ledger`, `--scratch`, `--conf`."""
-    decorators = [
-        click.option("--master", metavar="M", help="Spark: master of the cluster; by default local[2]."),
-        click.option("--partitions", type=click.IntRange(min=1), metavar="N",
-                     help="Spark: partitions of the visited set; by default one per core of the executors."),
-        click.option("--handover", type=click.IntRange(min=1), metavar="N",
-                     help="Spark: take over from the native engine at a level of N states."),
-        click.option("--ledger", metavar="DIR",
-                     help="Spark: keep the search in DIR, a path or URI that all machines can access."),
-        click.option("--scratch", metavar="DIR", help="Spark: directory for tables and messages of tasks."),
-        click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="Spark: set a Spark property; repeatable."),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
 
 
 def simulate_on_spark(

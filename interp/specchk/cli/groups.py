@@ -1,0 +1,79 @@
+"""Groups of options: a frozen dataclass is a group, each of its fields an option.
+
+A command takes whole groups (`@takes(limits=Limits)` gives it one argument `limits`), and its `--help`
+lists the options of a group under the group's `heading`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import Field, field, fields
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+FIRST = "Options"
+
+
+def option(*names: str, **given: Any) -> Any:
+    """A field of a group that is an option; `given` are as for `click.option`."""
+    return field(metadata={"make": click.option, "names": names, "given": given})
+
+
+def argument(**given: Any) -> Any:
+    """A field of a group that is a positional argument; `given` are as for `click.argument`."""
+    return field(metadata={"make": click.argument, "names": (), "given": given})
+
+
+class GroupedOption(click.Option):
+    """An option that is listed under a heading."""
+
+    def __init__(self, *args: Any, heading: str, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.heading = heading
+
+
+class GroupedCommand(click.Command):
+    """A command that lists its options under the headings of their groups, plain ones first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections; called by click for `--help`."""
+        sections: dict[str, list[tuple[str, str]]] = {FIRST: []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(param, "heading", FIRST), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def takes(**groups: type[Any]) -> Callable[[F], F]:
+    """Give a command the options of groups, each group as the argument of its name."""
+
+    def decorated(function: F) -> F:
+        @wraps(function)
+        def command(**values: Any) -> Any:
+            made = {
+                name: group(**{one.name: values.pop(one.name) for one in fields(group)})
+                for name, group in groups.items()
+            }
+            return function(**made, **values)
+
+        members = [(group, one) for group in groups.values() for one in fields(group)]
+        found: Any = command
+        for group, one in reversed(members):  # the first in `--help` is the one applied last
+            found = _declared(group, one)(found)
+        return cast(F, found)
+
+    return decorated
+
+
+def _declared(group: type[Any], member: Field[Any]) -> Callable[[Any], Any]:
+    about = member.metadata
+    if about["make"] is click.argument:
+        return click.argument(member.name, **about["given"])
+    heading = getattr(group, "heading", FIRST)
+    return click.option(*about["names"], member.name, cls=GroupedOption, heading=heading, **about["given"])
