@@ -62,7 +62,7 @@ def is_variant(span: Span, operand: Expr, tag: str) -> Expr:
 
 
 def as_set(span: Span, items: Expr) -> Expr:
-    """The type of the items of a set, sequence or bag."""
+    """The items of a set, sequence or bag, as a set."""
     return items if isinstance(items.type, Set) else of_word(span, "elements", items)
 
 
