@@ -14,7 +14,8 @@ from specchk.conform.mutation import mutate
 from specchk.lang.syntax import tables
 from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
-from specchk.spark import ledger, search
+from specchk.spark import engine as spark_engine
+from specchk.spark import ledger
 from specchk.spark.probe import write_archive
 
 TOP = PACKAGES["specchk"]
@@ -49,7 +50,7 @@ ABOUT_SEARCH = {
     "identity",
 }
 # What goes on with a search on disk, with the rooms whose sources are in the identity of that search.
-RESUMED = {engine.__name__: compiler.ROOMS, search.__name__: ledger.ROOMS}
+RESUMED = {engine.__name__: compiler.ROOMS, spark_engine.__name__: ledger.ROOMS}
 
 
 def behind(name: str) -> set[str]:

@@ -157,7 +157,7 @@ class Expressions:
         return self._below(lets, scope, conjoined)
 
     def _below(self, lets: tuple[decls.Let, ...], scope: Scope, body: Callable[[Scope], Expr]) -> Expr:
-        """What stands below `let` lines."""
+        """The expression below `let` lines."""
         if not lets:
             return body(scope)
         first, rest = lets[0], lets[1:]

@@ -1,4 +1,4 @@
-"""What names stand for under one model: slots of variables, values of constants, sets of all values."""
+"""The meanings of names under one model: slots of variables, values of constants, sets of all values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Names:
         return self.ground.type(self.facts.type_of(node), scope.home)
 
     def of(self, node: tree.Expr, ref: Ref, scope: Scope) -> Expr:
-        """What a name that was resolved to `ref` stands for."""
+        """The expression for a name that was resolved to `ref`."""
         name, span = ref.name, node.span
         if ref.kind == "local":
             return replace(scope.names[name], span=span)

@@ -25,7 +25,7 @@ def applied(span: Span, op: Op, *args: Expr, data: int = 0) -> Expr:
 
 
 def of_word(span: Span, word: str, *args: Expr) -> Expr:
-    """What a word of the language means on these operands."""
+    """The meaning of a word of the language on these operands."""
     return applied(span, named(word, kinds(args)), *args)
 
 
@@ -62,7 +62,7 @@ def is_variant(span: Span, operand: Expr, tag: str) -> Expr:
 
 
 def as_set(span: Span, items: Expr) -> Expr:
-    """What is in a set, sequence or bag."""
+    """The items of a set, sequence or bag, as a set."""
     return items if isinstance(items.type, Set) else of_word(span, "elements", items)
 
 

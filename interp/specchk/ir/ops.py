@@ -353,5 +353,5 @@ _BY_WORD = MappingProxyType(
 
 
 def named(word: str, kinds: Kinds) -> Op:
-    """The operator that a word of the language stands for on arguments of these types."""
+    """The operator for a word of the language on arguments of these types."""
     return next(op for op in _BY_WORD[word] if op.card.accepts(kinds))

@@ -213,7 +213,7 @@ class Engine(Protocol[F]):
         ...
 
     def finish(self) -> bool:
-        """Complete what was put off until there are no more levels; False to have the search begun again."""
+        """Complete work left until there are no more levels; return False to restart the search."""
         return True
 
     def totals(self) -> Totals:

@@ -40,7 +40,7 @@ class Findings:
         return bool(self.found or self.announced)
 
     def clear(self) -> None:
-        """Forget all violations and witnesses, because the search begins again."""
+        """Forget all violations and witnesses, before a restart."""
         self.found.clear()
         self.reached.clear()
         self.announced.clear()

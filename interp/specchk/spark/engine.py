@@ -178,7 +178,7 @@ class SparkEngine(Engine[int]):
         return None
 
     def take_up(self) -> None:
-        """Go on with the search of a driver that was lost."""
+        """Continue the search of a driver that was lost."""
         handed = read_handed(self.storage, self.identity)
         if self.options.partitions not in (0, handed.partitions):
             raise Unusable(f"the ledger has {handed.partitions} partitions, and they cannot be changed")

@@ -57,5 +57,5 @@ def root_cause(text: str) -> str:
 
 def native_alone(outcome: Outcome, handover: int) -> Outcome:
     """The native engine's answer to a search that never was large."""
-    note = f"no level had {handover} states (--handover), so the native engine did the whole search"
+    note = f"the native engine did the whole search: it expanded no level of {handover} states (--handover)"
     return replace(outcome, warnings=(note, *outcome.warnings))
