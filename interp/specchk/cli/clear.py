@@ -14,6 +14,7 @@ from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker, asking
 from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
+
 @dataclass(frozen=True, slots=True)
 class Clarity:
     """The number of best shortest counterexamples to find, and of states to compare them among."""
@@ -27,10 +28,17 @@ class Clearer:
     """How counterexamples are chosen among the shortest."""
 
     heading: ClassVar[str] = "Choice of counterexamples"
-    optimal: bool = option("--optimal", is_flag=True,
-                           help="Of the shortest counterexamples, show the one that is easiest to read.")
-    several: int | None = option("--all-counterexamples", type=click.IntRange(min=1), metavar="N",
-                                 help="Show up to N shortest counterexamples of each property, easiest first.")  # fmt: skip
+    optimal: bool = option(
+        "--optimal",
+        is_flag=True,
+        help="Of the shortest counterexamples, show the one that is easiest to read.",
+    )
+    several: int | None = option(
+        "--all-counterexamples",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Show up to N shortest counterexamples of each property, easiest first.",
+    )
 
     def applied(self, instance: Instance, outcome: Outcome) -> Outcome:
         """The outcome, with the best counterexamples where they are wanted."""

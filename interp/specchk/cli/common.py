@@ -52,10 +52,12 @@ class ModelChoice:
 
     file: str = argument()
     model: str | None = option("--model", metavar="M", help="Model to use; by default the file's first.")
-    overrides: tuple[str, ...] = option("--set", multiple=True, metavar="C=V",
-                                        help="Override a constant or the size of a sort; repeatable.")
-    properties: tuple[str, ...] = option("--property", multiple=True, metavar="P",
-                                         help="Check only this property; repeatable.")  # fmt: skip
+    overrides: tuple[str, ...] = option(
+        "--set", multiple=True, metavar="C=V", help="Override a constant or the size of a sort; repeatable."
+    )
+    properties: tuple[str, ...] = option(
+        "--property", multiple=True, metavar="P", help="Check only this property; repeatable."
+    )
 
     @property
     def table(self) -> dict[str, str]:

@@ -49,15 +49,21 @@ class EngineChoice:
         "--workers", type=click.IntRange(min=1), default=None, metavar="N",
         help="Threads (native) or processes (symbolic); by default one per core.",
     )  # fmt: skip
+    compact: bool = option(
+        "--compact", is_flag=True,
+        help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic.",
+    )  # fmt: skip
 
     def chosen(self) -> Engine:
-        """The engine; a number of workers that it does not have is a usage error."""
-        chosen = Engine(self.engine)
-        if self.workers is None:
-            return chosen
-        if self.engine not in ("native", "symbolic"):
+        """The engine with these options; those that it does not take are a usage error."""
+        if self.compact and self.engine != "native":
+            raise click.UsageError("--compact is for the native engine")
+        if self.workers is not None and self.engine not in ("native", "symbolic"):
             raise click.UsageError("--workers is for the native and the symbolic engine")
-        return chosen.set(workers=self.workers)
+        chosen = Engine(self.engine)
+        if self.workers is not None:
+            chosen = chosen.set(workers=self.workers)
+        return chosen.set(compact=True) if self.compact else chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +71,6 @@ class Keeping:
     """Where a long search keeps its states."""
 
     heading: ClassVar[str] = "Long searches"
-    compact: bool = option(
-        "--compact", is_flag=True,
-        help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic.",
-    )  # fmt: skip
     checkpoint: str | None = option(
         "--checkpoint", metavar="DIR", help="Native: write checkpoints to DIR, for --resume."
     )
@@ -83,17 +85,14 @@ class Keeping:
 
     def applied(self, engine: Engine) -> Engine:
         """The engine with these options; those that it does not take are a usage error."""
-        if engine.name != "native":
-            if self.compact:
-                raise click.UsageError("--compact is for the native engine")
-            if self.checkpoint or self.spill:
-                raise click.UsageError("--checkpoint and --spill are for the native engine")
+        if engine.name != "native" and (self.checkpoint or self.spill):
+            raise click.UsageError("--checkpoint and --spill are for the native engine")
         if self.resume and not self.checkpoint and engine.name != SPARK:
             raise click.UsageError("--resume needs --checkpoint DIR, the checkpoint to continue from")
         if engine.name != "native":
             return engine
         return engine.set(
-            compact=self.compact, checkpoint=Path(self.checkpoint) if self.checkpoint else None,
+            checkpoint=Path(self.checkpoint) if self.checkpoint else None,
             checkpoint_every_s=self.every, resume=self.resume, spill=Path(self.spill) if self.spill else None,
         )  # fmt: skip
 

@@ -20,16 +20,19 @@ from specchk.report.forecast import asked_json, forecast_lines
 from specchk.search.engine import Options, Unsupported
 
 
-
 @dataclass(frozen=True, slots=True)
 class Asking:
     """A forecast of a search, alone or ahead of it."""
 
     heading: ClassVar[str] = "Forecast"
-    only: bool = option("--forecast", is_flag=True,
-                        help="Forecast the number of states, the memory and the time, and stop.")
-    first: bool = option("--forecast-first", is_flag=True,
-                         help="Print a forecast before the search, and compare it with the result.")  # fmt: skip
+    only: bool = option(
+        "--forecast", is_flag=True, help="Forecast the number of states, the memory and the time, and stop."
+    )
+    first: bool = option(
+        "--forecast-first",
+        is_flag=True,
+        help="Print a forecast before the search, and compare it with the result.",
+    )
 
     def check(self, engine: str) -> None:
         """Refuse what has no forecast."""

@@ -19,18 +19,18 @@ from specchk.report.text import render
 from specchk.search.verdict import Outcome
 
 
-
 @dataclass(frozen=True, slots=True)
 class Outputs:
     """The requested forms of output."""
 
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
-    itf: str | None = option("--itf", metavar="FILE",
-                             help="Write the counterexample as an ITF trace; - is stdout.")
-    draw: str | None = option("--draw", metavar="FILE",
-                              help="Draw the counterexample (.svg, .png, .pdf or .dot).")
-    html: str | None = option("--html", metavar="FILE",
-                              help="Write the whole report as one HTML page.")  # fmt: skip
+    itf: str | None = option(
+        "--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is stdout."
+    )
+    draw: str | None = option(
+        "--draw", metavar="FILE", help="Draw the counterexample (.svg, .png, .pdf or .dot)."
+    )
+    html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
 
     def check(self) -> None:
         """Standard output takes one form only; a usage error before any work otherwise."""

@@ -19,12 +19,12 @@ FIRST = "Options"
 
 def option(*names: str, **given: Any) -> Any:
     """A field of a group that is an option; `given` are as for `click.option`."""
-    return field(metadata={"make": click.option, "names": names, "given": given})
+    return field(metadata={"names": names, "given": given})
 
 
 def argument(**given: Any) -> Any:
     """A field of a group that is a positional argument; `given` are as for `click.argument`."""
-    return field(metadata={"make": click.argument, "names": (), "given": given})
+    return field(metadata={"names": (), "given": given})
 
 
 class GroupedOption(click.Option):
@@ -42,7 +42,7 @@ class GroupedCommand(click.Command):
         """Write the sections; called by click for `--help`."""
         sections: dict[str, list[tuple[str, str]]] = {FIRST: []}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 sections.setdefault(getattr(param, "heading", FIRST), []).append(record)
         for heading, records in sections.items():
@@ -71,9 +71,9 @@ def takes(**groups: type[Any]) -> Callable[[F], F]:
     return decorated
 
 
-def _declared(group: type[Any], member: Field[Any]) -> Callable[[Any], Any]:
+def _declared(group: type[Any], member: Field[Any]) -> Callable[[F], F]:
     about = member.metadata
-    if about["make"] is click.argument:
+    if not about["names"]:
         return click.argument(member.name, **about["given"])
     heading = getattr(group, "heading", FIRST)
     return click.option(*about["names"], member.name, cls=GroupedOption, heading=heading, **about["given"])

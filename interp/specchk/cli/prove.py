@@ -12,8 +12,8 @@ import click
 from specchk.cli.common import print_json, rejections, width
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
-from specchk.cli.groups import option
 from specchk.cli.forms import Outputs, finish
+from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.report.proof import proof_json, render_proof
@@ -27,15 +27,26 @@ class Proving:
     """A proof, or a check of all behaviours of some length, for offsets without a limit."""
 
     heading: ClassVar[str] = "Unbounded offsets"
-    prove: bool = option("--prove", is_flag=True,
-                         help="Prove the invariants by induction, for unbounded offsets.")
-    k: int | None = option("--k", type=click.IntRange(min=1), metavar="N",
-                           help="With --prove: use N-induction.")
-    depth: int | None = option("--depth", type=click.IntRange(min=0), metavar="K",
-                               help="Check every behaviour of up to K steps, for unbounded offsets.")
-    query_seconds: float = option("--query-seconds", type=click.FloatRange(min=0, min_open=True),
-                                  default=60.0, show_default=True, metavar="S",
-                                  help="Time limit of a query to the solver.")  # fmt: skip
+    prove: bool = option(
+        "--prove", is_flag=True, help="Prove the invariants by induction, for unbounded offsets."
+    )
+    k: int | None = option(
+        "--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use N-induction."
+    )
+    depth: int | None = option(
+        "--depth",
+        type=click.IntRange(min=0),
+        metavar="K",
+        help="Check every behaviour of up to K steps, for unbounded offsets.",
+    )
+    query_seconds: float = option(
+        "--query-seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="Time limit of a query to the solver.",
+    )
 
     @property
     def asked(self) -> bool:

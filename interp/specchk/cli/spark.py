@@ -28,9 +28,7 @@ class Cluster:
     """A search on a cluster."""
 
     heading: ClassVar[str] = "Spark"
-    master: str | None = option(
-        "--master", metavar="M", help="Master of the cluster; by default local[2]."
-    )
+    master: str | None = option("--master", metavar="M", help="Master of the cluster; by default local[2].")
     partitions: int | None = option(
         "--partitions", type=click.IntRange(min=1), metavar="N",
         help="Partitions of the visited set; by default one per core of the executors.",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from specchk.cli.clear import Clarity, clearer, clearest
-from specchk.cli.common import budget, budget_options, load_instance, model_options, parse_overrides
-from specchk.cli.engines import chosen_engine, engine_options, explore
+from specchk.cli.common import Limits, ModelChoice
+from specchk.cli.engines import EngineChoice, explore
 from specchk.cli.exits import Exit
+from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
 from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
@@ -31,7 +31,7 @@ MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about tw
 
 
 @click.command("draw")
-@model_options
+@takes(choice=ModelChoice)
 @click.option(
     "-o", "--output", metavar="FILE", help="Write a .svg, .png, .pdf or .dot file; by default, print text."
 )
@@ -44,12 +44,10 @@ MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about tw
 )
 @click.option("--witness", metavar="W", help="Draw a path to this witness instead of a counterexample.")
 @click.option("--scenario", metavar="S", help="Draw this scenario instead of a counterexample.")
-@engine_options
-@budget_options
+@takes(engine=EngineChoice, limits=Limits)
 def command(
-    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], output: str | None,
-    kind: str, witness: str | None, scenario: str | None, engine: str, workers: int | None, compact: bool,
-    max_states: int | None, max_seconds: float | None, max_memory: int | None,
+    choice: ModelChoice, output: str | None, kind: str, witness: str | None, scenario: str | None,
+    engine: EngineChoice, limits: Limits,
 ) -> None:  # fmt: skip
     """Draw the counterexample of the spec FILE, with a lane for each replica and time downwards.
 
@@ -57,7 +55,7 @@ def command(
     are checked first.
     """
     title = ""
-    table = parse_overrides(overrides)
+    file, model, table = choice.file, choice.model, choice.table
     if is_trace_file(file) and (diverged := divergence_from_file(file, model, table)) is not None:
         _draw_lanes(drawn(*diverged), output)
         sys.exit(Exit.OK)
@@ -67,13 +65,12 @@ def command(
         instance, trace, violation = from_scenario(file, scenario)
         title = f"scenario {scenario}"
     else:
-        instance = load_instance(file, model, overrides, properties, as_json=False)
+        instance = choice.instance(as_json=False)
         if kind in ("states", "actions"):
             _draw_graph(instance, kind, output)
             sys.exit(Exit.OK)
-        options = Options(budget(max_states, max_seconds, max_memory))
-        engines = chosen_engine(engine, workers, compact=compact)
-        outcome = explore(instance.program, options, engine=engines, quiet=False)
+        options = Options(limits.budget)
+        outcome = explore(instance.program, options, engine=engine.chosen(), quiet=False)
         if witness is None:
             outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
         trace, violation = _chosen(instance, outcome, witness)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files
 from socketserver import ThreadingMixIn
 from threading import Lock
@@ -20,7 +20,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 import bottle
 import click
 
-from specchk.cli.common import load_instance, model_options
+from specchk.cli.common import ModelChoice
+from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.explore.walk import NoSuchPath, Position, Walker
@@ -41,15 +42,13 @@ _HEADERS = {
 
 
 @click.command("explore")
-@model_options
+@takes(choice=ModelChoice)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; a free one by default."
 )
-def command(
-    file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str], port: int
-) -> None:
+def command(choice: ModelChoice, port: int) -> None:
     """Serve a page to walk through the states of the spec FILE; Ctrl-C ends it."""
-    instance = load_instance(file, model, overrides, properties, as_json=False)
+    instance = choice.instance(as_json=False)
     token = secrets.token_urlsafe(16)
     try:
         app = application(instance, token)

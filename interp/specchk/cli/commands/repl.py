@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import click
 
-from specchk.cli.common import load_instance, model_options, width
+from specchk.cli.common import ModelChoice, width
+from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.explore.walk import Walker
@@ -33,10 +34,10 @@ EXPRESSION          its value in the current state
 
 
 @click.command("repl")
-@model_options
-def command(file: str, model: str | None, overrides: Sequence[str], properties: Sequence[str]) -> None:
+@takes(choice=ModelChoice)
+def command(choice: ModelChoice) -> None:
     """Evaluate expressions and take steps on the states of the spec FILE; :help lists the commands."""
-    instance = load_instance(file, model, overrides, properties, as_json=False)
+    instance = choice.instance(as_json=False)
     session = Session(instance)
     interactive = sys.stdin.isatty()
     if interactive:

@@ -23,12 +23,17 @@ from specchk.search.verdict import Outcome, Violated
 class Way:
     """How to search."""
 
-    no_symmetry: bool = option("--no-symmetry", is_flag=True,
-                               help="Count states that differ only by renaming as distinct.")
-    keep_going: bool = option("--keep-going", is_flag=True,
-                              help="Continue after a violation; report a shortest one of each property.")
-    strict: bool = option("--strict", is_flag=True,
-                          help="Fail if an action is never enabled or an implication never triggered.")  # fmt: skip
+    no_symmetry: bool = option(
+        "--no-symmetry", is_flag=True, help="Count states that differ only by renaming as distinct."
+    )
+    keep_going: bool = option(
+        "--keep-going",
+        is_flag=True,
+        help="Continue after a violation; report a shortest one of each property.",
+    )
+    strict: bool = option(
+        "--strict", is_flag=True, help="Fail if an action is never enabled or an implication never triggered."
+    )
 
 
 @click.command("run", cls=GroupedCommand)

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from specchk.cli.common import budget, budget_options, load, print_json, rejections, width
-from specchk.cli.engines import Engine, chosen_engine, engine_options, explore
+from specchk.cli.common import Limits, load, print_json, rejections, width
+from specchk.cli.engines import Engine, EngineChoice, explore
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
+from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
@@ -46,23 +47,20 @@ class Line:
     metavar="M",
     help="Check only this model and its scenarios; repeatable.",
 )
-@engine_options
+@takes(engine=EngineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-@budget_options
+@takes(limits=Limits)
 def command(
-    files: Sequence[str], models: Sequence[str], engine: str, workers: int | None, compact: bool,
-    as_json: bool,
-    max_states: int | None, max_seconds: float | None, max_memory: int | None,
-) -> None:  # fmt: skip
+    files: Sequence[str], models: Sequence[str], engine: EngineChoice, as_json: bool, limits: Limits
+) -> None:
     """Check all models and scenarios of spec FILES (or folders) against their expectations.
 
     Exit codes: 0 all are as expected, 10 some are not, such as a model stopped by a budget.
     """
-    limits = budget(max_states, max_seconds, max_memory)
-    chosen = chosen_engine(engine, workers, compact=compact)
+    chosen = engine.chosen()
     done: list[Line] = []
     for file in spec_files(files):
-        for line in _file(file, models, chosen, Options(limits), as_json=as_json):
+        for line in _file(file, models, chosen, Options(limits.budget), as_json=as_json):
             done.append(line)
             if not as_json:
                 _print(line)
