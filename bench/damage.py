@@ -40,7 +40,7 @@ from specchk.lang.syntax import parse
 from specchk.native import engine
 from specchk.search.budget import Budget, Progress
 from specchk.search.verdict import Inconclusive, Outcome
-from specchk.spark import search
+from specchk.spark import engine as spark_engine
 from specchk.spark.session import session
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
@@ -246,9 +246,9 @@ def caches(folder: Path) -> Campaign:
     return Campaign(answers, go_on)
 
 
-def spark_options(place: Path | None = None, **kinds: Any) -> search.Options:
+def spark_options(place: Path | None = None, **kinds: Any) -> spark_engine.SparkOptions:
     budget = Budget(max_seconds=PATIENCE_S)
-    return replace(search.Options(budget, symmetry=False, partitions=2, handover=30,
+    return replace(spark_engine.SparkOptions(budget, symmetry=False, partitions=2, handover=30,
                                   ledger=str(place) if place else None), **kinds)  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def ledgers(folder: Path) -> Campaign:
     for number, model in enumerate((HELD, BROKEN, HELD)):
         place = folder / f"ledger {number}"
         cut_off = spark_options(place, budget=Budget(max_states=400))
-        assert isinstance(search.run(program(model), cut_off).verdict, Inconclusive)
+        assert isinstance(spark_engine.search(program(model), cut_off).verdict, Inconclusive)
         halves.append(place)
         answers.append(said(engine.search(program(model), native_options())))
 
@@ -268,7 +268,7 @@ def ledgers(folder: Path) -> Campaign:
         happened = damage(chance, place / "place", halves[2] if which == 0 else halves[0])
         wanted = spark_options(place / "place", resume=True, shuffle=chance.random() < 0.5)
         model = (HELD, BROKEN)[which]
-        return happened, verdict_of(answers[which], lambda: search.run(program(model), wanted))
+        return happened, verdict_of(answers[which], lambda: spark_engine.search(program(model), wanted))
 
     return Campaign(answers, go_on, in_child=False)
 
@@ -292,7 +292,7 @@ def while_running(kind: str) -> Callable[[Path], Campaign]:
 
             wanted = spark_options(scratch=str(place), partitions=3 if kind == "scratch" else 2, handover=1)
             model = (HELD, BROKEN)[which]
-            came = verdict_of(answers[which], lambda: search.run(program(model), wanted, progress))
+            came = verdict_of(answers[which], lambda: spark_engine.search(program(model), wanted, progress))
             return happened[-1] if happened else "nothing", came
 
         return Campaign(answers, go_on, in_child=False)

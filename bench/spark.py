@@ -38,7 +38,7 @@ from specchk.native.compiler import exchange_code
 from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget, Progress
 from specchk.search.verdict import Outcome
-from specchk.spark import search
+from specchk.spark import engine as spark_engine
 from specchk.spark.session import session
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
@@ -155,7 +155,7 @@ def measure(name: str, handover: int, args: argparse.Namespace, folder: Path) ->
     program = SIZES[name].program()
     native, seconds, native_cpu = natively(program)
     seen: list[Progress] = []
-    options = search.Options(
+    options = spark_engine.SparkOptions(
         symmetry=False,
         partitions=args.partitions,
         handover=handover,
@@ -164,11 +164,13 @@ def measure(name: str, handover: int, args: argparse.Namespace, folder: Path) ->
     )
     watch = Watch(folder / "scratch")
     with session(args.master, {}):
-        search.run(SIZES["0.04M"].program(), replace(options, partitions=0, handover=1))  # Java gets warm
+        spark_engine.search(
+            SIZES["0.04M"].program(), replace(options, partitions=0, handover=1)
+        )  # Java gets warm
         exchange_code(program, layout_of(program), [])  # compiled and kept, too
         watch.start()
         began = cpu_seconds()
-        spark = search.run(program, options, seen.append)
+        spark = spark_engine.search(program, options, seen.append)
         cpu = cpu_seconds() - began
         watch.over.set()
         watch.join()
