@@ -9,6 +9,7 @@ spec apart; Graphviz runs in a process of its own and is part of the time of SVG
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     instance = instantiate(check(str(ROOT / "spec/replication.spec")), "three_brokers")
     trace = behaviour(instance)
     viewer = Viewer(instance)

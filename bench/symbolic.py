@@ -7,8 +7,8 @@ length of the counterexample beside the one that the spec expects of the enumera
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 from specchk.compile.instantiate import instantiate
@@ -90,12 +90,16 @@ def ledger() -> None:
 
 
 def main() -> None:
-    if "--ledger" in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ledger", action="store_true", help="how each flaw of replication.spec is found")
+    parser.add_argument("--large", action="store_true", help="models of some minutes, too")
+    asked = parser.parse_args()
+    if asked.ledger:
         ledger()
         return
     print("| model | verdict | symbolic states | successors | comparisons | decided | forks | s |")
     print("|---|---|---|---|---|---|---|---|")
-    for spec, model, constants in [*FIXPOINTS, *(LARGE if "--large" in sys.argv else [])]:
+    for spec, model, constants in [*FIXPOINTS, *(LARGE if asked.large else [])]:
         row(f"{model or spec} {constants or ''}".strip(), program(spec, model, constants), ZoneOptions())
     for spec, model, constants in SMALL:
         found = program(spec, model, constants)
