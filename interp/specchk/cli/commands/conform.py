@@ -15,8 +15,8 @@ from specchk.cli.crews import Cluster, crew_on, crew_options
 from specchk.cli.divergences import Files, divergence_options
 from specchk.cli.exits import Exit
 from specchk.cli.gate import Gate, choices_beside, gate_options
+from specchk.cli.options.suites import Wanted, suite_options
 from specchk.cli.output import echo
-from specchk.cli.suite_options import Wanted, suite_options
 from specchk.conform.contract.binding import Binding, BindingError
 from specchk.conform.contract.load import NoBinding
 from specchk.conform.contract.load import load_binding as load

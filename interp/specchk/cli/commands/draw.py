@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.clear import Clarity, clearer, clearest
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import EngineChoice, explore
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
+from specchk.cli.options.clear import Clarity, clearer, clearest
 from specchk.cli.output import echo
 from specchk.cli.pictures import counterexample, drawing, write_dot, write_picture
 from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file

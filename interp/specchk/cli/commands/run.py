@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import click
 
-from specchk.cli.clear import Clearer
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import EngineChoice, Keeping, explore
-from specchk.cli.forecast import Asking
-from specchk.cli.forms import Outputs, finish
 from specchk.cli.groups import GroupedCommand, option, takes
-from specchk.cli.prove import Proving, run_symbolic
-from specchk.cli.spark import Cluster
+from specchk.cli.options.clear import Clearer
+from specchk.cli.options.forecast import Asking
+from specchk.cli.options.forms import Outputs, finish
+from specchk.cli.options.prove import Proving, run_symbolic
+from specchk.cli.options.spark import Cluster
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
 from specchk.search.verdict import Outcome, Violated

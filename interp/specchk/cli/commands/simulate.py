@@ -9,10 +9,10 @@ import sys
 import click
 
 from specchk.cli.common import Limits, ModelChoice
-from specchk.cli.forms import Outputs, finish
 from specchk.cli.groups import takes
+from specchk.cli.options.forms import Outputs, finish
+from specchk.cli.options.spark import simulate_on_spark
 from specchk.cli.output import is_terminal
-from specchk.cli.spark import simulate_on_spark
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.report.progress import TerminalProgress

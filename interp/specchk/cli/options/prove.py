@@ -12,8 +12,8 @@ import click
 from specchk.cli.common import print_json, rejections, width
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
-from specchk.cli.forms import Outputs, finish
 from specchk.cli.groups import option
+from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.report.proof import proof_json, render_proof
