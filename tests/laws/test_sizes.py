@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections import Counter
 
 from laws.sources import ROOT, modules
 
@@ -98,3 +99,9 @@ def test_modules_hold_no_state(request):
 def test_no_function_assigns_a_global():
     """`global` would be state shared by all runs of a process."""
     assert not [m.shown for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Global)]
+
+
+def test_no_folder_is_a_hall():
+    """More than 16 modules in a folder are more than a reader looks through; a folder follows a concept."""
+    sizes = Counter(module.folder for module in modules())
+    assert {folder: size for folder, size in sizes.items() if size > 16} == {}
