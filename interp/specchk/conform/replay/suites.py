@@ -16,6 +16,7 @@ for the walks to find.
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
     return ""
 
 
-class _Suite(Generic[S]):
+class _Suite(ABC, Generic[S]):
     name = ""
 
     def __init__(self, replayer: Replayer[S]) -> None:
@@ -169,9 +170,9 @@ class _Suite(Generic[S]):
             self.replayer.probe(place, instance)
         self.replayer.check_kept(place)
 
+    @abstractmethod
     def go(self) -> None:
         """Take the suite's steps; raises `Diverged`."""
-        raise NotImplementedError
 
 
 def breadth_first(
