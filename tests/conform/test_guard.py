@@ -18,15 +18,15 @@ TWO_BROKERS = ("--model", "two_brokers", "--set", "MaxOffset=1")  # suites of th
 THREE_EPOCHS = ("--model", "three_epochs")
 GUARDS = {
     "a_leader_sees_that_logs_diverge": (
-        "leader.py", "end.epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset",
+        "broker/leader.py", "end.epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset",
         "end.epoch < request.last_fetched_epoch", TWO_BROKERS, "serve_fetch(b2, b1)",
     ),
     "a_leader_fences_old_epochs": (
-        "leader.py", "epoch != NO_EPOCH and epoch < state.leader_epoch", "False", THREE_EPOCHS,
+        "broker/leader.py", "epoch != NO_EPOCH and epoch < state.leader_epoch", "False", THREE_EPOCHS,
         "serve_fetch(b",
     ),
     "a_follower_takes_only_the_answer_that_it_waits_for": (
-        "follower.py", "if not is_mine and state.protocol.checks_response:", "if False:", TWO_BROKERS,
+        "broker/follower.py", "if not is_mine and state.protocol.checks_response:", "if False:", TWO_BROKERS,
         "apply_response(b",
     ),
 }  # fmt: skip

@@ -13,7 +13,9 @@ from specchk.conform.mutation.members import Kill, Reporter
 from specchk.conform.mutation.patches import Counted, Patch, StalePatch, forget, install, uninstall
 from specchk.conform.work.effort import ENDLESS, TICK, Meter, TooMuch, counted
 
-CORE = sorted((ROOT / "impl" / "replog" / "core").glob("*.py"))
+CORE = sorted(
+    path for path in (ROOT / "impl" / "replog" / "core").rglob("*.py") if path.name != "__init__.py"
+)
 
 
 def run(text: str, meter: Meter) -> ModuleType:

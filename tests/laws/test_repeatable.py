@@ -99,7 +99,7 @@ def test_no_example_is_kept_between_runs() -> None:
         assert settings.get_profile(name).deadline is None
     assert settings.get_profile("same").derandomize
     assert not settings.get_profile("random").derandomize
-    assert not providers.is_local_module_file(str(ROOT / "impl" / "replog" / "core" / "leader.py"))
+    assert not providers.is_local_module_file(str(ROOT / "impl" / "replog" / "core" / "broker" / "leader.py"))
     assert not len(providers._get_local_constants())
 
 

@@ -88,7 +88,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=HANG_S) as answer:
                 return int(json.load(answer)["aliveworkers"]) == 2
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # while it starts, other pages may answer in its place
             return False
 
     try:
