@@ -176,7 +176,7 @@ def test_a_budget_leaves_no_verdict(tmp_path: Path, explored: Explored) -> None:
 def test_an_interruption_leaves_what_was_counted(
     tmp_path: Path, explored: Explored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From wherever the engine is when it reports the progress of the third level, which every one does here."""
+    """From wherever the engine is when it reports progress of its third level, which every one does here."""
     monkeypatch.setattr(engine, "REPORT_EVERY_S", 0.0)
 
     def interrupt(progress: Progress) -> None:

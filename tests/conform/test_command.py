@@ -16,7 +16,7 @@ BINDING = str(ROOT / "conformance" / "binding.py")
 @pytest.mark.parametrize(
     ("options", "code", "first"),
     [
-        (["--smoke"], 0, "conforms: replication, model two_brokers"),
+        (["--tier", "smoke"], 0, "conforms: replication, model two_brokers"),
         (["--set", "MaxOffset=1", "--set", "MaxCrashes=0"], 0, "conforms: replication"),
         (["--suite", "product", "--max-states", "20"], 20, "conforms so far: replication"),
         (["--suite", "classes", "--max-states", "20"], 20, "conforms so far: replication"),

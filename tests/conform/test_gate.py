@@ -153,7 +153,7 @@ def test_a_file_without_mutation_scores_is_an_error(copy: Copy):
 def test_options_that_do_not_go_together_are_refused(copy: Copy):
     """A lock is of the whole gate."""
     for options in (
-        ("--lock", "--smoke"),
+        ("--lock", "--tier", "smoke"),
         ("--lock", "--since", "HEAD"),
         ("--audit",),
         ("--update-lock", "--model", "two"),

@@ -209,6 +209,7 @@ def test_two_searches_never_have_one_checkpoint(tmp_path: Path) -> None:
     while not (tmp_path / "search.json").exists():
         assert first.poll() is None
         time.sleep(0.01)
+    os.kill(first.pid, signal.SIGSTOP)  # it would be done at some time
     second = CliRunner().invoke(command, [*line[4:], "--resume", "--max-states", "1"])
     assert second.exit_code == 2
     assert f"--checkpoint: {tmp_path} is held by another search (process {first.pid} on" in second.output

@@ -113,6 +113,17 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def parse_settings(settings: Sequence[str]) -> dict[str, str]:
+    """The `NAME=VALUE` texts of `--conf` to a table; a malformed one is a usage error."""
+    found = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--conf")
+        found[name] = value
+    return found
+
+
 @contextmanager
 def rejections(*, as_json: bool = False) -> Iterator[None]:
     """Turn a rejected spec into diagnostics and exit code 30."""

@@ -7,20 +7,20 @@ Spark's libraries are loaded only where it is asked for: by `--master`, or by ru
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import click
 
+from specchk.cli.common import parse_settings
 from specchk.cli.engines import loaded
+from specchk.cli.groups import option
 from specchk.conform.work.crews import Crew, Work
 from specchk.conform.work.kit import Kit, shipped
 from specchk.search.engine import Unavailable
 
-F = TypeVar("F", bound=Callable[..., Any])
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 NO_PYSPARK = "--master needs pyspark: pip install 'specchk[spark]'"
@@ -28,11 +28,25 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """The options as given."""
+class ClusterChoice:
+    """Where the work is done."""
 
-    master: str | None
-    settings: Mapping[str, str]
+    heading: ClassVar[str] = "Spark"
+    master: str | None = option("--master", metavar="M", help="Run on the executors of a Spark cluster.")
+    conf: tuple[str, ...] = option(
+        "--conf", multiple=True, metavar="NAME=VALUE",
+        help="With --master: set a Spark property; repeatable.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.conf and self.master is None:
+            raise click.UsageError("--conf requires --master")
+        parse_settings(self.conf)  # a malformed one is an error before any work
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Properties of Spark."""
+        return parse_settings(self.conf)
 
     @property
     def is_wanted(self) -> bool:
@@ -43,37 +57,6 @@ class Cluster:
         """Refuse an option that does not go with `--master`."""
         if self.master is not None and given:
             raise click.UsageError(f"{option} cannot be combined with --master: {reason}")
-
-
-def crew_options(function: F) -> F:
-    """`--master`, `--conf`; the command gets them as `cluster`."""
-
-    @wraps(function)
-    def command(*, master: str | None, conf: tuple[str, ...], **rest: Any) -> Any:
-        if conf and master is None:
-            raise click.UsageError("--conf requires --master")
-        return function(cluster=Cluster(master, settings_of(conf)), **rest)
-
-    decorators = [
-        click.option("--master", metavar="M", help="Run on the executors of a Spark cluster."),
-        click.option("--conf", multiple=True, metavar="NAME=VALUE",
-                     help="With --master: set a Spark property; repeatable."),
-    ]  # fmt: skip
-    decorated: Any = command
-    for decorator in reversed(decorators):
-        decorated = decorator(decorated)
-    return cast("F", decorated)
-
-
-def settings_of(conf: Sequence[str]) -> dict[str, str]:
-    """Spark's settings, apart."""
-    found = {}
-    for text in conf:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--conf")
-        found[name] = value
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +80,15 @@ class OnSpark:
 
 
 @contextmanager
-def crew_on(cluster: Cluster, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[Crew | None]:
+def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any]) -> Iterator[Crew | None]:
     """The executors as a crew; None without `--master`."""
     if not cluster.is_wanted:
         yield None
         return
-    try:
-        jobs = loaded("specchk.spark.jobs")
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("specchk"):
-            raise
-        raise click.UsageError(f"{NO_PYSPARK} (there is no {error.name})") from None
+    jobs = loaded("specchk.spark.jobs", NO_PYSPARK)
     packed = kit()
     try:
-        with jobs.team(cluster.master, dict(cluster.settings), packed.files) as team:
+        with jobs.team(cluster.master, cluster.settings, packed.files) as team:
             yield OnSpark(team, packed, cls)
     except Unavailable as reason:
         raise click.UsageError(str(reason)) from None

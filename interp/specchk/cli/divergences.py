@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import click
+from typing import ClassVar
 
 from specchk.cli.common import write_json, write_text
+from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.cli.pictures import svg_of, write_picture
 from specchk.conform.replay.divergence import as_itf, drawn
@@ -19,20 +18,23 @@ from specchk.conform.replay.suites import Result
 from specchk.conform.report.page import page
 from specchk.conform.report.suite import About
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The requested files."""
+    """Files about a divergence."""
 
-    binding: str
-    draw: str | None
-    itf: str | None
-    freeze: str | None
-    html: str | None
+    heading: ClassVar[str] = "Output"
+    draw: str | None = option(
+        "--draw", metavar="FILE", help="Draw the divergence (.svg, .png, .pdf or .dot)."
+    )
+    itf: str | None = option("--itf", metavar="FILE", help="Write the divergence as an ITF trace.")
+    freeze: str | None = option(
+        "--freeze", metavar="FILE", help="Write the divergence as a test without specchk."
+    )
+    html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
+    as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
 
-    def write(self, about: About, result: Result, sections: Sequence[str] = ()) -> None:
+    def write(self, binding: Path, about: About, result: Result, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         found = result.divergence
         if self.html is not None:
@@ -47,25 +49,13 @@ class Files:
         if self.itf is not None:
             write_json(self.itf, as_itf(about.instance.program, found))
         if self.freeze is not None:
-            self._freeze(about, found, Path(self.freeze))
-
-    def _freeze(self, about: About, found: Divergence, target: Path) -> None:
-        try:
-            text = frozen(about.instance, about.binding, Path(self.binding), found, target)
-        except CannotFreeze as error:
-            echo(f"{target} was not written: {error}", err=True)
-            return
-        write_text(target, text)
+            _freeze(binding, about, found, Path(self.freeze))
 
 
-def divergence_options(function: F) -> F:
-    """`--draw`, `--itf`, `--freeze`, `--html`."""
-    decorators = [
-        click.option("--draw", metavar="FILE", help="Draw the divergence (.svg, .png, .pdf or .dot)."),
-        click.option("--itf", metavar="FILE", help="Write the divergence as an ITF trace."),
-        click.option("--freeze", metavar="FILE", help="Write the divergence as a test without specchk."),
-        click.option("--html", metavar="FILE", help="Write the whole report as one HTML page."),
-    ]
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+def _freeze(binding: Path, about: About, found: Divergence, target: Path) -> None:
+    try:
+        text = frozen(about.instance, about.binding, binding, found, target)
+    except CannotFreeze as error:
+        echo(f"{target} was not written: {error}", err=True)
+        return
+    write_text(target, text)

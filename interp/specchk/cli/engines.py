@@ -97,9 +97,17 @@ class Keeping:
         )  # fmt: skip
 
 
-def loaded(module: str) -> Any:
-    """A module of an engine whose library is large, imported now that it is needed."""
-    return import_module(module)
+def loaded(module: str, missing: str | None = None) -> Any:
+    """A module whose library is large, imported now that it is needed.
+
+    `missing`: the usage error where that library is not installed; None for a library that always is.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if missing is None or (error.name is not None and error.name.startswith("specchk")):
+            raise
+        raise click.UsageError(f"{missing} (there is no {error.name})") from None
 
 
 def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) -> Outcome:
@@ -136,12 +144,5 @@ def _explored(program: Program, options: Options, engine: Engine, progress: OnPr
 
 
 def _module(entry: Entry) -> Any:
-    try:
-        return entry.load()
-    except ModuleNotFoundError as error:
-        if not entry.extra or (error.name is not None and error.name.startswith("specchk")):
-            raise
-        hint = f"pip install 'specchk[{entry.extra}]'"
-        raise click.UsageError(
-            f"the engine `{entry.name}` is not installed: {hint} (there is no {error.name})"
-        ) from None
+    hint = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
+    return loaded(entry.module, hint if entry.extra else None)

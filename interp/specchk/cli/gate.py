@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import ClassVar
 
 import click
 
 from specchk.cli.common import write_text
 from specchk.cli.exits import Exit
+from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.gate.choices import NAME as CHOICES
 from specchk.conform.gate.choices import BadChoices, Choices, write
@@ -38,30 +38,31 @@ from specchk.conform.report.gate_report import held_json, render_held, render_si
 from specchk.conform.report.junit import junit
 from specchk.conform.work.crews import Crew
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 Run = tuple["Gate", list[Part], list[Result]]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """The options as given, and the results of a run."""
+class GateOptions:
+    """What to compare a gate with, and what to write about it."""
 
-    lock: bool
-    update_lock: bool
-    junit: str | None
-    mutants: tuple[str, ...]
-    since: str | None
-    audit: bool
-    update_choices: bool = False
-    budget: Budget = BUDGETS["gate"]
-    path: Path = Path(NAME)
-    held: Held | None = None
-    ran: Since | None = None
-    standing: Standing | None = None
-    wrongly: tuple[str, ...] = ()
-    """What an audit says against what `since` left out."""
+    heading: ClassVar[str] = "Gate"
+    lock: bool = option("--lock", is_flag=True, help=f"Compare the gate with {NAME} beside the binding.")
+    update_lock: bool = option("--update-lock", is_flag=True, help=f"Write {NAME}, for review.")
+    update_choices: bool = option(
+        "--update-choices", is_flag=True,
+        help=f"Determine the choices that the implementation never makes, and write {CHOICES}.",
+    )  # fmt: skip
+    since: str | None = option(
+        "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
+    )
+    audit: bool = option(
+        "--audit", is_flag=True, help="With --since: check that no case was wrongly omitted."
+    )
+    mutants: tuple[str, ...] = option(
+        "--mutants", multiple=True, metavar="FILE",
+        help="Output of `specchk mutate --json`, for the lock and the page; repeatable.",
+    )  # fmt: skip
+    junit: str | None = option("--junit", metavar="FILE", help="Write the cases as JUnit XML.")
 
     def check(self, tier: str | None) -> None:
         """Refuse options that do not go together."""
@@ -79,47 +80,70 @@ class Gate:
         self, bound: Bound, parts: Sequence[Part], budget: Budget, tier: str | None, crew: Crew | None = None
     ) -> Run:
         """Run the suites, the controls, and hold the run to the lock."""
-        gate = replace(self, path=_near(bound.path.parent / NAME), budget=budget)
+        found = Gate(self, _near(bound.path.parent / NAME), budget)
         if self.since is None:
             if self.update_choices:
                 parts = _bare(parts)
             results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
             parts = list(parts)
         else:
-            gate = gate.since_run(bound, parts)
-            assert gate.ran is not None
-            parts, results = list(gate.ran.parts), list(gate.ran.results)
+            found = self._since_run(found, bound, parts)
+            assert found.ran is not None
+            parts, results = list(found.ran.parts), list(found.ran.results)
         green = not any(result.divergence or result.vacuous for result in results)
         if green and self.update_choices:
             parts, results = _choose(bound, parts, results, budget)
         if green and tier == "gate" and self.since is None:
-            gate = replace(gate, standing=_standing(bound, parts, results, written=self.update_choices))
+            found = replace(found, standing=_standing(bound, parts, results, written=self.update_choices))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             held = _held(bound, parts, results, budget, self.scores().kills, crew)
-            gate = replace(gate, held=gate.locked(held))
-        return gate, parts, results
+            found = replace(found, held=self._locked(held, found.path))
+        return found, parts, results
 
-    def since_run(self, bound: Bound, parts: Sequence[Part]) -> Gate:
+    def _since_run(self, gate: Gate, bound: Bound, parts: Sequence[Part]) -> Gate:
         """Run the cases that changes since a revision affect, and audit the selection on request."""
         assert self.since is not None
         try:
-            ran = run_since(bound, parts, self.budget, self.since)
+            ran = run_since(bound, parts, gate.budget, self.since)
         except NoRevision as error:
             raise click.ClickException(str(error)) from None
         green = not any(result.divergence for result in ran.results)
-        wrongly = audit(bound, parts, self.budget, ran.plan) if self.audit and green else ()
-        return replace(self, ran=ran, wrongly=wrongly)
+        wrongly = audit(bound, parts, gate.budget, ran.plan) if self.audit and green else ()
+        return replace(gate, ran=ran, wrongly=wrongly)
 
-    def locked(self, held: Held) -> Held:
+    def _locked(self, held: Held, path: Path) -> Held:
         """The same, compared with the lock or written to it; never written by a gate that is blind."""
         try:
             if self.update_lock and not held.vacuous:
-                return update(held, self.path)
-            return compare(held, self.path) if self.lock else held
+                return update(held, path)
+            return compare(held, path) if self.lock else held
         except FileNotFoundError:
-            raise click.ClickException(f"there is no {self.path}; --update-lock writes it") from None
+            raise click.ClickException(f"there is no {path}; --update-lock writes it") from None
         except (BadLock, OSError) as error:
             raise click.ClickException(str(error)) from None
+
+    def scores(self) -> Scores:
+        """The mutation scores in the files that were given."""
+        try:
+            return read_scores(self.mutants)
+        except NoScores as error:
+            raise click.ClickException(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The results of a gate; None for what was not run.
+
+    `wrongly`: the cases that an audit ran and `--since` had left out, wrongly.
+    """
+
+    options: GateOptions
+    path: Path = Path(NAME)
+    budget: Budget = BUDGETS["gate"]
+    held: Held | None = None
+    ran: Since | None = None
+    standing: Standing | None = None
+    wrongly: tuple[str, ...] = ()
 
     def exit_of(self, otherwise: Exit) -> Exit:
         """The exit code of the whole, given that of the suites."""
@@ -144,33 +168,28 @@ class Gate:
 
     def text(self) -> str:
         """The lines below the suites' report; empty where there are none."""
-        since = [] if self.ran is None else render_since(str(self.since), self.ran, self.audit, self.wrongly)
+        since: list[str] = []
+        if self.ran is not None:
+            since = render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
         held = [] if self.held is None else render_held(self.held, self.path)
         stands = [] if self.standing is None else render_standing(self.standing)
         return "\n".join([*since, *stands, *held])
 
     def json(self) -> dict[str, object]:
         """Members to add to the suites' report."""
-        since = {} if self.ran is None else since_json(str(self.since), self.ran, self.wrongly)
+        since = {} if self.ran is None else since_json(str(self.options.since), self.ran, self.wrongly)
         stands = {} if self.standing is None else standing_json(self.standing)
         return {**since, **stands, **({} if self.held is None else held_json(self.held))}
 
     def sections(self, parts: Sequence[Part], results: Sequence[Result]) -> list[str]:
         """Sections to add to a page."""
-        found = sections(parts, results, self.held, self.scores().rows)
+        found = sections(parts, results, self.held, self.options.scores().rows)
         return found if self.standing is None else [*found, standing_section(self.standing)]
-
-    def scores(self) -> Scores:
-        """The mutation scores in the files that were given."""
-        try:
-            return read_scores(self.mutants)
-        except NoScores as error:
-            raise click.ClickException(str(error)) from None
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[Result]) -> None:
         """Write the cases for a build server, on request."""
-        if self.junit is not None:
-            write_text(Path(self.junit), junit(parts, results, self.budget, self.held))
+        if self.options.junit is not None:
+            write_text(Path(self.options.junit), junit(parts, results, self.budget, self.held))
 
 
 def _near(path: Path) -> Path:
@@ -235,40 +254,3 @@ def _held(
         return hold(bound, parts, results, budget, mutants, crew)
     except NoSuchText as error:
         raise click.ClickException(f"a control of the binding is outdated: {error}") from None
-
-
-def gate_options(function: F) -> F:
-    """The options; the command gets them as `gate`."""
-
-    @wraps(function)
-    def command(
-        *, lock: bool, update_lock: bool, junit: str | None, mutants: tuple[str, ...], since: str | None,
-        audit: bool, update_choices: bool, **rest: Any,
-    ) -> Any:  # fmt: skip
-        gate = Gate(lock, update_lock, junit, mutants, since, audit, update_choices)
-        return function(gate=gate, **rest)
-
-    decorators = [
-        click.option("--lock", is_flag=True, help=f"Compare the gate with {NAME} beside the binding."),
-        click.option("--update-lock", is_flag=True, help=f"Write {NAME}, for review."),
-        click.option(
-            "--update-choices",
-            is_flag=True,
-            help=f"Determine the choices that the implementation never makes, and write {CHOICES}.",
-        ),
-        click.option(
-            "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
-        ),
-        click.option("--audit", is_flag=True, help="With --since: check that no case was wrongly omitted."),
-        click.option(
-            "--mutants",
-            multiple=True,
-            metavar="FILE",
-            help="Output of `specchk mutate --json`, for the lock and the page; repeatable.",
-        ),
-        click.option("--junit", metavar="FILE", help="Write the cases as JUnit XML."),
-    ]
-    decorated: Any = command
-    for decorator in reversed(decorators):
-        decorated = decorator(decorated)
-    return cast("F", decorated)

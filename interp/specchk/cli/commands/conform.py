@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 import click
 
 from specchk.cli.common import print_json, rejections
-from specchk.cli.crews import Cluster, crew_on, crew_options
-from specchk.cli.divergences import Files, divergence_options
+from specchk.cli.crews import ClusterChoice, crew_on
+from specchk.cli.divergences import Files
 from specchk.cli.exits import Exit
-from specchk.cli.gate import Gate, choices_beside, gate_options
-from specchk.cli.options.suites import Wanted, suite_options
+from specchk.cli.gate import Gate, GateOptions, choices_beside
+from specchk.cli.groups import GroupedCommand, takes
+from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
 from specchk.conform.contract.binding import Binding, BindingError
 from specchk.conform.contract.load import NoBinding
@@ -35,17 +36,12 @@ from specchk.lang.frontend import check
 from specchk.meaning.step import Faulty
 
 
-@click.command("conform")
+@click.command("conform", cls=GroupedCommand)
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
-@suite_options
-@gate_options
-@crew_options
-@click.option("--list", "list_cases", is_flag=True, help="List the cases without running them.")
-@click.option("--json", "as_json_", is_flag=True, help="Print one JSON object instead of text.")
-@divergence_options
+@takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
 def command(
-    binding: str, wanted: Wanted, gate: Gate, cluster: Cluster, list_cases: bool, as_json_: bool, **files: Any
-) -> None:  # fmt: skip
+    binding: str, wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
+) -> None:
     """Check an implementation against its spec, by the binding in the file BINDING.
 
     The implementation takes the spec's steps, must refuse forbidden ones, and its whole state is
@@ -54,37 +50,38 @@ def command(
     the gate was vacuous, 30 the spec or the binding was rejected.
     """
     cls = load_binding(Path(binding))
+    gate = Gate(options)
     tier = None if wanted.case is not None else wanted.of_tier
-    gate.check(tier)
-    cluster.not_with(list_cases, "--list", "it runs nothing")
+    options.check(tier)
+    cluster.not_with(wanted.list_cases, "--list", "it runs nothing")
     cluster.not_with(wanted.case, "--case", "a single case is not distributed")
-    cluster.not_with(gate.update_choices, "--update-choices", "it explores on this machine")
-    cluster.not_with(gate.since, "--since", "the record of earlier runs is on this machine")
+    cluster.not_with(options.update_choices, "--update-choices", "it explores on this machine")
+    cluster.not_with(options.since, "--since", "the record of earlier runs is on this machine")
     try:
-        with rejections(as_json=as_json_):
+        with rejections(as_json=files.as_json):
             checked = check(str(Path(binding).parent / cls.spec))
             parts = parts_of(cls, checked, wanted.suites(cls), choices_beside(Path(binding)))
-        if list_cases:
-            _list(parts, wanted, as_json=as_json_)
+        if wanted.list_cases:
+            _list(parts, wanted, as_json=files.as_json)
             return
         if wanted.case is not None:
             parts, results = _one_case(parts, wanted)
         else:
             bound = Bound(Path(binding), cls, checked)
             with crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls) as crew:
-                gate, parts, results = gate.run(bound, parts, wanted.budget, tier, crew)
+                gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
         if not results:
-            _nothing(gate, as_json=as_json_)
+            _nothing(gate, as_json=files.as_json)
         results = _shrunk(parts, results)
     except BindingError as error:
-        _reject(error, as_json=as_json_)
+        _reject(error, as_json=files.as_json)
     except Faulty as fault:
         name = parts[0].instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
-    _finish(parts, results, tier, Files(binding, **files), gate, as_json=as_json_)
+    _finish(parts, results, tier, Path(binding), files, gate)
 
 
-def _list(parts: Sequence[Part], wanted: Wanted, *, as_json: bool) -> None:
+def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> None:
     suites = [part.suite(wanted.budget) for part in parts if part.at.suite in MADE_OF_CASES]
     if as_json:
         print_json(cases_json(suites))
@@ -92,7 +89,7 @@ def _list(parts: Sequence[Part], wanted: Wanted, *, as_json: bool) -> None:
         echo(render_cases(suites))
 
 
-def _one_case(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Part], list[Result]]:
+def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], list[Result]]:
     """The part that has the requested case, and its result."""
     assert wanted.case is not None
     for part in parts:
@@ -148,24 +145,24 @@ def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
 
 
 def _finish(
-    parts: Sequence[Part], results: Sequence[Result], tier: str | None, files: Files, gate: Gate, *,
-    as_json: bool,
+    parts: Sequence[Part], results: Sequence[Result], tier: str | None, binding: Path, files: Files,
+    gate: Gate,
 ) -> NoReturn:  # fmt: skip
     worst = overall(results)
     part = parts[list(results).index(worst)]
     about, code = About(part.instance, part.binding), gate.exit_of(exit_of(worst))
     if tier is None:
-        if as_json:
+        if files.as_json:
             print_json(as_json_of(about, worst, code))
         else:
             echo(render(about, worst))
-    elif as_json:
+    elif files.as_json:
         print_json({**tier_json(tier, parts, results, [*map(exit_of, results)]), **gate.json(),
                     "exit_code": int(code)})  # fmt: skip
     else:
         echo("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
     gate.write_junit(parts, results)
-    files.write(about, worst, gate.sections(parts, results) if tier else ())
+    files.write(binding, about, worst, gate.sections(parts, results) if tier else ())
     sys.exit(code)
 
 

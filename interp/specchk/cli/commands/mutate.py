@@ -12,8 +12,9 @@ from time import perf_counter
 import click
 
 from specchk.cli.common import print_json, rejections
-from specchk.cli.crews import Cluster, crew_on, crew_options
+from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
+from specchk.cli.groups import takes
 from specchk.cli.output import echo, is_terminal
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.mutation import scores
@@ -79,12 +80,12 @@ class Wish:
 @click.option(
     "--no-control", is_flag=True, help="Do not run the unchanged implementation; a lock rejects such a score."
 )
-@crew_options
+@takes(cluster=ClusterChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     binding: str, mutants: str | None, generated: bool, harness: bool, is_self_check: bool,
     only: tuple[str, ...], sample: int | None, seed: int, show: str | None, members: str, max_seconds: float,
-    test_work: int | None, workers: int | None, no_cache: bool, no_control: bool, cluster: Cluster,
+    test_work: int | None, workers: int | None, no_cache: bool, no_control: bool, cluster: ClusterChoice,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Run the gate against mutants, implementations with one flaw each, all of which it must kill.
@@ -159,7 +160,7 @@ class Plan:
     is_controlled: bool
 
 
-def _run(plan: Plan, cluster: Cluster) -> Score:
+def _run(plan: Plan, cluster: ClusterChoice) -> Score:
     """Run a campaign, here or on a cluster."""
     begun = perf_counter()
     every = _mutants(plan.path, plan.folder, plan.wish)

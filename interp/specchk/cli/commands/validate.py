@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from specchk.cli.common import print_json, rejections
-from specchk.cli.crews import Cluster, crew_on, crew_options
+from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
+from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.conform.contract.load import NoBinding, load_tracing
 from specchk.conform.recordings.campaign import Wanted, run_campaign
@@ -31,11 +32,11 @@ from specchk.lang.frontend import check
 )
 @click.option("--no-power", is_flag=True, help="Do not validate spoiled copies.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the spoiled copies.")
-@crew_options
+@takes(cluster=ClusterChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
-    cluster: Cluster, as_json: bool,
+    cluster: ClusterChoice, as_json: bool,
 ) -> None:  # fmt: skip
     """Check recordings of an implementation against its spec, as read by the tracing in the file TRACING.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import click
 
+from specchk.cli.common import parse_settings
 from specchk.cli.engines import SPARK, Engine, loaded
 from specchk.cli.groups import option
 from specchk.explore.simulate import Walks
@@ -62,38 +63,20 @@ class Cluster:
         if engine.name != SPARK:
             return engine
         given = {"handover": self.handover} if self.handover is not None else {}
+        settings = tuple(parse_settings(self.settings).items())
         return engine.set(
-            master=self.master, settings=self._pairs(), partitions=self.partitions or 0, ledger=self.ledger,
+            master=self.master, settings=settings, partitions=self.partitions or 0, ledger=self.ledger,
             resume=resume, scratch=self.scratch, **given,
         )  # fmt: skip
-
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        """Spark's settings, apart."""
-        found = []
-        for text in self.settings:
-            name, equals, value = text.partition("=")
-            if not equals or not name:
-                raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--conf")
-            found.append((name, value))
-        return tuple(found)
 
 
 def simulate_on_spark(
     program: Program, walks: Walks, master: str, progress: Callable[[Progress], None] | None
 ) -> Outcome:
     """Random walks on the executors of a cluster: the same walks as on one machine."""
-    engine = _library("specchk.spark.walks")
+    engine = loaded("specchk.spark.walks", NO_PYSPARK)
     try:
         outcome: Outcome = engine.simulate(program, walks, master, progress)
     except Unavailable as reason:
         raise click.UsageError(str(reason)) from None
     return outcome
-
-
-def _library(module: str) -> Any:
-    try:
-        return loaded(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("specchk"):
-            raise
-        raise click.UsageError(f"{NO_PYSPARK} (there is no {error.name})") from None

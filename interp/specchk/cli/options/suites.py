@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar
 
 import click
 
 from specchk.cli.common import parse_overrides
+from specchk.cli.groups import option
 from specchk.conform.contract.binding import At, Binding
 from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, Budget
 from specchk.conform.replay.suites import Walks
 
-F = TypeVar("F", bound=Callable[..., Any])
+COUNT = click.IntRange(min=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options as given; None where one is not."""
+class SuiteChoice:
+    """What to run: a tier, one suite, or one case of it."""
 
-    model: str | None
-    overrides: Mapping[str, str]
-    suite: str | None
-    tier: str | None
-    max_states: int | None
-    walks: Walks
-    case: str | None
+    heading: ClassVar[str] = "Suites"
+    tier: str | None = option(
+        "--tier", type=click.Choice(TIERS),
+        help="Run a tier of the binding, a list of suites; by default gate.",
+    )  # fmt: skip
+    model: str | None = option("--model", metavar="M", help="Run one suite, on this model.")
+    overrides: tuple[str, ...] = option(
+        "--set", multiple=True, metavar="C=V",
+        help="Run one suite, and override a constant or the size of a sort; repeatable.",
+    )  # fmt: skip
+    suite: str | None = option("--suite", type=click.Choice(SUITES), help="Run one suite, of this kind.")
+    max_states: int | None = option(
+        "--max-states", type=COUNT, metavar="N", help="Explore at most N states of the spec."
+    )
+    walks: int = option(
+        "--walks", type=COUNT, default=WALKS.walks, show_default=True, help="Number of walks."
+    )
+    steps: int = option(
+        "--steps", type=COUNT, default=WALKS.steps, show_default=True,
+        help="Maximum number of steps of a walk.",
+    )  # fmt: skip
+    seed: int = option(
+        "--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of the walks."
+    )
+    case: str | None = option(
+        "--case", metavar="ID", help="Run only the case whose id is ID or begins with it."
+    )
+    list_cases: bool = option("--list", is_flag=True, help="List the cases without running them.")
 
     @property
     def of_tier(self) -> str | None:
@@ -41,7 +61,8 @@ class Wanted:
         """The selected suites: of the binding's tiers, or as described."""
         lists = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}
         tier = self.of_tier
-        return lists[tier] if tier else (At(self.model, self.overrides, self.suite or "classes"),)
+        at = At(self.model, parse_overrides(self.overrides), self.suite or "classes")
+        return lists[tier] if tier else (at,)
 
     @property
     def budget(self) -> Budget:
@@ -49,42 +70,5 @@ class Wanted:
         budget = BUDGETS[self.of_tier or "exhaustive"]
         if self.of_tier is None:
             is_search = self.suite == "product"
-            budget = Budget(None if is_search else MAX_STATES, None, self.walks)
+            budget = Budget(None if is_search else MAX_STATES, None, Walks(self.seed, self.walks, self.steps))
         return budget if self.max_states is None else replace(budget, max_states=self.max_states)
-
-
-def suite_options(function: F) -> F:
-    """The options that select suites; the command gets them as `wanted`."""
-
-    @wraps(function)
-    def command(
-        *, model: str | None, overrides: tuple[str, ...], suite: str | None, tier: str | None, smoke: bool,
-        max_states: int | None, walks: int, steps: int, seed: int, case: str | None, **rest: Any,
-    ) -> Any:  # fmt: skip
-        wanted = Wanted(
-            model, parse_overrides(overrides), suite, "smoke" if smoke else tier, max_states,
-            Walks(seed, walks, steps), case,
-        )  # fmt: skip
-        return function(wanted=wanted, **rest)
-
-    count = click.IntRange(min=1)
-    decorators = [
-        click.option("--tier", type=click.Choice(TIERS),
-                     help="Run a tier of the binding, a list of suites; by default gate."),
-        click.option("--smoke", is_flag=True, help="The same as --tier smoke."),
-        click.option("--model", metavar="M", help="Run one suite, on this model."),
-        click.option("--set", "overrides", multiple=True, metavar="C=V",
-                     help="Run one suite, and override a constant or the size of a sort; repeatable."),
-        click.option("--suite", type=click.Choice(SUITES), help="Run one suite, of this kind."),
-        click.option("--max-states", type=count, metavar="N", help="Explore at most N states of the spec."),
-        click.option("--walks", type=count, default=WALKS.walks, show_default=True, help="Number of walks."),
-        click.option("--steps", type=count, default=WALKS.steps, show_default=True,
-                     help="Maximum number of steps of a walk."),
-        click.option("--seed", type=int, metavar="N", default=0, show_default=True,
-                     help="Seed of the walks."),
-        click.option("--case", metavar="ID", help="Run only the case whose id is ID or begins with it."),
-    ]  # fmt: skip
-    decorated: Any = command
-    for decorator in reversed(decorators):
-        decorated = decorator(decorated)
-    return cast("F", decorated)
