@@ -21,7 +21,7 @@ from specchk.cli.output import echo, is_terminal
 from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
-from specchk.search.engines import NAMES, Entry, engine_named
+from specchk.search.engines import ENGINES, NAMES, Entry, engine_named
 from specchk.search.reference import search
 from specchk.search.verdict import Outcome
 
@@ -44,7 +44,10 @@ class Engine:
 class EngineChoice:
     """The engine, and how much of the machine it uses."""
 
-    engine: str = option("--engine", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+    engine: str = option(
+        "--engine", type=click.Choice(NAMES), default=NAMES[0], show_default=True,
+        help="; ".join(f"{entry.name}: {entry.about}" for entry in ENGINES) + ".",
+    )  # fmt: skip
     workers: int | None = option(
         "--workers", type=click.IntRange(min=1), default=None, metavar="N",
         help="Threads (native) or processes (symbolic); by default one per core.",

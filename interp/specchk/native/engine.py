@@ -26,7 +26,7 @@ from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
-from specchk.native.machine.frames import DEADLOCK, Thread, old_records, records_of
+from specchk.native.machine.frames import DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import layout_of
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
@@ -220,16 +220,10 @@ class NativeEngine(Engine[list[Run]]):
         return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, found)
 
     def _explain(self, found: Found, depth: int) -> None:
-        record, levels = records_of(self.program)[found.record], self.levels[:depth]
-        if record.kind == "reached":
-            if record.name not in self.findings.reached:
-                self.noted.append((found, depth))
-                self.findings.reached[record.name] = self.explain.witness(record.name, found.state, levels)
-        elif (record.kind, record.name) not in self.findings.found:
-            of_level = found.record < old_records(self.program)
+        record = records_of(self.program)[found.record]
+        if not self.findings.has(record.kind, record.name):
             self.noted.append((found, depth))
-            violation = self.explain.violation(record, found, levels, of_level=of_level)
-            self.findings.found[record.kind, record.name] = violation
+            self.explain.note(self.findings, found, self.levels[:depth])
 
     @property
     def _is_save_due(self) -> bool:

@@ -17,9 +17,10 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
-from specchk.native.machine.frames import Record
+from specchk.native.machine.frames import Record, old_records, records_of
 from specchk.native.machine.layout import Layout
 from specchk.native.store import Found
+from specchk.search.findings import Findings
 from specchk.search.replay import ReplayFailed, rebuild, step_to
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Trace, Violation
@@ -60,7 +61,15 @@ class Explainer:
             path.append(before)
         return rebuild(self.program, self.stepper, [self._known(s) for s in reversed(path)], self.symmetry)
 
-    def witness(self, name: str, state: Sequence[int], levels: Levels) -> Trace:
+    def note(self, findings: Findings, found: Found, levels: Levels) -> None:
+        """Add what was found to the findings, as a witness or violation with its trace."""
+        record = records_of(self.program)[found.record]
+        if record.kind == "reached":
+            findings.reached[record.name] = self._witness(record.name, found.state, levels)
+        else:
+            findings.found[record.kind, record.name] = self._violation(record, found, levels)
+
+    def _witness(self, name: str, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state that satisfies the witness of this name."""
         trace = self.trace(state, levels)
         env = self.properties.environment(trace.last)
@@ -75,8 +84,8 @@ class Explainer:
         # representatives.
         return state if self.symmetry is None else self.symmetry.canonical(state)
 
-    def violation(self, record: Record, found: Found, levels: Levels, *, of_level: bool) -> Violation:
-        """The violation of a record; `of_level`: of a state that was expanded."""
+    def _violation(self, record: Record, found: Found, levels: Levels) -> Violation:
+        of_level = found.record < old_records(self.program)  # of a state that was expanded
         # A step ends outside of the levels, so its trace is that of its state and one step more.
         if record.kind == "step invariant" or self._is_step(record):
             return self._step(record, found, levels)

@@ -39,6 +39,10 @@ class Findings:
         """Whether a violation was found, with its trace or without it yet."""
         return bool(self.found or self.announced)
 
+    def has(self, kind: str, name: str) -> bool:
+        """Whether this violation, or the witness of this name (kind "reached"), has its trace."""
+        return name in self.reached if kind == "reached" else (kind, name) in self.found
+
     def clear(self) -> None:
         """Forget all violations and witnesses, before a restart."""
         self.found.clear()

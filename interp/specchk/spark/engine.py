@@ -31,7 +31,7 @@ from specchk.native.compiler import exchange_code
 from specchk.native.engine import NativeEngine, NativeOptions
 from specchk.native.explain import Explainer
 from specchk.native.identity import Identity, identity_of
-from specchk.native.machine.frames import old_records, records_of
+from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import layout_of
 from specchk.native.store import Found
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
@@ -316,12 +316,10 @@ class SparkEngine(Engine[int]):
         """Keep what was found after so many levels, of each kind and name the first."""
         record = records_of(self.program)[found.record]
         name = record.kind, record.name
-        if record.kind == "reached":
-            if record.name not in self.findings.reached:
-                self.noted.setdefault(name, (found, depth))
-        elif name not in self.findings.found:
+        if not self.findings.has(*name):
             self.noted.setdefault(name, (found, depth))
-            self.findings.announced.add(name)
+            if record.kind != "reached":
+                self.findings.announced.add(name)
 
     def finish(self) -> bool:
         """Make violations and witnesses of what was noted: in the end, when all cores are free for it.
@@ -333,13 +331,7 @@ class SparkEngine(Engine[int]):
         try:
             for kind, name in sorted(self.noted, key=lambda noted: noted[0] == "reached"):
                 found, depth = self.noted[kind, name]
-                record, levels = records_of(self.program)[found.record], range(depth)
-                if kind == "reached":
-                    self.findings.reached[name] = self.explain.witness(name, found.state, levels)
-                else:
-                    of_level = found.record < old_records(self.program)
-                    violation = self.explain.violation(record, found, levels, of_level=of_level)
-                    self.findings.found[kind, name] = violation
+                self.explain.note(self.findings, found, range(depth))
         except Spoiled as error:
             self.findings.stopped = unread(str(error))
         return True

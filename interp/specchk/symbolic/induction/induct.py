@@ -48,6 +48,11 @@ class Work:
     settled: int = 0
     seconds_solver: float = 0.0
 
+    @property
+    def open(self) -> set[tuple[str, str]]:
+        """Kind and name of the properties that an answer leaves unproved."""
+        return {(answer.kind, answer.name) for answer in self.answers if answer.found is not None}
+
     def add(self, other: Work) -> None:
         """Count another worker's work, too."""
         self.answers += other.answers

@@ -83,9 +83,9 @@ def _proved(
     dropped and the others tried again, until none is (Houdini: Flanagan and Leino, 2001).  Queries
     are added to those of `work`.
     """
-    answers = work.answers
+    last = work
     while True:
-        open_ = {(a.kind, a.name) for a in answers if a.found is not None}
+        open_ = last.open
         # While a step may be undefined, the states behind it were not considered, and nothing is proved.
         if any(kind == "undefined" for kind, _ in open_):
             return ()
@@ -102,7 +102,7 @@ def _proved(
         work.add_effort(again)
         if stopped:
             return ()
-        answers = again.answers
+        last = again
 
 
 def _anything(program: Program) -> Property:
@@ -224,7 +224,7 @@ def _concluded(
     ways = _looked_up(program, failures) if failures else {}
     looks = [None if ways is None else index in ways for index in range(len(failures))]
     failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
-    open_ = {(a.kind, a.name) for a in work.answers if a.found is not None}
+    open_ = work.open
     verdict: Verdict
     if ways:
         verdict = Violated(tuple([_violation(failures[index], way) for index, way in sorted(ways.items())]))

@@ -253,7 +253,7 @@ class ZoneEngine(Engine[range]):
                 self.concretiser.faulty.add(candidate.step.action)
             by_what.setdefault((candidate.kind, candidate.name), []).append((index, candidate))
         for (kind, name), found in sorted(by_what.items()):
-            if (kind, name) in self.findings.found or (kind == "reached" and name in self.findings.reached):
+            if self.findings.has(kind, name):
                 continue
             real = self._first_real(found[:TRIES])
             if real is None and kind == "reached":
