@@ -27,6 +27,7 @@ from random import Random
 from specchk.lang.syntax.parse import parse_tokens
 from specchk.lang.text.diagnostics import Report
 from specchk.lang.text.source import Source
+from specchk.search.findings import INCOMPLETE
 from specchk.search.verdict import Outcome, Violated
 
 BUILTINS = {
@@ -258,6 +259,7 @@ class Said:
     levels: tuple[int, ...]
     generated: int
     taken: dict[str, int]  # how often each action
+    is_cut: bool = False  # a budget ended it after a violation: what came then depends on the order
 
     @classmethod
     def of(cls, outcome: Outcome) -> Said:
@@ -270,6 +272,7 @@ class Said:
             outcome.statistics.levels,
             outcome.statistics.generated,
             {point.owner: count for point, count in points if point.kind == "action"},
+            any(warning.startswith(INCOMPLETE) for warning in outcome.warnings),
         )
 
     @property
@@ -294,7 +297,7 @@ def broken(first: Said, other: Said, relation: Relation, *, counts: bool = True)
 
     `counts`: whether the engine's counts are those of states, which no order of exploration changes.
     """
-    if "Inconclusive" in (first.verdict, other.verdict):
+    if "Inconclusive" in (first.verdict, other.verdict) or first.is_cut or other.is_cut:
         return None
     if (relation.is_partial or relation.grows) and (first.is_undefined or other.is_undefined):
         return None

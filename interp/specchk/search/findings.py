@@ -20,6 +20,7 @@ from specchk.search.coverage import complete_search_warnings, vacuous
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
 
 NOTHING_TO_CHECK = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
+INCOMPLETE = "the search is incomplete, other properties may fail, too"  # with the reason, of a violation
 NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 
@@ -69,9 +70,7 @@ class Findings:
         if self.undecided_end:
             warnings.append(self._undecided)
         if self.found and self.stopped is not None:  # the verdict is "violated", and does not show it
-            warnings.append(
-                f"the search is incomplete, other properties may fail, too: {self.stopped.reason}"
-            )
+            warnings.append(f"{INCOMPLETE}: {self.stopped.reason}")
         return tuple(warnings)
 
     @property
