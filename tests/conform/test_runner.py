@@ -196,7 +196,7 @@ def test_a_process_that_dies_is_no_success():
     program = "import os; from specchk.conform.work.forks import each; each([lambda: os._exit(3)] * 2, 2)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "Lost: a process ended with 3 before it had finished" in ended.stderr
+    assert "Lost: a process ended before it had finished: exit code 3" in ended.stderr
 
 
 # -- the cache

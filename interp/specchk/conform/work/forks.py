@@ -11,9 +11,9 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from specchk.conform.work.pool import Say, Task, run_all
 
 T = TypeVar("T")
 
@@ -33,55 +33,29 @@ def each(
     """The results of all tasks, in their order; `workers` processes at a time.
 
     An exception of a task that is `passing` is raised here, that of the first task if there are
-    several.  Of any other the process dies, with a traceback, and `Lost` is raised.
+    several.  Of any other the process dies, with a traceback, and `Lost` is raised, which names it.
     """
     # A lock that another thread holds at the fork is never released in the child.
     can_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
     # One task needs no process of its own, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork:
         return [task() for task in tasks]
-    context = multiprocessing.get_context("fork")
-    results: dict[int, T | Exception] = {}
-    running: dict[Connection, tuple[int, BaseProcess]] = {}
-    todo = list(enumerate(tasks))
-    while todo or running:
-        while todo and len(running) < workers:
-            number, task = todo.pop(0)
-            ours, theirs = context.Pipe(duplex=False)
-            forked = context.Process(target=_work, args=(theirs, task, passing))
-            forked.start()
-            theirs.close()
-            # Else the pipe stays open here, and a child that dies is never noticed as the end of its data.
-            running[ours] = number, forked
-        for ready in wait(list(running)):
-            assert isinstance(ready, Connection)
-            number, process = running.pop(ready)
-            results[number] = _received(ready, process)
-    for number in sorted(results):
-        # All tasks have ended, so the first in order is reported, whichever failed first in time.
-        result = results[number]
-        if isinstance(result, Exception):
-            raise result
-    return [result for _, result in sorted(results.items()) if not isinstance(result, Exception)]
+    every = run_all([_saying(task, passing) for task in tasks], workers)
+    # All tasks have ended, so the first in order is reported, whichever failed first in time.
+    for ended in every:
+        if not ended.said:
+            raise Lost(f"a process ended before it had finished: {ended.why}")
+        _, error = ended.said[0]
+        if error is not None:
+            raise error
+    return [ended.said[0][0] for ended in every]
 
 
-def _received(ready: Connection, process: BaseProcess) -> Any:
-    try:
-        result = ready.recv()
-    except EOFError:
-        result = None
-    ready.close()
-    process.join()
-    if result is None:
-        return Lost(f"a process ended with {process.exitcode} before it had finished")
-    return result[0]
+def _saying(task: Callable[[], T], passing: tuple[type[Exception], ...]) -> Task:
+    def work(say: Say) -> None:
+        try:
+            say((task(), None))
+        except passing as error:
+            say((None, error))
 
-
-def _work(to: Connection, task: Callable[[], object], passing: tuple[type[Exception], ...]) -> None:
-    """A process's life."""
-    try:
-        result = task()
-    except passing as error:  # raised again by who waits for it
-        result = error
-    to.send((result,))
-    to.close()
+    return work

@@ -50,13 +50,13 @@ class _Running:
 def run_all(
     tasks: Sequence[Task],
     workers: int,
-    seconds: float,
+    seconds: float | None = None,
     done: Callable[[int, Ended], None] = lambda number, ended: None,
     clock: Callable[[], float] = perf_counter,
 ) -> list[Ended]:
     """Run all tasks, `workers` at a time; `done` receives each one that ends, in the order of ending.
 
-    `clock` says when a task has taken more than `seconds`.
+    `clock` says when a task has taken more than `seconds`; None: no task ever does.
     """
     context = multiprocessing.get_context("fork")
     # Forked, as in `forks`: a task is a closure over what the parent has loaded.
@@ -89,9 +89,9 @@ def run_all(
     return [found[number] for number in sorted(found)]
 
 
-def _patience(running: dict[Connection, _Running], seconds: float, now: float) -> float:
+def _patience(running: dict[Connection, _Running], seconds: float | None, now: float) -> float | None:
     """How long nothing needs to be done."""
-    return max(0.0, min(one.begun + seconds - now for one in running.values()))
+    return None if seconds is None else max(0.0, min(one.begun + seconds - now for one in running.values()))
 
 
 def _hear(connection: Connection, ended: Ended) -> None:
@@ -109,8 +109,8 @@ def _hear(connection: Connection, ended: Ended) -> None:
         ended.how = DONE
 
 
-def _is_over(task: _Running, seconds: float, now: float) -> bool:
-    if not task.ended.how and now - task.begun >= seconds:
+def _is_over(task: _Running, seconds: float | None, now: float) -> bool:
+    if not task.ended.how and seconds is not None and now - task.begun >= seconds:
         task.ended.how = LATE
         # SIGKILL: a mutant may have caught or blocked anything else.
         task.process.kill()
