@@ -63,6 +63,8 @@ def read(path: Path, shown: str, report: Report) -> Source | None:
     """The text of a file, or None with a diagnostic that gives the reason."""
     whole = Span(Source(shown, ""), 0, 0)
     try:
+        # Before the attempt to read: an `OSError` names neither the file that was meant nor what to do with a
+        # folder.
         if path.is_dir():
             report.add("S001", whole, f"{shown} is a directory", "name a .spec file in it")
             return None
@@ -118,6 +120,8 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
     """Add a file's declarations to `spec`, those it extends first."""
     seen.add(path.resolve())
     own = module.span.source is spec.source
+    # Bases first, wherever their lines stand: of two equal names the base's is the first declared, and the
+    # error is in the file that can choose another.
     for decl in module.decls:
         if isinstance(decl, decls.Extends):
             _extend(spec, decl, path, loading, seen)
@@ -130,6 +134,7 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
 
 def _find(parts: tuple[str, ...], base: Path, span: Span, loading: _Loading) -> Path | None:
     path = base.parent.joinpath(*parts[:-1], parts[-1] + ".spec")
+    # Resolved, since one file may be reached by several paths and by links.
     if path.resolve() in loading.stack:
         names = " -> ".join([*(p.name for p in loading.stack), path.name])
         loading.report.add("S005", span, f"these files need each other: {names}",

@@ -37,6 +37,7 @@ def element_at(checker: Checker, base: Type, key: tree.Expr, base_node: tree.Nod
 def check_field(checker: Checker, node: tree.Field, context: Context, expected: Type | None) -> Type:
     """`r.f`, or a name of an imported file."""
     base = node.base
+    # `log.truncate` and `r.f` parse alike; a local name hides an import, as it hides every other name.
     if isinstance(base, tree.Name) and base.text in context.spec.imports and base.text not in context.locals:
         name = tree.Name(node.span, node.name, base.text)
         found = check_name(checker, name, context, expected)

@@ -19,6 +19,8 @@ def check_call(checker: Checker, node: tree.Call, context: Context, expected: Ty
         return _construct(checker, node, home, context)
     if home is not None and name in home.defs:
         return _apply(checker, node, home, context)
+    # Behind the spec's own definitions, which may have such a name: a built-in function that is added to the
+    # language later changes no spec.
     if node.callee.qualifier is None and name in BUILTINS:
         return _builtin(checker, node, context, expected)
     for arg in node.args:

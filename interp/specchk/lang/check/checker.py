@@ -73,6 +73,8 @@ class Checker:
             if joined is None:
                 self.mismatch(node.span, found, expected)
                 joined = expected
+            # A complete type stays as it is: a join would give a record the other's order of fields, and take
+            # the bounds off a number. Only holes, as the item of `{}`, are filled from outside.
             found = joined if not is_complete(found) else found
         self.facts.types[id(node)] = found
         return found
@@ -80,6 +82,8 @@ class Checker:
     def settle(self, node: tree.Expr, context: Context, known: Type | None = None) -> Type:
         """`check`, with a diagnostic when the type stays unknown."""
         found = self.check(node, context, known)
+        # Only where nothing is wrong so far: a type that stays open is mostly the consequence of an error
+        # that is reported already.
         if not is_complete(found) and not self.report.found:
             self.report.add(
                 "S303",
@@ -135,8 +139,6 @@ class Checker:
             self.report.add("S208", span.word(name), f"`{name}` is already bound here and cannot be shadowed",
                             f"choose another name, e.g. `{name}2`")  # fmt: skip
 
-    # ------------------------------------------------------------ definitions
-
     def returns(self, decl: decls.Def, home: Spec, use: tree.Node) -> Type:
         """The type of a definition's value; checks its body on first use."""
         known = self._returns.get(id(decl))
@@ -149,6 +151,8 @@ class Checker:
                             f"definitions may not be recursive: {' -> '.join(d.name for d in circle)}",
                             "iterate with a quantifier, a comprehension, min, max or sum")  # fmt: skip
             return UNKNOWN
+        # Bodies are checked when a use needs their type, so definitions may stand in any order; one that is
+        # open already is needed by itself.
         self.open_defs.append(decl)
         found = self._body(decl, home)
         self.open_defs.pop()
@@ -163,6 +167,7 @@ class Checker:
         context = self.lets(decl.lets, context)
         wanted = self.resolver.resolve(decl.returns, home) if decl.returns is not None else None
         found = self.settle(decl.value, context, wanted)
+        # As declared, also where the body is wrong: the error is the body's, and none of its callers'.
         return wanted if wanted is not None else found
 
     def lets(self, lets: tuple[decls.Let, ...], context: Context) -> Context:
@@ -172,8 +177,6 @@ class Checker:
             self.fresh(let.name, let.span, context)
             context = context.bind(let.name, kind)
         return context
-
-    # ------------------------------------------------------------ reports
 
     def unknown(self, name: tree.Name, table: Collection[str], what: str, spec: Spec) -> None:
         """Report a name that is not in a table of the spec."""

@@ -48,6 +48,7 @@ class Declarations:
             self.checker.returns(definition, spec, definition)
             self.levels.demand(definition, self._most(spec), "an imported definition has no state to read"
                                if spec.prefix else "a definition is a state expression")  # fmt: skip
+        # Only what can be imported: variables, actions and properties of a library take no part here.
         if spec.prefix:
             return
         for variable in spec.variables.values():
@@ -103,6 +104,7 @@ class Declarations:
         if decl.choices is not None:
             self.checker.check(decl.choices, Context(spec), Set(kind))
             self.levels.demand(decl.choices, Level.CONSTANT, "an initial choice is a constant")
+        # An `init` block may describe any variable; whether it does only the initial states show.
         if decl.initial is None and decl.choices is None and not spec.inits:
             self.report.add(
                 "S310",
@@ -305,6 +307,8 @@ def _same_place(a: tuple[tree.Accessor, ...], b: tuple[tree.Accessor, ...]) -> b
 
 
 def _merge(branches: list[list[Place]]) -> list[Place]:
+    # A place that one branch assigns is assigned behind all of them: on that branch a second assignment would
+    # be an error, and which branch is taken is not known here.
     merged: list[Place] = []
     for branch in branches:
         merged.extend(place for place in branch if place not in merged)

@@ -28,6 +28,8 @@ from specchk.lang.syntax import decls as tree_decls
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Report, nearest
 
+# Names in types are expanded in place. Twenty types, each a pair of the one before, are a million parts, and
+# each link of a chain is a level of recursion for all passes behind this one.
 MAX_CHAIN = 50
 MAX_PARTS = 2000
 

@@ -43,6 +43,7 @@ def check_if(checker: Checker, node: tree.IfElse, context: Context, expected: Ty
     joined = join(then, orelse)
     if joined is None and expected is None:
         checker.mismatch(node.orelse.span, orelse, then)
+    # From left to right, a `none` or `{}` in the first branch had nothing to go by; it gets its type now.
     elif joined is not None and joined != then and expected is None:
         checker.check(node.then, context, joined)
     return joined if joined is not None else then
@@ -134,6 +135,7 @@ def _record(checker: Checker, node: tree.PairLiteral, context: Context, wanted: 
                                nearest(name, (f for f, _ in wanted.fields if f not in found))
                                or f"the record is {show(wanted)}")  # fmt: skip
         found[name] = checker.check(pair.value, context, field)
+    # With an unknown field one that is missing is most likely its correct name: one error, not two.
     return wanted if strangers and wanted is not None else _complete(checker, node, found, wanted)
 
 
@@ -196,6 +198,7 @@ def _arm(
     tag = pattern.tag
     if tag in seen or "_" in seen:
         checker.report.add("S306", pattern.span, f"`{tag}` is already covered", "remove this arm")
+    # Where the scrutinee has no cases at all, that is reported; each pattern would only repeat it.
     elif tag != "_" and tag not in cases and known:
         checker.report.add(
             "S306", pattern.span, f"`{tag}` is not one of {', '.join(cases)}", nearest(tag, cases)

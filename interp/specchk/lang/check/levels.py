@@ -77,6 +77,8 @@ class Levels:
         if isinstance(node, tree.Binary | tree.Unary) and node.op in _TEMPORAL:
             return Level.TEMPORAL
         ref = self.facts.refs.get(id(node))
+        # A local has no level of its own: its value or domain is a part of the same expression, or a
+        # statement before it, and is checked there.
         if ref is None or ref.home is None:
             return Level.CONSTANT
         if ref.kind in ("variable", "property"):

@@ -89,6 +89,7 @@ class Models:
                 nearest(name.text, spec.models) or f"the models are {', '.join(spec.models) or '(none)'}",
             )
             return
+        # Into a report of its own: errors of the model are reported with the model, once.
         model = fixed(spec, name.text, Report())
         if model is None:
             return

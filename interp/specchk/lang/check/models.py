@@ -46,6 +46,8 @@ def fixed(
     model = FixedModel(name or "(command line)", spec.models.get(name) if name else None)
     for decl in _chain(spec, name, report) if name else ():
         _apply(decl, model)
+        # Unlike bindings not inherited: with other constants the same counts are rarely right. The last in
+        # the chain is the model itself.
         model.expects = tuple(item for item in decl.items if isinstance(item, decls.Expect))
     for binding in overrides:
         model.bindings[binding.name.full] = binding
@@ -119,6 +121,7 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
             continue
         names = _names(decl, binding, report)
         for name in names:
+            # Scenarios, `--set` and traces name elements without their sort, so a name is one element.
             if name in taken:
                 report.add(
                     "S505",
@@ -147,4 +150,5 @@ def _names(decl: decls.Sort, binding: decls.Binding, report: Report) -> tuple[st
         f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`",
         f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`",
     )
+    # Not empty: whatever is checked next needs an element, and the mistake is reported already.
     return ("?",)

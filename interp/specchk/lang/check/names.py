@@ -27,6 +27,8 @@ def _lookup(
         return Ref("local", text), context.locals[text]
     if node.qualifier is None and text in context.elements:
         return Ref("element", text), context.elements[text]
+    # Of which sort it is the first element only the expected type can show, so it is no name where nothing is
+    # expected, nor where elements have no names.
     if text == "first" and context.elements and isinstance(expected, Sort):
         return Ref("first", expected.name), expected
     if text == "bool" and node.qualifier is None:
@@ -38,6 +40,7 @@ def _lookup(
 
 
 def _global(checker: Checker, text: str, home: Spec) -> tuple[Ref, Type] | None:
+    # An imported file is a library: it brings no state, so its variables have no values here.
     if text in home.variables and not home.prefix:
         return Ref("variable", text, home), checker.resolver.resolve(home.variables[text].type, home)
     if text in home.consts:

@@ -75,6 +75,8 @@ def _value_operator(checker: Checker, node: tree.Binary, context: Context, expec
 
 def _same(checker: Checker, left: tree.Expr, right: tree.Expr, context: Context) -> Type:
     """Both sides have one type; a side that shows none takes the other's."""
+    # Either side may be the one that shows the type (`s == {}`, `{} == s`): the right is checked with the
+    # left's, and the left again if the right has more.
     a = checker.check(left, context)
     b = checker.check(right, context, a if a != UNKNOWN else None)
     joined = join(a, b) or a
@@ -92,6 +94,7 @@ def _ordered(checker: Checker, node: tree.Binary, context: Context) -> None:
 
 
 def _membership(checker: Checker, node: tree.Binary, context: Context) -> Type:
+    # The container first: it has the type that a `none` or a record on the left needs.
     container = checker.check(node.right, context)
     if isinstance(container, Set | Seq | Bag):
         found = checker.check(node.left, context, container.item)

@@ -157,6 +157,7 @@ def join(a: Type, b: Type) -> Type | None:
         case Bag(), Bag():
             item = join(a.item, b.item)
             return None if item is None else Bag(item, a.limit)
+        # `{}` is also how an empty bag is written.
         case Bag(), Set(Unknown()):
             return a
         case Set(Unknown()), Bag():

@@ -83,6 +83,7 @@ def _by_line(source: Source, offset: int, stream: list[Token]) -> Iterator[tuple
             number, starts, first = line, next_starts, index
         next_starts = False
         index += 1
+        # Once a token: of each line the last piece stays, and has all of its tokens.
         yield number, _Piece(spacing, first, index, offset, level, starts)
 
 

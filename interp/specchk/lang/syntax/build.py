@@ -163,6 +163,8 @@ class _Expressions(_Base):
             return tree.Name(node.span, node.name, node.base.text)
         if isinstance(node, tree.Name):
             return node
+        # What is called is no name, as in `f(x)(y)`. A name that no table can have makes it an ordinary error
+        # of the checker, with its place.
         return tree.Name(node.span, node.span.text)
 
     def name(self, meta: Meta, c: list[Child]) -> Child:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from lark import Token
 
+# Parentheses leave no node in the tree, so `build.MAX_DEPTH` does not see how deep they are; this bound does.
 MAX_BRACKETS = 100
 
 _OPEN = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
@@ -54,6 +55,8 @@ class LayoutError(Exception):
 class Layout:
     """Lark's post-lexer: `process` rewrites the token stream of one declaration."""
 
+    # Inside an expression the parser expects no line end, and the contextual lexer would reject one there. It
+    # has to come through, since only the layout can decide that the line continues.
     always_accept = ("_NEWLINE",)
 
     def __init__(self) -> None:
@@ -139,6 +142,7 @@ class _LogicalLine:
 
     @property
     def goes_on(self) -> bool:
+        # A lone expression may begin with line ends; before the first token they end nothing.
         if self.brackets or self.last is None:
             return True
         if self.last.type == "EQUAL":
@@ -155,6 +159,8 @@ class _LogicalLine:
             self._open(token)
         elif kind in _CLOSE:
             self._close(token)
+        # Colons in brackets stand behind keys, labels and patterns, and a quantifier in brackets ends with
+        # them: neither decides whether the line opens a block.
         elif not self.brackets:
             self._count_colon(kind)
         self.last = token
@@ -177,6 +183,8 @@ class _LogicalLine:
         if kind in _QUANTIFIERS or kind == "LET":  # after a `let` statement no colon opens a block
             self.pending_colons += 1
         elif kind == "COLON":
+            # A line may have both kinds, as `when forall x in S: p(x):` has: each quantifier claims one
+            # colon, and only a colon that none claims opens a block.
             self.colon_of_quantifier = self.pending_colons > 0
             self.pending_colons -= self.colon_of_quantifier
 

@@ -39,6 +39,8 @@ from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
 from specchk.lang.text.source import Source, Span
 
 _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
+# A letter, not any character: `)` or `}` in column 1 closes what the lines above opened, and `#` is a
+# comment.
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
 KEPT = 32  # texts whose trees are kept
 
@@ -64,6 +66,8 @@ class Parser:
         return self.builder.transform(self.lark.parse(text, start=rule))
 
 
+# Loading its tables takes as long as parsing a spec. Layout and builder hold the state of one parse, so the
+# parser is neither reentrant nor for several threads.
 @cache
 def parser() -> Parser:
     """The process's parser, built on first use."""

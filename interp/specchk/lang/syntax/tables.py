@@ -41,6 +41,7 @@ def _build(grammar: str, layout: Layout) -> Lark:
         grammar,
         parser="lalr",
         start=["decl", "expr"],
+        # The builder takes optional parts by position: an absent one has to be there as None.
         maybe_placeholders=True,
         propagate_positions=True,
         postlex=layout,

@@ -19,6 +19,7 @@ MAX_BYTES = 1 << 20
 MAX_LINE = 4_000
 
 
+# With a `__dict__`, in which `cached_property` keeps the starts of the lines.
 @dataclass(frozen=True, slots=False)
 class Source:
     """The text of one spec file; `path` is how it was named to us and how it is shown."""
