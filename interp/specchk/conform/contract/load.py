@@ -29,6 +29,7 @@ def load_tracing(path: Path) -> type[Tracing]:
 
 def _load(path: Path, base: type) -> Any:
     folder = str(path.resolve().parent)
+    # It stays there: a binding may import a neighbour inside of a function, long after it was loaded.
     if folder not in sys.path:
         sys.path.insert(0, folder)
     # `run_path` and no import: bindings may have the same file name, and an import would give the first one

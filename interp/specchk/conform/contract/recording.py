@@ -62,6 +62,8 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
     found = [_object(name, number, line) for number, line in enumerate(lines, 1)]
     if not found or not isinstance(found[0].get("format"), str):
         raise BadRecording(f"{name}:1: the first line is not a header with a `format`")
+    # Before the numbers of the events: a file that was cut off is reported as that, and not as one with a
+    # gap.
     last = found[-1]
     if last.get("end") is not True:
         raise BadRecording(

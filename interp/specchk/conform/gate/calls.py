@@ -130,6 +130,7 @@ def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
 
 def attributed(binding: Binding[Any], tracer: Tracer) -> Binding[Any]:
     """The binding, its handlers reporting their action to the tracer; the outermost counts."""
+    # On the instance and not on the class, which bindings of other parts, with tracers of their own, share.
     for bound in type(binding).actions():
         setattr(binding, bound.method, _telling(getattr(binding, bound.method), bound.action, tracer))
     return binding

@@ -119,6 +119,8 @@ def explored(parts: Sequence[Part], results: Sequence[Result], budget: Budget, a
     open_ = [(part, frozenset(one.id for one in result.coverage.missed))
              for part, result in zip(parts, results, strict=True)
              if result.coverage is not None and result.coverage.missed and result.complete]  # fmt: skip
+    # Of a suite that a divergence or a budget has ended nothing is explored: what it missed it may not have
+    # tried.
     tasks = [_task(part, missed, budget) for part, missed in open_]
     suites: dict[str, Listed] = {}
     for (part, _), listed in zip(open_, each(tasks, cores(), (*PASSING, NotExplored)), strict=True):

@@ -162,6 +162,8 @@ def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:
 
 
 def _short(what: object) -> str:
+    # Spans are in no `repr` of a tree, so the digest does not change with layout, comments or the file's
+    # place.
     return hashlib.sha256(repr(what).encode()).hexdigest()[:DIGITS]
 
 

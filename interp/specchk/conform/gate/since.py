@@ -27,6 +27,8 @@ from specchk.conform.gate.calls import REST, Function, Texts, actions_of, texts
 from specchk.conform.replay.cases import Case, Suite
 from specchk.conform.work.sources import shown
 
+# `choices.lock` is harmless although it adds cases to suites: the name of the map depends on the cases
+# (`since_run._about`), so with other cases there is no map, and all of them run.
 HARMLESS = (".md", ".txt", ".lock", ".rst")  # read by people, or written by the gate
 SPECCHK = Path(__file__).parents[2]
 ROOMS = (*kept.SPEC_ROOMS, "conform")  # whose sources decide which calls a run makes
@@ -116,6 +118,7 @@ class Revision:
     def changed(self) -> list[Path]:
         """All files that are not as they were, new ones included."""
         top = Path(self._git("rev-parse", "--show-toplevel").strip())
+        # With `-z`, since git otherwise quotes names that have other characters than ASCII.
         names = self._git("diff", "--name-only", "-z", self.name, "--").split("\0")
         # `git diff` does not list untracked files.
         new = self._git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":/").split("\0")
@@ -161,6 +164,7 @@ def plan_since(
     then.check()
     try:
         before, after = texts(then.sources(files)), texts(now)
+    # Also in the old revision, where a file may never have been valid: what changed in it is unclear.
     except SyntaxError as error:
         return Plan(None, f"a file is not valid Python: {error}")
     unclear = sorted(shown(path, folder) for path in unclear_files(then.changed(), files))

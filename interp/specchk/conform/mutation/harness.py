@@ -25,6 +25,8 @@ from specchk.conform.work.forks import cores
 from specchk.conform.work.pool import DONE, LATE, Ended, Say, Task, run_all
 
 LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
+# The codes with which specchk reports something. Any other (2, 70, a signal) is a crash of the patched
+# harness, which shows nothing of what it would overlook.
 PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
 _START = (
     "import json, sys\n"
@@ -66,6 +68,7 @@ def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, st
     patches = json.dumps(as_json(mutant.patches))
     command = [
         sys.executable,
+        # A warning would be the first line of the errors, and be shown as the reason.
         "-W",
         "ignore",
         "-c",

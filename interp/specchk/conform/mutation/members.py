@@ -182,6 +182,8 @@ class Replay:
 
     def _cases(self, bench: Bench, replayer: Replayer[Any], reporter: Reporter) -> None:
         suite = bench.suite(self.at, self.limit)
+        # One runner, so that cases take their common beginning once. A mutant that breaks it makes the next
+        # case take it again; that work is within the margin of `mutate.MORE_WORK`.
         runner = Runner(replayer, suite)
         for case in suite.cases:
             if not reporter.ask(case.id, lambda case=case: _told(runner.run(case).divergence)):  # type: ignore[misc]

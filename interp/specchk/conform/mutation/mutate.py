@@ -140,6 +140,8 @@ class Campaign:
         def ended(number: int, result: Ended) -> None:
             outcome = outcome_of(todo[number], result)
             found[outcome.mutant.id] = outcome
+            # As soon as it is known: a campaign of hours that is interrupted continues with the mutants that
+            # are left.
             write_outcome(keys[outcome.mutant.id], outcome)
             done(outcome)
 
@@ -238,6 +240,8 @@ class Campaign:
             with reporter.meter.giving(UNMEASURED):
                 return self._listed()
         except (*BROKEN, TooMuch) as error:
+            # Without patches a failure is one of the members themselves, and a verdict on mutants would hide
+            # it.
             if not patches:
                 raise
             for member in self.members:
@@ -246,6 +250,7 @@ class Campaign:
             return []
 
     def _key(self, world: str, asked: Asked) -> str:
+        # The survey runs every test, however many failures are enough for a kill; its results serve both.
         enough = self.settings.enough if asked.mutant.patches else 0
         return kept.name_of(world, as_json(asked.mutant.patches), enough, sorted(asked.members), asked.work)
 

@@ -124,6 +124,8 @@ def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] 
         source = source_of(patch.module).read_text(encoding="utf-8")
         begin = source.index(patch.old) if patch.at is None else patch.at
         first = source.count("\n", 0, begin) + 1
+        # All lines of the text that is replaced, also those that stay the same: a line too many has a member
+        # run in vain, a line too few would leave out one that can kill.
         lines = frozenset(range(first, first + patch.old.rstrip("\n").count("\n") + 1))
         inside = {line for span in _functions(source) for line in span}
         if not lines & inside:

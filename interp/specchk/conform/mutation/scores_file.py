@@ -50,6 +50,8 @@ def read_scores(paths: Sequence[str]) -> Scores:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             if found["schema"] != SCHEMA:
                 raise NoScores(f"{path} has the schema {found['schema']}, not {SCHEMA}")
+            # Kills count only against an implementation that passes: tests that always fail would kill every
+            # mutant.
             if not found["control_tests"]:
                 raise NoScores(f"{path} has no control: the unchanged implementation was not run")
             mine = [_row(found["kind"], one) for one in found["mutants"]]

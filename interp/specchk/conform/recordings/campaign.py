@@ -32,6 +32,7 @@ from specchk.conform.work.crews import Crew
 from specchk.conform.work.forks import each
 from specchk.lang.frontend import CheckedSpec, check
 
+# Not 1: some spoiled copies are behaviours of the spec as well (`corrupt`).
 POWER = 0.95
 PER_HAND = 4  # shares of the recordings for each hand of a crew
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
@@ -252,6 +253,7 @@ class _Explainer:
 def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: Wanted) -> tuple[str, ...]:
     """Every reason why the campaign shows nothing."""
     found = [one.bad for one in campaign.results if one.bad]
+    # Alone: that nothing was compared follows from it, and would hide it among ten lines.
     if not sum(one.consumed for one in campaign.results):
         return (*found, "no event was explained")
     if not wanted.partial:

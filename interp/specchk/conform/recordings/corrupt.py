@@ -42,6 +42,7 @@ def spoil(recording: Recording, kind: str, random: Random) -> Spoiled | None:
             return None
         at = random.choice(shown)
         after = dict(events[at]["after"])
+        # Sorted, since the members of an object have the order of whoever wrote the recording.
         field = random.choice(sorted(after))
         after[field] = _other(after[field], random)
         what = f"{field} of {_named(events, at)} is {after[field]!r}"

@@ -79,6 +79,7 @@ def _misses(
             return
         after = validator.by_call(call, states)
         if not after:
+            # An argument that is `ANY` stands for every value; a few show which guard is in the way.
             for args in instances[:MOST]:
                 yield _guarded(validator, number, states[0], index, args)
             return

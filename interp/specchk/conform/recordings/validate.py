@@ -35,6 +35,8 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, show
 
 MOST_SILENT = 3
+# Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
+# campaign called vacuous, beyond it is given up.
 MOST_CANDIDATES = 4_096
 
 
@@ -195,6 +197,8 @@ class Validator:
 
     def agrees(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state is as an event shows it."""
+        # The state twice, since a compiled expression has the values after a step behind those before it, and
+        # its locals behind both; room for more of these is made on demand.
         env: list[Any] = [*state, *state, *([0] * 32)]
         return all(self.wanted(one) == self.shown(one, env) for one in seen)
 

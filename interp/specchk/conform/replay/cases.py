@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+# 40 bits: that two of five thousand cases share an id has a chance of one in a hundred thousand.
 ID_DIGITS = 10
 
 

@@ -135,6 +135,8 @@ class _Tree:
     def grow_by(self, edge: Edge) -> None:
         """Add an edge, with the way to where it starts."""
         self.grow_to(edge.source)
+        # The edge that reached its target first is a branch of the tree of shortest ways. Any other ends its
+        # path: there is a shorter way on from its target.
         if self.graph.first[edge.target] == edge:
             self.grow_to(edge.target)
         else:

@@ -66,6 +66,7 @@ class _Faults(Generic[S]):
         """The reason why this suite is vacuous; empty if it is not."""
         if not self.replayer.tally.struck:
             return "no fault struck inside a step"
+        # No refusals here: with 0 forbidden steps the suite is not held to have tried any.
         return why_vacuous(self.replayer.tally, self.replayer.blind_to, 0)
 
     def _steps(self, place: Place[S]) -> Iterator[Place[S]]:

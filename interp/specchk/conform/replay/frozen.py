@@ -57,6 +57,7 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
     runner = files("specchk.conform.replay").joinpath("frozen_run.py").read_text(encoding="utf-8")
     # The runner is put in as text, with its imports at the head: a frozen test needs nothing of specchk.
     imports, rest = runner[runner.index("from __future__") :].split("\n\n\n", 1)
+    # Relative, so that the test still finds the binding in another checkout.
     beside = relpath(path.resolve(), target.resolve().parent).replace("\\", "/")
     writer = _Writer(binding)
     calls = [

@@ -20,6 +20,7 @@ from specchk.meaning.properties import Properties
 from specchk.meaning.tracing import Looked, Tracer
 from specchk.meaning.values import State
 
+# Enough for `cover` to choose among; all of them would be the graph once more.
 CANDIDATES = 16  # examples kept of each class
 
 

@@ -146,6 +146,7 @@ class Runner(Generic[S]):
         if not self._places or self._places[0].state != self._initial[case.start]:
             self._places.clear()
             return 0
+        # A step that diverged on its arrival is among `_steps`, but has no place to continue from.
         pairs = zip(case.steps, self._steps[: len(self._places) - 1], strict=False)
         return next((n for n, (one, other) in enumerate(pairs) if one != other),
                     min(len(case.steps), len(self._places) - 1))  # fmt: skip
@@ -213,6 +214,8 @@ def run_suite(
     chosen = suite.cases if cases is None else cases
     wanted = workers or cores()
 
+    # A runner of its own for each slice: it counts into the replayer, of which each forked process has a
+    # copy.
     def task(positions: range) -> Callable[[], Done]:
         return lambda: run_slice(Runner(replayer, suite, probing), chosen, positions, keep_going=keep_going)
 
@@ -260,6 +263,8 @@ def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> 
     divergence = failures[0][1] if failures else None
     coverage = Coverage(
         suite.label, done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
+        # A class that one place refuses and another cannot try counts as refused: the implementation has
+        # shown it once.
         frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)

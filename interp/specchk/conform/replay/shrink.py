@@ -47,6 +47,7 @@ def shrunk(replayer: Replayer[Any], found: Divergence) -> Divergence:
     if again is None:
         reason = f"{found.reason}; repeating the path did not reproduce it".removeprefix("; ")
         return replace(found, reason=reason)
+    # In this order: the straight way is searched only among the paths that are shorter than what is left.
     shrinker.leave_out()
     shrinker.go_straight()
     return replace(shrinker.best, found_after=len(found.trace.steps))
@@ -109,6 +110,8 @@ class _Shrinker(Generic[S]):
             self.replayer.check_reopened(place)
             return
         instance = replace(self._instance(step), ways=(self.best.way,))
+        # By the spec in this state, not by the kind of the divergence: where a shorter path makes the step
+        # legal, its acceptance is right, and must not pass as the same mistake.
         if allowed := self.replayer.allowed(place.state, instance):
             self.replayer.take(place, instance, allowed)
         elif self.replayer.forbids(place.state, instance):

@@ -76,6 +76,7 @@ def run_all(
             for ready in wait(list(running), timeout=_patience(running, seconds, clock())):
                 assert isinstance(ready, Connection)
                 _hear(ready, running[ready].ended)
+            # All that are over, not only those that were ready: a task that hangs sends nothing.
             for connection in [one for one, task in running.items() if _is_over(task, seconds, clock())]:
                 task_run = running.pop(connection)
                 _finish(connection, task_run)

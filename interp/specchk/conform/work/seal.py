@@ -15,6 +15,7 @@ from pathlib import Path
 
 from specchk import kept
 
+# Against accidents and careless edits; whoever means to forge a file can compute its seal as well.
 DIGITS = 16
 _SEAL = "seal = "
 
