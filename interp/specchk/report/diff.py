@@ -38,6 +38,7 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
         return
     match kind:
         case Map() if isinstance(old, tuple) and isinstance(new, tuple):
+            # A map's value is a tuple, in the order of its sorted keys.
             for key, was, now in zip(sorted(universe(kind.key)), old, new, strict=True):
                 yield from _inside(kind.value, was, now, f"{path}[{show(key, kind.key)}]")
         case Record() if isinstance(old, tuple) and isinstance(new, tuple):

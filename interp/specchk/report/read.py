@@ -149,6 +149,7 @@ def value_from_itf(found: Any, kind: Type) -> Value:
             return _collected([value_from_itf(item, kind.item) for item in _items(found, kind)], kind)
         case Bag():
             counted = _pairs(_fields(found, kind, ("#map",))["#map"], kind)
+            # Within the limit: a count is refused before so many items are made of it.
             count = Int(1, kind.limit)
             times = [(value_from_itf(k, kind.item), value_from_itf(n, count)) for k, n in counted]
             return _collected([item for item, n in times if isinstance(n, int) for _ in range(n)], kind)

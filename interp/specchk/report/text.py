@@ -238,6 +238,7 @@ def _indented(lines: list[str], width: int) -> Iterator[str]:
 
 def wrapped(text: str, width: int, indent: int) -> list[str]:
     """A text in lines of a width, indented, later lines further."""
+    # Below 40 columns nearly every word would have a line; a narrower terminal breaks the lines itself.
     space = " " * indent
     return wrap(text, max(width, 40), initial_indent=space, subsequent_indent=space + "    ",
                 break_long_words=False, break_on_hyphens=False)  # fmt: skip

@@ -32,6 +32,7 @@ CELL = 20  # a cell's height
 MARK = 12
 ROW_GAP = 16
 HEAD = 56  # the first row begins below the heads
+# So that two cells fit a row, however long their texts: a log that wraps after each record is a list.
 _WIDEST_CELL = 100
 
 

@@ -173,6 +173,7 @@ def lane_of(viewer: Viewer, slot: int, change: Change) -> int:
     """The lane in which a change is shown."""
     if not viewer.is_lane_variable(slot):
         return SHARED
+    # `hw[r1].x`: paths are made by `diff`, and the name of a sort's or enum's member has no bracket.
     key = change.path[len(change.variable) + 1 :].split("]", 1)[0]
     return viewer.lanes.index(key)
 

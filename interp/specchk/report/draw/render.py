@@ -45,6 +45,7 @@ def svg_element(dot: str, *, placed: bool) -> str | None:
         text = _rendered(dot, "svg", placed=placed).decode("utf-8")
     except NoGraphviz:
         return None
+    # Without the XML declaration and the document type, which cannot stand inside a page.
     return text[text.index("<svg") :]
 
 

@@ -74,6 +74,7 @@ def _coverage(outcome: Outcome) -> Iterator[str]:
     by_source: dict[Source, dict[int, list[tuple[int, str]]]] = {}
     live = live_points(program)
     for index, (point, count) in enumerate(zip(program.points, outcome.coverage, strict=True)):
+        # What the constants decide is not counted: its 0 would call a branch that is taken never taken.
         if index in live:
             lines = by_source.setdefault(point.span.source, {})
             lines.setdefault(point.span.line, []).append((count, point.kind))
