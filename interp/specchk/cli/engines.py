@@ -108,6 +108,7 @@ def loaded(module: str, missing: str | None = None) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
+        # A module of specchk that is missing is an error of specchk; installing a library would not help.
         if missing is None or (error.name is not None and error.name.startswith("specchk")):
             raise
         raise click.UsageError(f"{missing} (there is no {error.name})") from None

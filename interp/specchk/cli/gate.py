@@ -74,6 +74,7 @@ class GateOptions:
             raise click.UsageError("--since selects cases of a tier, not of a single suite")
         if self.audit and self.since is None:
             raise click.UsageError("--audit requires --since")
+        # Here, too: a file that cannot be read is reported before a run of minutes, not behind it.
         self.scores()
 
     def run(
@@ -82,6 +83,7 @@ class GateOptions:
         """Run the suites, the controls, and hold the run to the lock."""
         found = Gate(self, _near(bound.path.parent / NAME), budget)
         if self.since is None:
+            # Without what is known so far: classes that are listed would not be missed, and so not explored.
             if self.update_choices:
                 parts = _bare(parts)
             results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
@@ -147,6 +149,8 @@ class Gate:
 
     def exit_of(self, otherwise: Exit) -> Exit:
         """The exit code of the whole, given that of the suites."""
+        # A divergence first. Then a blind gate, since its figures prove nothing, so that they are compared
+        # last.
         if otherwise not in (Exit.OK, Exit.BUDGET):
             return otherwise
         if self.wrongly or (self.held is not None and self.held.vacuous):

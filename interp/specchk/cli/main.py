@@ -36,6 +36,8 @@ COMMANDS = MappingProxyType(
         "explain": ("specchk.cli.commands.explain", "Explain a diagnostic code."),
     }
 )
+# Definitions are put into each other, so trees are deeper than one declaration may be (`build.MAX_DEPTH`),
+# and the passes take several frames for each level.
 RECURSION_LIMIT = 20_000
 
 
@@ -98,6 +100,7 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    # Not `BaseException`: commands leave with `SystemExit`.
     except Exception:
         output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
         output.echo("Please report it with the command, the spec and these lines:\n", err=True)

@@ -29,6 +29,7 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     except BrokenPipeError:
         _silence(sys.stderr if err else sys.stdout)
     except OSError as error:
+        # Before the reason is shown, which may go to the same stream.
         _silence(sys.stderr if err else sys.stdout)
         raise click.ClickException(f"cannot write the output: {error.strerror or error}") from None
 
@@ -37,6 +38,7 @@ def flush() -> None:
     """Flush both streams, so that the interpreter finds nothing left to write at its end."""
     for stream in (sys.stdout, sys.stderr):
         try:
+            # Where Python's own flush fails at its end, the exit code becomes 120.
             if stream is not None:
                 stream.flush()
         except OSError:
@@ -50,4 +52,6 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def _silence(stream: TextIO) -> None:
     """Let what is still written go nowhere."""
+    # The descriptor and not the stream: what is in the buffer already can then be written, and does not fail
+    # once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -83,10 +83,12 @@ def _readable(file: str) -> Iterator[None]:
 def _instance(found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:
     """The spec under the model and constants of the file; options override them."""
     here = Path(found.spec)
+    # As the writer saw it, from the working directory; or from the file's folder, where both were moved.
     beside = Path(file).parent / here
     checked = load(str(beside if not here.is_file() and beside.is_file() else here))
     name = model or (found.model if found.model in checked.spec.models else None)
     asked = [found.property] if found.property in checked.spec.properties else []
+    # Once as the model is, to see in which constants the file differs, and once more with these.
     plain = instantiate(checked, name, overrides)
     other = {**_other_values(plain, found), **overrides}
     return instantiate(checked, name, other, [prop for prop in asked if prop is not None])

@@ -45,6 +45,8 @@ def _check(file: str) -> tuple[list[Diagnostic], str]:
     found: list[Diagnostic] = []
     for number, model in enumerate(checked.spec.models):
         try:
+            # One model is lowered whole, for errors in bodies; of the others only what their constants decide
+            # is new.
             survey(checked, model) if number else instantiate(checked, model)
         except SpecError as error:  # what no engine checks yet is for `run` to refuse
             found += [d for d in error.diagnostics if not d.code.startswith("S6") and d not in found]

@@ -161,6 +161,7 @@ def _finish(
                     "exit_code": int(code)})  # fmt: skip
     else:
         echo("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
+    # After the report: a file that cannot be written does not cost the verdict.
     gate.write_junit(parts, results)
     files.write(binding, about, worst, gate.sections(parts, results) if tier else ())
     sys.exit(code)

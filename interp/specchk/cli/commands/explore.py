@@ -76,6 +76,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 class _Quiet(WSGIRequestHandler):
     """Logs nothing: the address has the token in it."""
 
+    # A connection that a browser opens and never uses ends, and its thread with it.
     timeout = 30
 
     def log_message(self, *_: object) -> None:
@@ -149,6 +150,7 @@ def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], s
 
     def handle() -> str:
         bottle.response.content_type = "application/json"
+        # Before anything is read; -1 is a request without a length.
         if not 0 <= bottle.request.content_length <= MAX_REQUEST_BYTES:
             return refused(413, "the request is too long")
         try:

@@ -141,6 +141,7 @@ def _mutants(path: Path, folder: Path, wish: Wish) -> tuple[Mutant, ...]:
     load_module(path)  # so that its neighbours can be found
     found = chosen(load(folder / "harness" if wish.kind == scores.HARNESS else folder), wish.only)
     for one in found:
+        # Each patch is tried on its source now: one that is stale stops here, and not hours into a campaign.
         diff(one)
     return found
 
@@ -182,6 +183,7 @@ def _score(plan: Plan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None)
         every = tuple(one for one in every if any(reaches(those, touched(one.patches)) for those in lines))
     todo = _sampled(every, wish)
     is_sound = ground is None or ground.is_sound
+    # Where the unchanged implementation fails, a mutant that fails shows nothing.
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
     wanted = scores.WANTED_GENERATED if wish.kind == scores.GENERATED else scores.WANTED_CURATED
     return Score(wish.kind, wanted, tuple(outcomes), ground, 0.0)

@@ -131,6 +131,7 @@ class Session:
             yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
             return
         by_number = {str(number): step for number, step in enumerate(enabled, 1)}
+        # Reversed, so that of several outcomes of a step the first one listed has the name.
         by_name = {str(step).replace(" ", ""): step for step in reversed(enabled)}
         step = by_number.get(wanted) or by_name.get(wanted.replace(" ", ""))
         if step is None:

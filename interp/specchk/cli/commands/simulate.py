@@ -48,6 +48,7 @@ def command(
     instance = choice.instance(as_json=outputs.as_json)
     if master is not None and workers is not None:
         raise click.UsageError("--workers is for this machine, --master for a cluster: give only one")
+    # Drawn here and not by the walks, so that the report has it and the run can be repeated.
     drawn = seed if seed is not None else secrets.randbelow(1 << 31)
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not outputs.as_json else None
     wanted = Walks(drawn, walks, steps, limits.budget)

@@ -64,6 +64,7 @@ def command(
             done.append(line)
             if not as_json:
                 _print(line)
+            # A search that is interrupted ends with an outcome; the models that are left must not begin.
             if line.json.get("reason") == INTERRUPTED:
                 raise KeyboardInterrupt
         idle = [] if models else never_taken(file, [line.json for line in done if line.file == file])

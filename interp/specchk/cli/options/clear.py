@@ -69,6 +69,7 @@ def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
             continue
         best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)
         for trace in best.traces:
+            # Judged anew, since the reason names values of the trace that was found first.
             again = walker.violation(trace, violation.name)
             violations.append(again if again is not None else replace(violation, trace=trace))
         if best.note:

@@ -62,6 +62,7 @@ class Cluster:
         """The engine with these options, where it is Spark."""
         if engine.name != SPARK:
             return engine
+        # Left out, and not None: without the option the engine's own default holds.
         given = {"handover": self.handover} if self.handover is not None else {}
         settings = tuple(parse_settings(self.settings).items())
         return engine.set(
