@@ -60,6 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with cli.make_context("replog", list(arguments)) as context:
             cli.invoke(context)
+        # Here and not at exit: a reader that has gone away shows at a flush, and decides the exit code.
         sys.stdout.flush()
     except click.exceptions.Exit as ending:
         return _flushed(ending.exit_code)

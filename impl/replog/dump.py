@@ -76,6 +76,7 @@ class Dump:
         """Yield the text of a partition's directory, or of a log directory and all partitions in it."""
         parent, _, name = path.rpartition("/")
         key = parse_partition_name(name)
+        # A log directory may be called like a partition; then it has files of its own.
         if key is not None and set(OWN_FILES).isdisjoint(self.fs.listdir(path)):
             root = Root(self.fs, parent or "/")
             yield from (line for line in self._read_root(root) if line.startswith("!"))

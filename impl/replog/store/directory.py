@@ -102,6 +102,8 @@ class LogDirectory:
         self.broker_epoch = self._load_file(CLEAN_SHUTDOWN_FILE, marker, None)
         self.was_clean = self.broker_epoch is not None
         self.high_watermarks = self._load_offsets(HIGH_WATERMARK_FILE)
+        # For its checksum only: what is synced is in the registry, and a wrong file is to be noted and moved
+        # aside.
         self._load_offsets(RECOVERY_POINT_FILE)
         self._log_starts = self._load_offsets(LOG_START_FILE)
         # Its checksum goes first. A marker that comes back, because its removal was not durable, is then not

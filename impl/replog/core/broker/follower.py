@@ -125,6 +125,7 @@ def take_reply(state: ReplicaState, following: Following, correlation: int, phas
     """Return whether a reply answers the request in flight, in its phase and at its LEO (A8)."""
     if following.in_flight != correlation:
         return False
+    # Even if it is dropped below: the answer has arrived, and a new request need not wait for the timeout.
     following.in_flight = -1
     return following.phase is phase and following.in_flight_offset == state.log.leo
 

@@ -92,6 +92,7 @@ class Producer:
         # In their order: the broker accepts sequence numbers without a gap only.
         late = [w for w in self.outstanding if w.sent_ms < 0 or now_ms - w.sent_ms > self.timeout_ms]
         out.extend(self._send(waiting, now_ms) for waiting in late)
+        # No answer comes to acks=0, not even an error (A1), so nothing can be retried.
         if self.acks == 0:
             self.answered += len(self.outstanding)
             self.outstanding.clear()
@@ -164,6 +165,7 @@ class Consumer:
         """Take records; report each one at or past the position."""
         if not isinstance(message, FetchReply) or message.correlation != self.correlation:
             return []
+        # A duplicate of this reply matches no request.
         self.correlation += 1
         if message.error is not Error.NONE:
             return []

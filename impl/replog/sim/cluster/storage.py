@@ -145,6 +145,8 @@ class MemoryStorage:
 
     def lose_power(self, choose: Chooser) -> None:
         """Keep a prefix between what was flushed and everything."""
+        # Only batches can be lost: epoch entries (I22) and the HW checkpoint were synced when they were
+        # stored. An entry whose batch is lost here goes at the next start.
         durable = sum(batch.next_offset <= self.flushed_offset for batch in self.batches)
         kept = durable + choose(len(self.batches) - durable + 1)
         del self.batches[kept:]

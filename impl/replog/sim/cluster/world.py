@@ -253,6 +253,8 @@ class World:
         except StorageError:
             self.counters.disk_failures += 1
             return
+        # Again, as at the end of the last process: what was sent while none ran has the number of then, and
+        # must not reach this one.
         node.incarnation += 1
         node.effects_left, node.held = -1, None
         state = ReplicaState(
@@ -296,6 +298,7 @@ class World:
             try:
                 node.storage.close(node.broker.membership.broker_epoch)
                 self.counters.stops += 1
+            # The marker is written last: a stop that fails before it counts as unclean.
             except StorageError:
                 self.counters.disk_failures += 1
         self._end_process(node)
@@ -316,6 +319,7 @@ class World:
         """Thaw a process; it handles at once what has waited."""
         node = self.nodes[broker_id]
         held, node.held = node.held or [], None
+        # In their order: of equal times the serials decide.
         for item in held:
             self.schedule(0, item)
 

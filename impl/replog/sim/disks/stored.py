@@ -39,6 +39,7 @@ from replog.store.segments.records import ProducerFields, Record, decode_batch, 
 DIRECTORY = "data"
 TOPIC = "t"
 KEY = (TOPIC, 0)
+# So small that runs of seconds roll segments and write index entries.
 CONFIG = LogConfig(segment_bytes=4_096, index_interval_bytes=512)
 
 T = TypeVar("T")
@@ -124,6 +125,7 @@ class FileStorage:
     def abandon(self) -> None:
         """Let go of the files as the death of the process would."""
         if self._directory is not None:
+            # The process is dead: what fails while its handles are released concerns nobody.
             with suppress(CrashedError, OSError, StoreError):
                 self._directory.abandon()
             self._directory = None
@@ -235,6 +237,7 @@ def read_batches(log: PartitionLog) -> list[Batch]:
     """Read and decode a whole log."""
     batches: list[Batch] = []
     for header in log.headers(log.log_start):
+        # No batch fits a byte, so exactly the first one is returned.
         data = log.read(header.base_offset, 1)
         value = decode_batch(data[: header.size_bytes])[0].value
         batches.append(

@@ -22,6 +22,7 @@ from replog.sim.oracles.oracles import Oracles
 
 OPERATOR = -99
 """The address of the operator, who requests preferred elections."""
+# A little more than the interval of heartbeats: who was seen so recently has missed none.
 HEALTHY_SESSION_MS = 2_500
 UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
 """Faults after which a process cannot show that it lost nothing: they cost it its place in the ELR."""
@@ -115,6 +116,7 @@ class Injector:
         """Inject one fault, unless it is over or has to be quiet."""
         if self.is_over:
             return
+        # Before all else, so that a fault that cannot be injected is not the last one.
         self._schedule_next()
         # A second fault before the controller has noticed the first one's loss is the last replica standing
         # (B11).
@@ -211,6 +213,7 @@ class Injector:
         def restart() -> None:
             node = self.world.nodes[broker_id]
             if node.broker is None:
+                # A start that fails is not repeated, so no armed fault may meet it.
                 _disarm(node)
                 self.world.restart(broker_id)
             elif not self.is_over:

@@ -108,6 +108,7 @@ class Oracles(Observer):
     def decided(self, world: World) -> None:
         """Check the controller's decision, if there is a new one."""
         old, image = self.image, world.image
+        # By identity: images are frozen, and every change makes a new one.
         if image is old:
             return
         self.image = image

@@ -227,6 +227,8 @@ class RecordedWorld(World):
         if node is None or node.broker is None or not self.is_recording:
             return item
         image = item.message.images[-1]
+        # Older than this incarnation, whose broker epoch is the version that announced it: a start begins
+        # behind that.
         if image.version < node.broker.membership.broker_epoch:
             return None
         epoch = image.partitions[PARTITION].leader_epoch
@@ -277,6 +279,7 @@ class RecordedWorld(World):
     def elect(self, broker_id: int, hold: Callable[[], None]) -> None:
         """Make a broker the preferred leader, and hold the election."""
         image = self.image
+        # The preferred leader is the first replica, so their order is what an operator would change.
         others = tuple(replica for replica in image.replicas if replica != broker_id)
         self.controller.state.partitions[PARTITION] = _preferring(image, (broker_id, *others))
         before = self._decisions()

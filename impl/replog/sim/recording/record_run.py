@@ -84,6 +84,7 @@ class RecordedRun:
         self.acks = -1 if self.random.random() < 0.75 else 1
         self.events: list[RecordedEvent] = []
         self.network = FaultyNetwork(self.random, weather, is_calm=True)
+        # One byte: a reply has the first batch, whatever its size, and no second.
         config = replace(
             weather.config(), lag_ms=1_500, fetch_max_bytes=1, fetch_wait_ms=400, alter_retry_ms=5_000
         )

@@ -312,6 +312,7 @@ class ScenarioCluster:
     def expire(self, words: list[str], options: dict[str, str]) -> list[str]:
         """`expire 0`: the produces waiting at broker 0 time out."""
         del options
+        # As long as `produce` lets a producer wait.
         self.world.now_ms += 30_000
         self._ring(int(words[0]), Timer.PRODUCE_TIMEOUT)
         return self._changes()

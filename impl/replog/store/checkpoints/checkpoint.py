@@ -105,6 +105,7 @@ def read_clean_shutdown(fs: Fs, directory: str) -> int | None:
         marker = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"{CLEAN_SHUTDOWN_FILE}: not JSON: {error}") from error
+    # By its type: to `isinstance` a bool is an int, and `true` would be an epoch.
     if not isinstance(marker, dict) or type(marker.get("brokerEpoch")) is not int:
         raise CorruptFileError(f"{CLEAN_SHUTDOWN_FILE}: no brokerEpoch")
     _check_version(CLEAN_SHUTDOWN_FILE, str(marker.get("version")))

@@ -93,6 +93,8 @@ class Root:
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Replace files, durably, after the registry has their checksums; raises `OSError`."""
+        # Either the write before this one has succeeded, or a start has just read which of its two contents
+        # each file has: from here on the other one would be a copy that was put back.
         self.registry.settle()
         for name, content in contents.items():
             self.registry.expect(name, content)

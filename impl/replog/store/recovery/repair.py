@@ -101,6 +101,7 @@ class Repairer:
         if ignores_manifest:
             point = replace(point, is_known=False, may_adopt=True, ignores_manifest=True)
         path = self._root.partition_path(key)
+        # The broker's own settings are not known here. Indexes are hints, right with any interval.
         return survey_partition(self._fs, path, DEFAULT_CONFIG.index_interval_bytes, point)
 
     def apply(self, key: TopicPartition) -> None:
@@ -136,6 +137,8 @@ class Repairer:
     def _cut(self, survey: Survey) -> list[Segment]:
         """Take everything that is not good out of the log; return the segments that are left."""
         good = [segment for segment in survey.segments if segment.size]
+        # If all that is good ends before the log start, none of it can be read: the log begins anew at its
+        # start, as after deleting old segments.
         if not good or good[-1].next_offset <= survey.log_start:
             good = []
         names = {segment.name for segment in good}
