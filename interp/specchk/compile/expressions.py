@@ -128,8 +128,6 @@ class Expressions:
         inner = body(local)
         return Let(inner.type, span, local, value, inner)
 
-    # ------------------------------------------------------------ names and accesses
-
     def _access(self, node: tree.Name | tree.Field | tree.Index, scope: Scope) -> Expr:
         if isinstance(node, tree.Name) or id(node) in self.facts.refs:
             return self._name(node, scope)
@@ -166,8 +164,6 @@ class Expressions:
             first.name, value, first.span, lambda x: self._below(rest, scope.bind(first.name, x), body)
         )
 
-    # ------------------------------------------------------------ calls
-
     def _call(self, node: tree.Call, scope: Scope) -> Expr:
         ref = self.facts.ref(node)
         if ref.kind == "builtin":
@@ -196,8 +192,6 @@ class Expressions:
         assert isinstance(kind, Union)
         fields = {arg.label or "": self.lower(arg.value, scope) for arg in node.args}
         return operators.variant(node.span, kind, node.callee.text, fields)
-
-    # ------------------------------------------------------------ operators and literals
 
     def _operator(self, node: tree.Unary | tree.Binary, scope: Scope) -> Expr:
         if isinstance(node, tree.Unary):
@@ -274,8 +268,6 @@ class Expressions:
             steps.append(Step(field, key, kind))
             kind = part_at(kind, steps[-1])
         return tuple(steps)
-
-    # ------------------------------------------------------------ branching and binding
 
     def _if(self, node: tree.IfElse, scope: Scope) -> Expr:
         condition = self.lower(node.condition, scope)

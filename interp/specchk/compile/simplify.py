@@ -74,9 +74,6 @@ def _property(prop: Property) -> Property:
     return replace(prop, body=_expr(prop.body, {}))
 
 
-# ---------------------------------------------------------------- statements
-
-
 def _block(body: Block, known: Known) -> Block:
     out: list[Stmt] = []
     for stmt in body:
@@ -131,9 +128,6 @@ def _when(stmt: When, known: Known, out: list[Stmt]) -> None:
         out.append(replace(stmt, condition=condition, then=then, orelse=orelse))
     else:
         out.extend(_block(stmt.then if decided else stmt.orelse, known))
-
-
-# ---------------------------------------------------------------- expressions
 
 
 def _expr(expr: Expr, known: Known) -> Expr:

@@ -182,9 +182,6 @@ Expr = (
 )  # fmt: skip
 
 
-# ---------------------------------------------------------------- statements
-
-
 @dataclass(frozen=True, slots=True)
 class Guard:
     """The rest of the block runs only where the condition holds."""

@@ -89,9 +89,6 @@ def _is_empty(kind: Type) -> bool:
     return isinstance(kind, Int) and kind.high < kind.low
 
 
-# ---------------------------------------------------------------- parts of types
-
-
 def _int(kind: Type) -> Int:
     assert isinstance(kind, Int)
     return kind
@@ -120,9 +117,6 @@ def _item(kind: Type) -> Type:
 def _limit(kind: Type) -> int:
     assert isinstance(kind, Seq | Bag)
     return kind.limit
-
-
-# ---------------------------------------------------------------- types of results
 
 
 def _bool(_: Kinds, __: int) -> Type:
@@ -229,9 +223,6 @@ def _joined(shape: type[Seq | Bag]) -> Rule:
     return lambda kinds, _: shape(hull(_item(kinds[0]), _item(kinds[1])), _limit(kinds[0]) + _limit(kinds[1]))
 
 
-# ---------------------------------------------------------------- where there is no value
-
-
 def _by_zero(kinds: Kinds) -> bool:
     divisor = _int(kinds[1])
     return divisor.low <= 0 <= divisor.high
@@ -249,9 +240,6 @@ def _long_range(kinds: Kinds) -> bool:
 
 def _many_subsets(kinds: Kinds) -> bool:
     return cardinality(_item(kinds[0])) > MAX_LISTED_BITS
-
-
-# ---------------------------------------------------------------- what is built from parts
 
 
 def _fields(kind: Type, _: int, __: int) -> Sequence[Type]:

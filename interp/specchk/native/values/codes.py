@@ -70,8 +70,6 @@ class Codes:
     def __init__(self, asm: Asm) -> None:
         self.asm = asm
 
-    # ------------------------------------------------------------ scalars and parts
-
     def code(self, kind: Type, value: Val) -> Val:
         """The code of a held value."""
         if isinstance(kind, Int):
@@ -153,8 +151,6 @@ class Codes:
         """Where the value at a key's position starts."""
         size = width(kind.value)
         return self.asm.sub((key_count(kind) - 1) * size, self.asm.mul(position, size))
-
-    # ------------------------------------------------------------ ranks
 
     def rank(self, kind: Type, value: Val) -> Val:
         """A held value's position among the values of its type."""

@@ -188,8 +188,6 @@ class Domains:
             self.asm.when(present, put)
         return self.asm.b.load(out)
 
-    # ------------------------------------------------------------ bags
-
     def added(self, kind: Bag, bag: Val, item: Val) -> Val:
         """A bag that is not full, with one more item in its place."""
         asm, size, shape = self.asm, width(kind.item), register(kind)

@@ -131,14 +131,10 @@ class Expressions:
         """Whether an expression may be computed although its value may not be needed."""
         return self.facts.plain(expr) and self.facts.cost(expr) <= CHEAP
 
-    # ------------------------------------------------------------ state
-
     def _variable(self, expr: Var) -> Val:
         place = self.layout.places[expr.slot]
         code = read_bits(self.asm, self.after if expr.primed else self.before, place.offset, place.width)
         return self.codes.held(expr.type, code)
-
-    # ------------------------------------------------------------ logic
 
     def _junction(self, parts: tuple[Expr, ...], *, stop_at: bool) -> Val:
         first, rest = parts[0], parts[1:]
@@ -206,8 +202,6 @@ class Expressions:
                 assert isinstance(kind, Union)
                 self.bind(local, self.codes.payload(kind, value, tag), kind.variants[tag][1])
         return self.of_type(body, expr.type)
-
-    # ------------------------------------------------------------ binding
 
     def _quantifier(self, expr: Quantifier) -> Val:
         stop_at, kind = not expr.every, item_kind(expr.domain)

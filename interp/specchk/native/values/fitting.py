@@ -65,8 +65,6 @@ def _same_ranks(a: Type, b: Type) -> bool:
 class Fitting(Codes):
     """Codes, and ways between the types that have them."""
 
-    # ------------------------------------------------------------ conversion
-
     def convert(self, value: Val, found: Type, wanted: Type) -> Val:
         """A held value of one type as one of another; what does not fit is cut off unseen."""
         if same_code(found, wanted):
@@ -154,8 +152,6 @@ class Fitting(Codes):
     def equal(self, a: Val, first: Type, b: Val, second: Type, common: Type) -> Val:
         """Whether two values of two types, both within `common`, are the same."""
         return self.asm.cmp("==", self.convert(a, first, common), self.convert(b, second, common))
-
-    # ------------------------------------------------------------ what fits
 
     def within(self, value: Val, found: Type, wanted: Type) -> Val:
         """Whether a value of one type is also one of another, of the same shape."""

@@ -167,9 +167,6 @@ def _items(e: Emitter, expr: Apply) -> Val:
     return e.domains.mask_of(kind, e.value(expr.args[0]), wanted)
 
 
-# ---------------------------------------------------------------- bags
-
-
 def _bag(e: Emitter, expr: Apply) -> Val:
     kind = expr.type
     assert isinstance(kind, Bag)
