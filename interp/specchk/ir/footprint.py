@@ -36,6 +36,7 @@ class Footprint:
 def of_action(action: Action) -> Footprint:
     """What an action touches."""
     assigned = list(assignments(action.body))
+    # The other parts of a variable that is written in part go into the state after, unchanged.
     reads = _read(roots(action.body)) | {stmt.slot for stmt in assigned if stmt.path}
     return Footprint(frozenset(reads), frozenset(stmt.slot for stmt in assigned))
 
@@ -104,6 +105,7 @@ def switched_off(program: Program) -> tuple[str, ...]:
 
 def _never(body: Block) -> bool:
     """Whether a guard of the block, after simplification, is plainly false."""
+    # Guards of the block itself: a false one inside of an `either` or a `when` closes that way alone.
     guards = [stmt.condition for stmt in body if isinstance(stmt, Guard)]
     return any(isinstance(condition, Const) and not condition.value for condition in guards)
 

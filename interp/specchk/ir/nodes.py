@@ -23,6 +23,8 @@ class Node:
     """An expression of the core: its type and the source it comes from."""
 
     type: Type
+    # In neither equality nor `repr`, of which names of kept files are made (`kept.name_of`): a comment more
+    # in a spec changes no identity, and copies of an inlined definition are equal.
     span: Span = field(compare=False, repr=False)
 
 

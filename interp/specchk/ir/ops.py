@@ -141,6 +141,7 @@ def _size(kinds: Kinds, _: int) -> Type:
 
 def _card(kinds: Kinds, _: int) -> Type:
     item = _item(kinds[0])
+    # At most as many offsets as the horizon lets be listed: a limit of enumeration, and marked as one.
     return Int(0, cardinality(item), isinstance(item, Int) and item.horizon)
 
 
@@ -155,6 +156,8 @@ def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
 
 
 def _product(a: Int, b: Int) -> tuple[int, int]:
+    # A product is linear in each of its numbers, so its extremes over the box are at corners; the signs
+    # decide at which.
     corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
     return min(corners), max(corners)
 
@@ -162,6 +165,8 @@ def _product(a: Int, b: Int) -> tuple[int, int]:
 def _quotient(a: Int, b: Int) -> tuple[int, int]:
     if a.low >= 0 and b.low > 0:
         return a.low // b.high, a.high // b.low
+    # With signs mixed one safe interval has to do: a divisor is at least 1 in size where there is a value, so
+    # the result is at most as large as `a`; one more is left for rounding down.
     most = max(abs(a.low), abs(a.high))
     return -most - 1, most
 
@@ -230,6 +235,7 @@ def _by_zero(kinds: Kinds) -> bool:
 
 def _off_the_keys(kinds: Kinds) -> bool:
     key = kinds[1]
+    # An offset fits up to its horizon only; on open numbers (`meaning.moves`) it may be beyond the last key.
     return not fits(key, _map(kinds[0]).key) or (isinstance(key, Int) and key.horizon)
 
 

@@ -117,6 +117,7 @@ def cardinality(kind: Type) -> int:
         case Bool():
             return 2
         case Int():
+            # Ends in the wrong order are an interval without a number: the item type of an empty collection.
             return max(0, kind.high - kind.low + 1)
         case Enum() | Sort():
             return len(kind.members)
@@ -149,6 +150,8 @@ def _power(base: int, exponent: int) -> int:
 
 def fits(found: Type, wanted: Type) -> bool:
     """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
+    # A type without values fits any other: the items of an empty collection may go anywhere, whatever their
+    # shape.
     if isinstance(found, Int) and found.high < found.low:
         return True
     match found, wanted:

@@ -165,6 +165,7 @@ class _Check:
             case Var():
                 known = expr.slot < len(self.program.variables)
                 self.demand(known and (self.primes or not expr.primed), f"variable {expr.slot} out of place")
+                # Equal, and not only fitting: engines read the variable's bits as a code of the node's type.
                 self.demand(expr.type == self.program.variables[expr.slot].type, "a variable's type changed")
             case Local():
                 self.demand(expr.slot in scope, f"local {expr.name} is not bound here: {expr.span.where}")
