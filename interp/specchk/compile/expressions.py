@@ -175,11 +175,16 @@ class Expressions:
         assert home is not None
         decl = home.defs[ref.name]
         args = [self.lower(arg.value, scope) for arg in node.args]
+        # None of the caller's names: a definition means the same wherever it is used.  Its arguments are
+        # lowered already, and slots are never used twice, so nothing is captured.
         inner = Scope(home, {}, scope.primed, scope.points)
         return self._inline(decl, args, inner)
 
     def _inline(self, decl: decls.Def, args: list[Expr], scope: Scope) -> Expr:
         """The definition's value with the arguments for its parameters."""
+        # By `let` and not by substitution: an argument is evaluated once and before the body, so that its
+        # fault counts even where the body does not use the parameter, and a body that uses it twice does not
+        # double it.
         if args:
             name = decl.params[len(decl.params) - len(args)].name
             return self.let(
@@ -285,6 +290,8 @@ class Expressions:
         """`a implies b`, its antecedent counted in properties."""
         left, right = self.lower(node.left, scope), self.lower(node.right, scope)
         if scope.points == "implication":
+            # The consequent is evaluated exactly where the antecedent is true, so its count is the
+            # antecedent's.
             point = self.points.at("implication", node.left.span.text, node.left.span)
             right = Cover(BOOL, right.span, point, right)
         return Implies(BOOL, node.span, left, right)
@@ -355,6 +362,8 @@ class Expressions:
         binders, inner = self.binders(node.binders, scope)
         body = self.lower(node.body, inner)
         if node.kind in ("forall", "exists"):
+            # Inside out: the last binder is the innermost, and its domain may read the names of those before
+            # it.
             for local, domain in reversed(binders):
                 body = Quantifier(BOOL, node.span, node.kind == "forall", local, domain, body)
             return body

@@ -69,6 +69,7 @@ def _bounded(program: Program) -> None:
     for start, variable in zip(program.starts, program.variables, strict=True):
         if start.choices is not None:
             chosen = fold(start.choices)
+            # A set without a value counts as one here: the search reports it, with its place.
             tries *= len(chosen) if isinstance(chosen, tuple) else 1
         elif start.value is None:
             tries *= cardinality(variable.type)

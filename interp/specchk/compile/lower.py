@@ -119,6 +119,7 @@ def _select(spec: Spec, model: FixedModel) -> _Selected:
     properties = list(spec.properties.values())
     if model.properties is not None:
         wanted = {name.text for name in model.properties}
+        # A constraint is no claim that may be left unchecked: it defines which states there are.
         properties = [prop for prop in properties if prop.name in wanted or prop.kind == "constraint"]
     kept = {prop.name for prop in properties}
     left_out = tuple(name for name in spec.properties if name not in kept)
@@ -135,6 +136,9 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     selected = _select(spec, model)
     _refuse_unsupported(spec, model, selected)
     lowering = Lowering(checked, model)
+    # Variables before everything that reads their slots.  Coverage points and listed types are complete only
+    # when all is lowered, so `points` and `horizons` follow all else among the arguments, which Python
+    # evaluates in their order.
     variables, starts = lowering.variables()
     properties = [lowering.property(p) for p in selected.properties]
     actions = tuple(lowering.action(a) for a in selected.actions)

@@ -92,6 +92,7 @@ def updated(span: Span, base: Expr, path: Path, value: Expr) -> Expr:
 
 def record(span: Span, fields: Mapping[str, Expr]) -> Expr:
     """A record of the given fields."""
+    # Fields are evaluated in this order, and not in the text's: of two faults all engines report the same.
     names = sorted(fields)
     kind = Record(tuple((name, fields[name].type) for name in names))
     return Apply(kind, span, Op.RECORD, tuple(fields[name] for name in names))

@@ -56,6 +56,7 @@ def simplify(program: Program) -> Program:
     """The program with everything decided that its constants decide."""
     return replace(
         program,
+        # Not the starts: initial values are evaluated rarely, and kept for the search to report their faults.
         actions=tuple(replace(a, body=_block(a.body, {})) for a in program.actions),
         inits=_properties(program.inits),
         invariants=_properties(program.invariants),
@@ -115,6 +116,8 @@ def _unwrap(stmt: Unwrap, known: Known, out: list[Stmt]) -> Known:
         assert isinstance(value.value, tuple)
         if value.value:
             return {**known, stmt.local.slot: Const(value.type.item, value.span, value.value[0])}
+        # The guard shows that the constants switch the action off (`footprint.switched_off`); what follows
+        # still mentions the name, so the option stays as well.
         out.append(Guard(_bool(found=False, span=value.span)))
     out.append(replace(stmt, value=value))
     return known
@@ -127,6 +130,8 @@ def _when(stmt: When, known: Known, out: list[Stmt]) -> None:
         then, orelse = _block(stmt.then, known), _block(stmt.orelse, known)
         out.append(replace(stmt, condition=condition, then=then, orelse=orelse))
     else:
+        # Into the block around it: slots are unique, so no name clashes, and a false guard ends the rest of
+        # the path from either place.
         out.extend(_block(stmt.then if decided else stmt.orelse, known))
 
 
@@ -217,6 +222,8 @@ def _case(expr: Case, known: Known) -> Expr:
 def _only_value(expr: Var | Apply) -> Expr:
     """The number that an expression is where its type leaves no other."""
     kind = expr.type
+    # Sound for variables since nothing is stored outside of their ranges; and an expression that may be
+    # undefined would lose its fault.
     if isinstance(kind, Int) and kind.low == kind.high and not kind.horizon and is_total(expr):
         return Const(kind, expr.span, kind.low)
     return expr
@@ -245,6 +252,8 @@ def _junction(expr: And | Or, found: tuple[Expr, ...]) -> Expr:
         if truth is None:
             kept.append(part)
         elif truth is deciding:
+            # A part before it that may be undefined has to stay: it is evaluated first, and its fault is a
+            # violation.
             if all(is_total(before) for before in kept):
                 return _bool(found=deciding, span=part.span)
             kept.append(part)

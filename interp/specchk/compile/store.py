@@ -43,6 +43,7 @@ def _stored_applied(expr: Apply, kind: Type) -> Expr:
     match expr.op, kind:
         case Op.MAP_SET, Map():
             base, key, value = expr.args
+            # The whole base has to fit: all of its values but one stay, and which one is not known here.
             if fits(base.type, kind):
                 return replace(expr, type=kind, args=(base, key, stored(value, kind.value)))
         case Op.WITH_FIELD, Record():
