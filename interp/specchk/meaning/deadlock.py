@@ -71,6 +71,7 @@ class Ends:
 
     def without_steps(self, state: State) -> End:
         """The kind of a state in which no step is enabled; `NoAnswer` if `deadlock ok` is undefined."""
+        # First, since it is one evaluation, and open numbers are a run of every action.
         if self.properties.may_deadlock(self.properties.environment(state)):
             return End.ALLOWED
         return self._beyond(state) if self.lists_horizon else End.DEADLOCK

@@ -194,6 +194,7 @@ class Evaluator:
     def _map_of(self, expr: MapOf) -> Callable[[Env], Value]:
         assert isinstance(expr.type, Map)
         slot, body = self.index(expr.local), self.compile(expr.body)
+        # Of the type: lowering refuses a comprehension over any other domain.
         keys = tuple(sorted(universe(expr.type.key)))
 
         def map_of(e: Env) -> Value:
@@ -326,6 +327,8 @@ def _check_int(kind: Int, span: Span) -> Check:
 def _check_each(parts: list[Check], span: Span, limit: int | None = None, *, repeat: bool = False) -> Check:
     def check(value: Value) -> None:
         assert isinstance(value, tuple)
+        # The limit first, then the items ascending: of several misfits the first decides between undefined
+        # and beyond a horizon, and the kernel's code (`native.values.fitting`) meets them in this order.
         if limit is not None and len(value) > limit:
             raise Undefined(span, f"{len(value)} items do not fit a limit of {limit}")
         for index, item in enumerate(value):

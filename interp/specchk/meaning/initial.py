@@ -44,4 +44,6 @@ def _constant(expr: Expr) -> Any:
     try:
         return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
     except BeyondHorizon:
+        # In a step it would mean that the step is not taken; an initial value has no such way out, so it is a
+        # mistake of the spec.
         raise Undefined(expr.span, "an initial value is above its horizon") from None

@@ -148,6 +148,8 @@ class Moves(Stepper):
 
     def idle(self, state: State, rows: Matrix) -> list[Matrix]:
         """The parts of a matrix over which nothing can be done in a state, whatever is chosen."""
+        # What no instance leaves: each takes away where it can do something, and subtraction is exact over
+        # whole numbers, so nothing idle is lost and nothing busy is kept.
         parts = [rows]
         for index, args in self.instances:
             cuts = self.horizon_cuts

@@ -309,6 +309,8 @@ def _seq_get(expr: Apply, args: list[Fn]) -> Fn:
 def _seq_set(expr: Apply, args: list[Fn]) -> Fn:
     at, value = sequence_index(expr, args[0], args[1]), args[2]
 
+    # The index is checked before the value is evaluated: where both are wrong the kernel's code, which leaves
+    # at the first, reports the same.
     def seq_set(e: Any) -> Any:
         items, position = at(e)
         return (*items[:position], value(e), *items[position + 1 :])

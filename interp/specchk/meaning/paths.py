@@ -78,6 +78,7 @@ class Path:
             # What is known decides: closed, the matrix has the tightest bound of every difference.
             self.known += 1
             return True
+        # x_i - x_j is at least 1 more than the bound: over whole numbers the negation of `<=`, exactly.
         if rows[j][i] < -bound:
             self.known += 1
             return False
@@ -185,6 +186,8 @@ def _widen(rows: Rows) -> int:
 
 def outcomes(path: Path, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:
     """The result of each run; when one is handed out, `path.rows` is what it has assumed."""
+    # The code is run from its beginning for each way, since a Python function cannot be forked in the middle;
+    # so it must depend on nothing but its answers.
     scripts: list[list[int]] = [[]]
     while scripts:
         path.begin(rows, scripts.pop())

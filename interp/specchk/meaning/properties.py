@@ -60,6 +60,7 @@ class Properties:
                 if test(env):
                     continue
             except Undefined as undefined:
+                # A fault of one property hides none of those after it: each has a violation of its own.
                 if ("undefined", prop.name) not in known:
                     yield prop, "undefined", Blame(undefined.span, undefined.reason, ())
                 continue
@@ -68,6 +69,8 @@ class Properties:
 
     def inside(self, env: list[Any]) -> bool:
         """Whether a state satisfies all constraints; raises `NoAnswer`."""
+        # In order, up to the first that is false: as with `and`, a later one may rely on it to have a value.
+        # The kernel does the same (`native.kernel.predicates`).
         return all(answer(prop, test, env) for prop, test in self._constraints)
 
     def may_deadlock(self, env: list[Any]) -> bool:

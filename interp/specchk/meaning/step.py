@@ -197,6 +197,8 @@ class Compiled:
                 assert_never(stmt)
 
     def _guard(self, stmt: Guard, then: Run) -> Run:
+        # False, it ends the way and not only the block around it: `then` has all that follows, also behind
+        # the block.
         condition = self.evaluator.compile(stmt.condition)
 
         def guard(e: list[Any]) -> None:
@@ -259,6 +261,8 @@ class Compiled:
         return either
 
     def _when(self, stmt: When, then: Run) -> Run:
+        # Both branches end in one and the same `then`, so that ten `when` in a row are ten functions and not
+        # 1024.  Where ways become code they have to be joined for that (`native.kernel.ways`).
         condition = self.evaluator.compile(stmt.condition)
         yes = self._covered(stmt.points[0], self.block(stmt.then, then))
         no = self._covered(stmt.points[1], self.block(stmt.orelse, then))
