@@ -48,6 +48,7 @@ class Meter:
     def exceeded(self, states: int) -> str | None:
         """Which limit is reached, in the words of the verdict, or None."""
         budget = self.budget
+        # In the order of their cost, since this is checked for every state.
         if budget.max_states is not None and states >= budget.max_states:
             return f"the limit of {budget.max_states} states (--max-states) was reached"
         if budget.max_seconds is not None and self.seconds >= budget.max_seconds:

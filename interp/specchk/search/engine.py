@@ -124,6 +124,8 @@ class Search:
         `states` were found, `generated` as in `Statistics`; `frontier` of them are not expanded yet.
         """
         reason = self.meter.exceeded(states)
+        # The first reason counts: a search that ran out of time is not one that ran out of memory while it
+        # ended.
         if reason is not None and not self.is_stopped:
             self.findings.stopped = Inconclusive(reason, budget=True)
         if self.on_progress is not None and self.meter.seconds - self._last_report >= REPORT_EVERY_S:
@@ -148,6 +150,8 @@ class Search:
             with self._stoppable():
                 is_done = engine.finish()
             if not is_done:
+                # A violation that stayed would end the next search before its first level; if it is real, it
+                # is found again.
                 self.findings.clear()
                 self.levels.clear()
 
@@ -155,6 +159,8 @@ class Search:
         frontier = engine.begin()
         while (size := engine.size(frontier)) and not self.is_stopped:
             self.levels.append(size)
+            # The only place where a violation ends the search: within a level it would depend on the order of
+            # its states what had been counted by then.
             if self.is_answered:
                 return
             frontier = engine.expand(frontier)
@@ -173,6 +179,8 @@ class Search:
     def outcome(self, engine: Engine[F]) -> Outcome:
         """Verdict, counts, coverage and warnings, once the search has ended."""
         totals = engine.totals()
+        # Before `conclude`, which adds witnesses that were not reached to the findings: with these a search
+        # that went through everything would look cut short.
         complete = self.findings.is_complete(keep_going=self.options.keep_going)
         verdict = self.findings.conclude(
             totals.coverage, complete=complete, strict=self.options.strict, outside=totals.outside,

@@ -97,10 +97,14 @@ class Findings:
             if strict:
                 for violation in vacuous(self.program, counts):
                     self.found[violation.kind, violation.name] = violation
+        # Before the reason for stopping: a violation was confirmed by the reference stepper, so it is true
+        # however little was searched.  That there is none, or no witness, is known of a complete search only.
         if self.found:
             return Violated(tuple(sorted(self.found.values(), key=_length)))
         if self.stopped is not None:
             return self.stopped
+        # Only where something was cut off: a model that ends by itself below its horizons holds without a
+        # bound.
         bounds = list(self.program.horizons) if cut else []
         if outside:
             bounds += [prop.name for prop in self.program.constraints]
@@ -113,5 +117,6 @@ class Findings:
 
 
 def _length(violation: Violation) -> tuple[int, str, str]:
+    # Those without a trace (witnesses that were not reached, vacuity) come last.
     steps = len(violation.trace.steps) if violation.trace is not None else 1 << 30
     return steps, violation.kind, violation.name

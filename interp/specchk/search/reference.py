@@ -81,6 +81,7 @@ class ReferenceEngine(Engine[list[State]]):
     def totals(self) -> Totals:
         """The counts at the end."""
         return Totals(
+            # The dictionary is empty where memory ran out; the levels before are still known.
             len(self.parents) or sum(self.search.levels), self.generated, tuple(self.stepper.counts),
             self.stepper.horizon_cuts, outside=bool(self.outside),
         )  # fmt: skip
@@ -92,9 +93,13 @@ class ReferenceEngine(Engine[list[State]]):
         except Faulty as fault:
             self._faulty(state, fault)
             return
+        # A step above a horizon exists in the real system, though it is not taken here: then the state is no
+        # deadlock.
         if not successors and self.stepper.horizon_cuts == cuts:
             self._deadlock(state)
         self.generated += len(successors)
+        # On successors as they are, before they are made canonical: a renamed state is no step's end, and a
+        # step invariant compares the two.
         if self.properties.steps:
             self._check_steps(state, [after for _, _, after in successors])
         symmetry = self.symmetry
@@ -164,6 +169,8 @@ class ReferenceEngine(Engine[list[State]]):
         last = base.last
         counts = list(self.stepper.counts)
         try:
+            # The trace ends in a renaming of the state, so the step is known by its class only; of several
+            # steps into the class some may keep the invariant.
             for step in quiet_steps_to(self.program, self.stepper, last, after, self.symmetry):
                 env = self.properties.environment(last, step.state)
                 for prop, _, found in self.properties.failed(env, self.properties.steps):

@@ -34,6 +34,8 @@ def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry:
         if not found:
             raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the trace to the next")
         steps.append(found[0])
+        # Any of them: the states of a class have the same behaviours up to renaming, so no choice here can
+        # make the rest of the path impossible.
         current = found[0].state
     return Trace(initial, tuple(steps))
 

@@ -21,6 +21,7 @@ from specchk.meaning.values import State, universe
 
 Renaming = dict[str, tuple[int, ...]]  # sort -> new position of each element
 Rename = Callable[[Any], Any]
+# 7!: every successor is renamed so often, and the states become at most so many times fewer.
 MAX_RENAMINGS = 5040
 
 
@@ -60,6 +61,9 @@ class Symmetry:
         if count > MAX_RENAMINGS:
             self.reason = f"{count} renamings are too many to enumerate"
             return [identity]
+        # The renamings that keep the constants are a group, so classes are its orbits and the least of an
+        # orbit is the same from whichever of its states it is computed (Ip and Dill, Better verification
+        # through symmetry, 1996).  The identity comes first: who needs no copy leaves it out by its place.
         found = [identity]
         for combination in product(*(permutations(range(len(sort.members))) for sort in free)):
             renaming = {**identity, **{s.name: p for s, p in zip(free, combination, strict=True)}}
