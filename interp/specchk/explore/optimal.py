@@ -227,6 +227,7 @@ class _Paths:
         paths: list[tuple[int, Trace]] = []
         for start in self.starts:
             self._fewest(Trace(start, ()), None, least, frozenset(), paths)
+        # The last: a path is added only if it has fewer values than the one before it.
         return paths[-1][1] if paths else None
 
     def _fewest(
@@ -250,6 +251,8 @@ class _Paths:
 
     def by_switches(self) -> Iterator[Trace]:
         """All shortest traces, those with fewer switches first."""
+        # A path of `depth` steps has fewer switches than that.  Each budget gives the paths that use it up
+        # exactly, so none is given twice; `togo` is the exact rest, so no path is followed that needs more.
         for budget in range(self.depth + 1):
             for start in self.starts:
                 yield from self._exactly(Trace(start, ()), None, budget)

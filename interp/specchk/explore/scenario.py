@@ -113,6 +113,7 @@ class _Runner:
             found = self.stepper.of_action(trace.last, action, args)
         except Faulty as fault:
             raise self._failed(line.span, f"undefined: {fault.undefined.reason}", trace) from None
+        # Each once: choices that lead to the same state are one outcome, and in their first order.
         steps = dict.fromkeys(Step.of(self.program, *one) for one in found)
         return [Trace(trace.initial, (*trace.steps, step)) for step in steps]
 

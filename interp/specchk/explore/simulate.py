@@ -110,6 +110,8 @@ class _Simulation:
             return None, Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
         for number in range(self.walks.walks):
             self._report(number)
+            # All walks draw from one generator, so that the walks before decide what this one is: blocks are
+            # repeated whole (`walkers`).
             violation = self._walk(self.random.choice(initial))
             if violation is not None:
                 return violation, None
@@ -130,6 +132,7 @@ class _Simulation:
         steps = walked.steps
         failed = self._state(state, walked)
         while failed is None and len(steps) < self.walks.steps and not self.meter.exceeded(len(self.seen)):
+            # A state outside of the constraints was checked, and is not continued from, as in a search.
             if not self._inside(state):
                 break
             following = self._choose(state, walked)
@@ -158,6 +161,8 @@ class _Simulation:
             if self.stepper.horizon_cuts > cuts or self.ends.without_steps(state) is not End.DEADLOCK:
                 return None
             return Violation("deadlock", "deadlock", walked.trace)
+        # With repetitions: a state to which several instances lead is as many times as likely.  Choosing
+        # among distinct states would need them compared, and would change the walks of every seed.
         index, args, after = self.random.choice(successors)
         return Step.of(self.program, index, args, after)
 

@@ -138,6 +138,7 @@ class Viewer:
         return (value[0] if value else None), kind.item
 
     def _value(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
+        # By identity, which needs no walk through the tree; the trees live as long as this object.
         key = (id(item.value), lane)
         if key not in self._known:
             assert self.sort is not None

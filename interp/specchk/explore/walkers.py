@@ -20,6 +20,7 @@ from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated
 
+# A part of what a seed means: with another size the same seed would give other walks.
 BLOCK = 50
 
 Block = tuple[Outcome, frozenset[State]]
@@ -69,6 +70,8 @@ class _Merge:
                     done.append(outcome)
                     seen |= states
                     self._report(done, seen, meter)
+                    # A budget that this block used up does not hide a violation that it found: `_merged`
+                    # looks for that first.
                     limit = meter.exceeded(len(seen))
                     stopped = Inconclusive(limit, budget=True) if limit else _early(outcome)
                     if isinstance(outcome.verdict, Violated) or stopped:
