@@ -188,6 +188,7 @@ def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) ->
 
 def _essence(program: Program) -> tuple[object, ...]:
     """The dependencies of a kernel: not spans and names of models."""
+    # Nor how it starts: initial states are computed by the interpreter, and packed for the kernel.
     return (
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
         program.witnesses, program.constraints, program.deadlock_ok,

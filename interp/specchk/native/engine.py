@@ -124,6 +124,7 @@ class NativeEngine(Engine[list[Run]]):
         for state in states:
             self.store.add(self.store.layout.pack(state))
             runs += self.store.workers[0].drain()
+            # The table can grow only between two calls of the kernel, and initial states may be millions.
             self._make_room()
         runs += self.store.workers[0].end_run()
         self._note_found()
@@ -155,6 +156,8 @@ class NativeEngine(Engine[list[Run]]):
                 following += [run for worker in store.workers for run in worker.end_run()]
                 self._save(following)
         following += [run for worker in store.workers for run in worker.end_run()]
+        # Only of a whole level: in a part of one the smallest finding would depend on which states the
+        # threads had taken.
         if store.is_level_done:
             self._note_found()
         return following
@@ -175,10 +178,13 @@ class NativeEngine(Engine[list[Run]]):
 
     def _spill(self, directory: Path, limit: int, slots: int) -> None:
         store = self.store
+        # As many states as a table of that size takes before it grows, and what workers add after STOP.
         room = (int(slots * 0.625) + store.slack) * store.state_bytes
         if not store.states.is_spilled and 8 * slots + room > limit:
             store.states.spill(directory, store.used * store.state_bytes, room)
         store.states.make_room(room)
+        # The table stays in memory: every look-up is another page of it, chosen at random.  States are read
+        # where tags agree, and otherwise in order.
         if 8 * slots > limit:
             self.findings.stopped = Inconclusive(
                 f"the limit of {limit} bytes of memory (--max-memory) is too small for the table", budget=True
@@ -235,6 +241,7 @@ class NativeEngine(Engine[list[Run]]):
         """Write a checkpoint between two pieces of work."""
         assert self.checkpoints is not None
         store = self.store
+        # Findings of the open level have no trace yet, and are kept as packed states.
         open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
         saved = Saved(
             store.used, list(store.taken()), self.levels, self.search.levels, store.unexpanded(), following,
@@ -259,6 +266,8 @@ class NativeEngine(Engine[list[Run]]):
         self.search.meter.started -= saved.seconds
         for entry in saved.found:
             found, depth = found_of(entry)
+            # Findings of earlier levels get their traces again.  Those of the open level go back to a worker,
+            # since the rest of the level may have smaller ones.
             if depth < len(self.levels):
                 self._explain(found, depth)
             else:

@@ -253,6 +253,7 @@ class Store:
     @property
     def is_level_done(self) -> bool:
         """Whether nothing of the level is left to expand."""
+        # Both, since a worker that stopped may have a piece in hand after the list is used up.
         pieces = all(worker[Thread.PIECE] == worker[Thread.PIECE_END] for worker in self.workers)
         return pieces and self.control[Control.CURSOR] >= self.control[Control.WORK_END]
 

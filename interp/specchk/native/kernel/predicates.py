@@ -38,6 +38,7 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
     for base, first in ((state, 1), (after, 1 + words)):
         for index in range(words):
             new, old = asm.load(base, index), asm.load(entry, first + index)
+            # Word by word from the first, without sign: the order of the tuples as which Python reads them.
             asm.leave_if(asm.below(new, old), keep)
             asm.leave_if(asm.below(old, new), done)
     asm.goto(done)
@@ -103,7 +104,7 @@ class Predicates(Expressions):
         note_fault(self.asm, self.thread, self._position(record), state, after)
 
     def _position(self, record: Record) -> int:
-        first = FAULTS + len(self.program.actions)  # an action and a property may share a name
+        first = FAULTS + len(self.program.actions)  # before these are the records of deadlocks and actions
         return first + self.records[first:].index(record)
 
 

@@ -157,6 +157,8 @@ class Steps(Expressions):
         at = self.asm.b.load(self.written)
         for index, word in enumerate(path.words):
             self.asm.store(word, self.out, self.asm.add(at, index))
+        # Duplicates among a state's successors stay: sorting them out here would cost more than finding them
+        # in the table, and `generated` counts them.
         self.asm.b.store(self.asm.add(at, self.layout.words), self.written)
         self.count(self.point)
         self.asm.goto(path.next)

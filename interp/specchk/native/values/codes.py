@@ -41,6 +41,7 @@ from specchk.native.machine.layout import (  # fmt: skip
 )
 from specchk.search.engine import Unsupported  # fmt: skip
 
+# As many as a state has at most (`MAX_WORDS`): a larger value could not be stored.
 MAX_BITS = 4096
 
 
@@ -214,6 +215,9 @@ class Codes:
         return asm.select(asm.cmp("==", value, 0), 0, asm.add(asm.intrinsic("ctpop", value), skipped))
 
     def _seq_rank(self, kind: Seq, value: Val) -> Val:
+        # In the order of tuples a sequence is followed by those that it begins.  `after` counts the sequences
+        # that fit the slots behind this one, the empty one included: an item that is greater by one skips so
+        # many.
         size, result = cardinality(kind.item), 0
         found: Val = result
         after = 1

@@ -21,6 +21,7 @@ from specchk.native.values.codes import constant, register
 from specchk.native.values.fitting import Fitting
 from specchk.search.engine import Unsupported
 
+# Nested loops multiply their copies, so a loop inside of others is unrolled only while there are few in all.
 UNROLL = 8
 MAX_COPIES = 128
 MAX_SUBSETS = 4096
@@ -96,6 +97,7 @@ class Domains:
         for index in range(kind.limit):
             code = self.asm.bits(bag, self.codes.slot_offset(kind, index), width(kind.item))
             here = self.asm.cmp("<", index, size)
+            # Bags are sorted, so equal items are neighbours.
             if index:
                 here = self.asm.both(here, self.asm.cmp("!=", code, before))
             out.append((here, self.codes.held(kind.item, code)))
@@ -118,6 +120,8 @@ class Domains:
         kind = item_kind(domain)
         match domain:
             case Apply(op=Op.RANGE):
+                # Both ends before the loop: where one has no value the range has none, as in the evaluator,
+                # even if nothing were between them.
                 low, high = (self.value(arg) for arg in domain.args)
                 self.asm.loop(low, high, body)
             case Apply(op=Op.SUBSETS):
@@ -127,6 +131,7 @@ class Domains:
                 assert isinstance(source, Bag)
                 self._loop_bag(source, self.value(domain.args[0]), body)
             case Apply(op=Op.SEQ_ITEMS) if cardinality(kind) > MAX_UNIVERSE:
+                # A set over so many values has no code.  Sorted into a bag, the items come in the same order.
                 source_ = domain.args[0].type
                 assert isinstance(source_, Seq)
                 as_bag = Bag(kind, source_.limit)
@@ -192,6 +197,8 @@ class Domains:
         """A bag that is not full, with one more item in its place."""
         asm, size, shape = self.asm, width(kind.item), register(kind)
         code = self.codes.code(kind.item, item)
+        # The place is the number of items that are not greater: counting needs no branch, and finds the end
+        # of equal ones.
         at = self._count(kind, bag, lambda other: asm.negate(asm.below(*self._keys(kind, code, other))))
         if size == 0:
             return asm.add(bag, 1)

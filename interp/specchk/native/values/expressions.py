@@ -143,6 +143,7 @@ class Expressions:
             return value
         if isinstance(value, int):
             return self._junction(rest, stop_at=stop_at)
+        # One at a time: the rest stays behind a branch as soon as one of them may fail or count.
         if self.light(rest[0]):
             combined = self.asm.either if stop_at else self.asm.both
             value = combined(value, self.value(rest[0]))
@@ -189,6 +190,7 @@ class Expressions:
             assert expr.default is not None
             return self.of_type(expr.default, expr.type)
         (index, arm), rest = arms[0], arms[1:]
+        # Without a default the arms cover all variants, so the last one needs no test.
         if not rest and expr.default is None:
             return arm()
         here = self.asm.cmp("==", tag, index)
@@ -206,6 +208,8 @@ class Expressions:
     def _quantifier(self, expr: Quantifier) -> Val:
         stop_at, kind = not expr.every, item_kind(expr.domain)
         if self.light(expr.body) and (found := self.domains.members(expr.domain)) is not None:
+            # Also for candidates that are not in the set: a plain body has a value for each of the type, and
+            # an `and` is cheaper than a jump around it.
             result: Val = expr.every
             for present, item in found:
                 self.bind(expr.local, item, kind)
@@ -236,6 +240,7 @@ class Expressions:
         def visit(item: Val) -> None:
             self.bind(expr.local, item, kind)
             body = self.value(expr.body)
+            # Stored before the test, which jumps out of the loop.
             chosen = self.codes.convert(item, kind, expr.type)
             self.asm.b.store(self.asm.val(chosen, shape), answer)
             self.asm.leave_if(body, done)

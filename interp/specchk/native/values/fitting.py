@@ -30,11 +30,13 @@ from specchk.native.values.codes import Codes, register
 def same_code(a: Type, b: Type) -> bool:
     """Whether both types hold common values alike, so that converting is doing nothing."""
     match a, b:
+        # A number is held as itself, whatever its interval; only inside something larger it becomes a code.
         case Int(), Int():
             return True
         case Option(), Option():
             return is_scalar(a) == is_scalar(b) and (same_bits(a.item, b.item))
         case Set(), Set():
+            # A set has its bits by rank, and ranks of composite items depend on every interval in them.
             return same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
         case Seq(), Seq():
             return a.limit == b.limit and same_bits(a.item, b.item)
@@ -134,6 +136,7 @@ class Fitting(Codes):
         limit = min(found.limit, wanted.limit)
         out = self.asm.band(self.asm.resize(size, register(wanted)), mask(length_bits(wanted)))
         if same_bits(found.item, wanted.item):
+            # The first slots are the highest, so those that both types have are moved as one block.
             top = self.asm.shr(value, self.slot_offset(found, limit - 1)) if limit else 0
             kind = register(wanted)
             return self.asm.bor(
@@ -175,6 +178,7 @@ class Fitting(Codes):
     ) -> None:
         """Report, part by part, in what case a value does not fit and whether that is a horizon."""
         asm = self.asm
+        # Most parts end here, so that a check of a large value is code for the parts only that can be wrong.
         if fits(found, wanted):
             return
 
@@ -184,6 +188,8 @@ class Fitting(Codes):
         match found, wanted:
             case Int(), Int():
                 if found.low < wanted.low:
+                    # Below first, as `meaning.evaluate` has it: too small is a mistake even where the upper
+                    # end is a horizon.
                     tell(asm.cmp("<", value, wanted.low), horizon=False)
                 if found.high > wanted.high:
                     tell(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)

@@ -53,6 +53,7 @@ def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
         return 0 if b == 0 else a % b if modulo else a // b
     left, right = e.asm.val(a), e.asm.val(b)
     quotient, rest = e.asm.b.sdiv(left, right), e.asm.b.srem(left, right)
+    # LLVM rounds to zero, and specs round down: one less where signs differ and something is left over.
     crooked = e.asm.both(e.asm.cmp("!=", rest, 0), e.asm.cmp("<", e.asm.b.xor(rest, right), 0))
     if modulo:
         return e.asm.select(crooked, e.asm.add(rest, right), rest)

@@ -17,6 +17,8 @@ class Facts:
     """Facts about expressions, each found once."""
 
     def __init__(self) -> None:
+        # By identity, since hashing an expression walks through all of it; each is kept beside its fact, so
+        # that no later one can have its `id`.
         self._plain: dict[int, tuple[Expr, bool]] = {}
         self._cost: dict[int, tuple[Expr, int]] = {}
         self._free: dict[int, tuple[Expr, frozenset[int]]] = {}
