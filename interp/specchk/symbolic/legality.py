@@ -45,7 +45,7 @@ def check(program: Program) -> None:
 def _uses(program: Program) -> Iterator[Diagnostic]:
     chosen = [domain for action in program.actions for domain in chosen_from(action.body)]
     # `any n in Offset` chooses one open number and lists nothing; everywhere else such a set would be
-    # listed.
+    # listed.  So by identity: an equal set elsewhere is refused.
     allowed = {id(domain) for domain in chosen if not _is_ordered(domain.type)}
     for expr in expressions(program):
         reason = "" if id(expr) in allowed else _wrong(expr)

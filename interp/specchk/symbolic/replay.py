@@ -127,6 +127,7 @@ class Replay:
             steps_between = self._steps(before, after)
             if not steps_between:
                 raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the path to the next")
+            # Whichever leads there: the states are given, so nothing after it depends on the choice.
             steps.append(steps_between[0])
         return Trace(states[0], tuple(steps))
 

@@ -66,6 +66,7 @@ class Unrolling:
     def wrong(self) -> Truth:
         """That something fails in the last state or in the step to it."""
         last = self.states[-1]
+        # Inside of the constraints or not: a state outside is checked, too, and only has no steps (`extend`).
         goals = [self.system.holds(prop, last) for prop in self.program.invariants]
         if len(self.states) > 1:
             before = self.states[-2]
@@ -82,6 +83,8 @@ class Unrolling:
 
     def stuck(self) -> Truth:
         """That no action is enabled and `deadlock ok` does not allow it."""
+        # A state with a fault has no steps either, but is no deadlock: `undefined` was tried before, and ends
+        # the run.
         idle = [instance.idle for instance in self.steps[-1]]
         allowed = self.program.deadlock_ok
         fine = conj(self.system.holds(allowed, self.states[-1])) if allowed is not None else False

@@ -78,6 +78,8 @@ class Induction:
         self.known: list[Any] = []
         self.steps: list[list[Instance]] = []  # out of each state but the last one
         for index, state in enumerate(self.states):
+            # Of all k states: from one outside of the constraints no step is taken, so the behaviours in
+            # question have none.
             self._assume(self.system.constrained(state))
             for prop in program.invariants:
                 self._assume(self.system.holds(prop, state))

@@ -95,8 +95,12 @@ def _proved(
             step_invariants=tuple([p for p in program.step_invariants if (p.kind, p.name) not in open_]),
         )
         goals = tuple([prop.name for prop in (*kept.invariants, *kept.step_invariants)])
+        # Step invariants are goals and no hypotheses, so dropping some of these takes nothing from the
+        # others.
         if not goals or kept.invariants == program.invariants:
             return goals
+        # Each round drops an invariant, so there is an end; and as unions of inductive sets are inductive,
+        # the rest is the largest set that proves itself, except for what the solver gave up.
         program = kept
         again, stopped = _asked(program, asked, instances, meter)
         work.add_effort(again)

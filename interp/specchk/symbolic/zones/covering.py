@@ -41,9 +41,12 @@ class Covered:
         if zone in seen.zones:
             # Equal zones are the common case, and a hash finds them.
             return False
+        # Inclusion of closed matrices is entry by entry (Mine, 2001).  An entry need be compared only with
+        # the bounds that occur in zones seen so far, since no other number is the bound of any of them.
         mask = _mask(zone, seen.limits) if self._within else 0
         if self._within and seen.has(mask):
             return False
+        # Zones that this one contains stay: they have numbers, and may have been expanded.
         seen.zones.add(zone)
         limits = _limits(zone, self._reach).union(seen.limits) if self._within else ()
         if len(limits) > len(seen.limits):

@@ -107,6 +107,8 @@ class ZoneEngine(Engine[range]):
         self.program, self.findings = search.program, search.findings
         self.reach = None if options.horizons else options.reach
         self.counts = Counts(len(self.program.points))
+        # A renaming sorts the items of sets and bags anew (`search.symmetry.renamer`), which would compare
+        # open numbers, and a comparison is a question.
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
             search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"
         self.expander = Expander(self.program, self.reach, search.symmetry, horizons=options.horizons)
@@ -122,6 +124,7 @@ class ZoneEngine(Engine[range]):
         self.doubtful.clear()
         self.is_too_short = False
         with self._answered():
+            # Forked in each search: members are copies of the expander with the reach that it has now.
             self.workers.start()
             arrivals: list[Arrival] = []
             for number, state in enumerate(self.search.initial_states()):
@@ -140,6 +143,8 @@ class ZoneEngine(Engine[range]):
         """The zones of the next level; none where this level has the violation that ends the search."""
         with self._answered():
             level = self._level(only_ask=False)
+            # States before steps: what fails in a zone of this level is one step shorter than what fails in a
+            # step out of it.
             self._confirm(level.states)
             if self.search.is_answered:
                 return range(0)
@@ -153,6 +158,8 @@ class ZoneEngine(Engine[range]):
     def finish(self) -> bool:
         """Whether the reach was far enough; otherwise the next search has a further one."""
         self.workers.close()
+        # A witness that was only doubted is no reason to search again if some real state reached it after
+        # all.
         is_doubtful = not self.doubtful.isdisjoint(self._unreached())
         if self.search.is_stopped or not (self.is_too_short or is_doubtful):
             return True
@@ -252,6 +259,8 @@ class ZoneEngine(Engine[range]):
             if candidate.step is not None and candidate.step.shape is None:
                 self.concretiser.faulty.add(candidate.step.action)
             by_what.setdefault((candidate.kind, candidate.name), []).append((index, candidate))
+        # Sorted, and candidates in the order of their zones: what is reported depends neither on the number
+        # of members nor on which was faster.
         for (kind, name), found in sorted(by_what.items()):
             if self.findings.has(kind, name):
                 continue

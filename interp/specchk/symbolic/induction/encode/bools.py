@@ -87,6 +87,8 @@ def choice(condition: Truth, then: Truth, orelse: Truth) -> Truth:
 
 def conjuncts(a: Truth) -> list[Any]:
     """The parts of a conjunction, however nested; `a implies (b and c)` counts as two."""
+    # As small as they can be: parts are settled one by one, by their form (`program.distinct_from`), and a
+    # step touches few of them.
     if a is True:
         return []
     if isinstance(a, bool):

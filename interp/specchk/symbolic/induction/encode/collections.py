@@ -124,6 +124,7 @@ def first_by(
 def subsets(a: Tree) -> SetOf:
     """The set of all subsets."""
     found = items_of(a)
+    # A subset is listed as its set is: items decided, different and ascending.
     if not found.listed or len(found.items) > MAX_LISTED:
         raise CannotEncode(f"the subsets of a set with offsets or more than {MAX_LISTED} items")
     rows = [

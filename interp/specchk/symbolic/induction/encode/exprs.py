@@ -144,6 +144,8 @@ def _quantifier(expr: Quantifier, scope: Scope) -> Truth:
     domain = _items(expr.domain, scope)
     found: list[Truth] = []
     size, faults = len(scope.path), len(scope.faults)
+    # Unfolded, so that queries have no quantifiers (`Instance.idle` aside): over propositions and linear
+    # integers they are decidable then.
     for item, guard in domain.items:
         scope.locals[expr.local.slot] = item
         with scope.under(guard):
@@ -194,6 +196,7 @@ def _gathered(expr: Collect, scope: Scope, depth: int, guard: Truth) -> Iterator
         if expr.condition is not None:
             counts = encode(expr.condition, scope)
         if counts is not False:
+            # Where the condition is false the body is not evaluated, so its faults do not count.
             with scope.under(counts):
                 yield encode(expr.body, scope), both(guard, counts)
         return

@@ -161,10 +161,13 @@ def equal(a: Tree, b: Tree) -> Truth:
         case Opt():
             if a.present is False or b.present is False:
                 return iff(a.present, b.present)
+            # Items are compared only where both are there: what a `none` hides is free, and would be unequal.
             return both(iff(a.present, b.present), implies(both(a.present, b.present), equal(a.item, b.item)))
         case Tagged():
             pairs = zip(a.records, b.records, strict=True)
             tags = [equal_numbers(a.tag, index) for index in range(len(a.records))]
+            # Only the record of the common variant: those of others are left over from where they were made,
+            # and mean nothing.
             inside = [
                 implies(tag, equal(x, y))
                 for tag, (x, y) in zip(tags, pairs, strict=True)

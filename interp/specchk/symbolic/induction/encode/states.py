@@ -128,6 +128,8 @@ class Fresh:
         # Control parts as propositions: the SAT core decides them without arithmetic.
         if not horizon and high - low < MAX_PROPOSITIONS:
             return self._one_of(range(low, high + 1), name)
+        # Integers and no bit vectors: an offset has no width that could be chosen, and what specs do with
+        # numbers is mostly difference constraints.
         number = z3.Int(name)
         self.made.append(number)
         self.facts.append(number >= low)
@@ -145,6 +147,7 @@ class Fresh:
             flag = self._bool(name)
             return Cases(((values[0], z3.Not(flag)), (values[1], flag)))
         flags = [self._bool(f"{name}={value}") for value in values]
+        # Exactly one: `compare` and `select` are wrong where none of the guards holds, or two.
         self.facts += [z3.Or(flags), z3.AtMost(*flags, 1)]
         return Cases(tuple(zip(values, flags, strict=True)))
 

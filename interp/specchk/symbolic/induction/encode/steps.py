@@ -265,6 +265,7 @@ class _Run:
             if has_horizon(stmt.value.type):  # what intervals have shown of it ends at the horizon
                 for when, reason in outside(value, kind):
                     scope.fail(when, stmt.value.span, reason)
+            # Keys, value, claim, index, as in `meaning.step`: of two faults both find the same.
             self._claim(stmt, path, frame, scope)
             old = frame.writes.get(stmt.slot, self.state[stmt.slot])
             new = _replaced(old, stmt, path, 0, value, scope)
