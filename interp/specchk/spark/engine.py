@@ -167,6 +167,8 @@ class SparkEngine(Engine[int]):
             handed = handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
             self._ship(handed)
             try:
+                # Slices first.  `ledger.json` makes the run one that can be resumed, so all levels have to be
+                # there before it.
                 hand_over(small, host_of(self.packed).kernel, self._slices, partitions)
                 write_handed(self.storage, handed)
             except Unwritable as error:
@@ -220,6 +222,7 @@ class SparkEngine(Engine[int]):
 
     def begin(self) -> int:
         """The frontier of the levels that are there, ready for Spark to expand."""
+        # `Search.run` adds the size of each frontier, and of this one again.
         frontier = self.search.levels.pop()
         makes = Levels(
             self.context, self.parcel, self.handed, self._slices, self._describe, self.search.levels
@@ -236,6 +239,8 @@ class SparkEngine(Engine[int]):
     def _is_one_stage(self) -> bool:
         """Whether all partitions have a core at once, and a file system in common."""
         context = self.context
+        # A barrier stage begins only where all of its tasks can run at once; with fewer cores than partitions
+        # Spark would refuse it.
         return is_local(context) and self.handed.partitions <= slots(context) and not self.options.shuffle
 
     def size(self, frontier: int) -> int:
@@ -250,6 +255,8 @@ class SparkEngine(Engine[int]):
                 if made.slices is not None:
                     size = self._count(made.slices)
                     self._report(made.slices, size, made.seconds)
+                    # Not for the empty level that ends the search: what is complete has not run out of
+                    # anything.
                     if size:
                         self.search.look(states + size, self.tally.generated, size)
                     return size
@@ -297,6 +304,7 @@ class SparkEngine(Engine[int]):
             host_of(self.packed), depth - 1, tally.found, self.explain.ends, self.findings
         ):
             self._note(found, depth)
+        # Counts alone: what was found is noted above, with its level.
         self.tally += Tally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
         return sum(about.inside for about in slices)

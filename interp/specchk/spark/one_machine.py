@@ -107,6 +107,8 @@ class Maker:
                     )
                     self._absorb(level + 1, came)
                 level += 1
+                # All tasks decide alike, since each reads what was sent to any of them.  The empty slices are
+                # written before: they show the driver, and a search that is resumed, that no level follows.
                 if came.is_nothing:
                     # Before it returns: a task that still waits for this one must be able to see that
                     # nothing will come.

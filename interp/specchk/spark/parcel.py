@@ -64,6 +64,7 @@ class Host:
         # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
         local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
         base = Path(self.parcel.scratch or local or tempfile.gettempdir())
+        # The user's own and the run's own: a directory that others share may have tables of other searches.
         return base / f"specchk-{os.getuid()}-{self.parcel.run}-{_boot()}"
 
     def cache(self, partition: int) -> Path:

@@ -31,6 +31,7 @@ _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # cores are for the sea
 _SETTINGS = (
     ("spark.app.name", "specchk"),
     ("spark.ui.showConsoleProgress", "false"),
+    # Workers keep their loaded kernel from task to task.
     ("spark.python.worker.reuse", "true"),
     ("spark.python.unix.domain.socket.enabled", "true"),
     ("spark.shuffle.compress", "false"),  # packed states hardly shrink, and the network is not the limit

@@ -180,5 +180,6 @@ def levels_at_once(sizes: Sequence[int]) -> int:
     A job has a price of its own; but what is found in a level is seen when its job is done.
     """
     growth = sizes[-1] / sizes[-2] if len(sizes) > 1 else 2.0
+    # As if growth stayed what it was: a wrong guess costs one job more, or shows a finding some levels later.
     expected = [sizes[-1] * growth**ahead for ahead in range(FUSED)]
     return max(1, sum(sum(expected[: many + 1]) <= AT_MOST for many in range(FUSED)))

@@ -134,6 +134,7 @@ class ArrowStorage:
         """See `Storage`."""
         target = f"{self.root}/{path}"
         folder, name = target.rsplit("/", 1)
+        # As in `LocalStorage`: no two attempts write under one name.
         draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
         try:
             self.system.create_dir(folder, recursive=True)

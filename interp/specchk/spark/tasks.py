@@ -89,6 +89,7 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
         for target, (blocks, size) in enumerate(sent):
             # Also to partitions that got no block: that nothing comes must be distinguishable from a lost
             # stream.
+            # The tally to one partition alone, or it would be counted once for each.
             yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
     finally:
         worker.release()

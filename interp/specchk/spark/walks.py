@@ -39,6 +39,7 @@ def _taken(context: SparkContext, program: Program, todo: list[Walks]) -> Genera
     for first in range(0, len(todo), size):
         wave = todo[first : first + size]
         context.setJobDescription(f"specchk {program.spec}: walk blocks {first + 1} to {first + len(wave)}")
+        # A task for each block: a worker that is slow holds up one block only.
         yield from context.parallelize(wave, len(wave)).mapPartitions(Walk(shipped)).collect()
 
 
