@@ -58,6 +58,7 @@ class Estimate:
     def interval(self) -> tuple[int, int, int]:
         """Low, likely, high: 90 % of such intervals have the number in them."""
         reach = SPREAD * self.deviation
+        # Above e^709 a float overflows.
         low, likely, high = (math.exp(min(700.0, self.value + part)) for part in (-reach, 0.0, reach))
         return int(low), int(likely), math.ceil(high)
 
@@ -121,6 +122,9 @@ def _along_parabola(levels: Sequence[int], depth: float) -> float:
 def _along(levels: Sequence[int], depth: float, pattern: Sequence[int]) -> float:
     """Continue as the levels of another search, scaled to the depth and to the last level."""
     here, end = len(levels) - 1, max(depth - 1, len(levels))
+    # Logarithms are scaled, not sizes: the shape of the levels then stays between one state and the largest
+    # level.  A pattern that has hardly grown here would scale without bound, so its level counts as no less
+    # than e^0.3.
     scale = math.log(levels[-1]) / max(0.3, _at(pattern, here / end))
     ahead = [scale * _at(pattern, min(1.0, step / end)) for step in range(here + 1, math.ceil(end) + 1)]
     return _log_sum([math.log(sum(levels)), *ahead])
@@ -137,6 +141,7 @@ def _at(pattern: Sequence[int], part: float) -> float:
 def _by_growth(levels: Sequence[int]) -> Estimate:
     """Growth that keeps falling as it did; unknown where it does not fall."""
     growth = [math.log(b / a) for a, b in pairwise(levels)]
+    # A straight line through the latest growths (least squares): the first levels say little about the last.
     many = max(5, len(growth) // 2)
     recent = growth[-many:]
     middle, mean = (len(recent) - 1) / 2, sum(recent) / len(recent)

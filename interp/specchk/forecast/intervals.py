@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+# Of `native.store`, which is above this room and cannot be imported.
 LOAD = 0.625
 SLOWER = 2.0
 SHARE_OF_FREE = 0.8

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Point = Sequence[float]
+# e^20 is 5 * 10^8: of the size of the smallest model nothing is assumed.
 ANYTHING = 20.0  # the prior deviation of the constant
 
 
@@ -64,6 +65,7 @@ def predicted(points: Sequence[tuple[Point, float]], at: Point, prior: Prior) ->
     weights, gains = _solved(matrix, rest), _solved(matrix, across)
     value = mean(asked) + sum(a * w for a, w in zip(across, weights, strict=True))
     variance = covariance(asked, asked) - sum(a * g for a, g in zip(across, gains, strict=True))
+    # At a point that is known the variance is nearly 0, and rounding may make it negative.
     return value, math.sqrt(max(0.0, variance) + prior.noise**2)
 
 

@@ -54,6 +54,7 @@ class Choice:
     def _tried(self, values: Values) -> Levels | None:
         if values in self.tried:
             return self.found.get(values)
+        # Before the search, and whatever its end: one that was too large once is not searched again.
         self.tried.add(values)
         self.searches -= 1
         levels = self.search(dict(zip(self.dials, values, strict=True)))
