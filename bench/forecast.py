@@ -21,7 +21,7 @@ from pathlib import Path
 
 from specchk.compile.instantiate import instantiate
 from specchk.forecast.extrapolate import SPREAD, TooSmall, estimate
-from specchk.forecast.smaller import Choice
+from specchk.forecast.smaller import SmallerModels
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
@@ -142,7 +142,7 @@ def _forecast(
     while sum(sample) + levels[len(sample)] <= most:
         sample.append(levels[len(sample)])
     dials = {n: full[n] for n in names}
-    smaller = Choice(lambda d: place(d) in known, search, dials, most, SEARCHES).run()
+    smaller = SmallerModels(lambda d: place(d) in known, search, dials, most, SEARCHES).run()
     try:
         found = estimate(sample, smaller)
     except TooSmall:

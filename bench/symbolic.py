@@ -30,7 +30,7 @@ SMALL: list[Case] = [("two_round_fetch", None, {}), ("replication", "b14_committ
          ("replication", "two_brokers", {"MaxCrashes": "0", "MaxEpoch": "0"})]  # fmt: skip
 
 
-class Blind(paths.Path):
+class Blind(paths.ForkPath):
     """A path that never lets what it knows decide: every comparison is a fork."""
 
     def at_most(self, i: int, j: int, bound: int) -> bool:
@@ -58,7 +58,7 @@ def row(label: str, found: Program, options: ZoneOptions) -> None:
           flush=True)  # fmt: skip
 
 
-def runs(found: Program, path: paths.Path) -> int:
+def runs(found: Program, path: paths.ForkPath) -> int:
     """How often instances of actions are run to expand all zones of a program, with this kind of path."""
     options = ZoneOptions(workers=1)
     engine = ZoneEngine(Search(found, options), options)

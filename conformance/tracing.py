@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import Call, Impossible, Seen, Tracing, Ways, event
+from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen, Tracing, Ways, event
 from specchk.ir.program import Program
 
 CONTROLLER = -1
@@ -107,7 +107,7 @@ class ReplogTracing(Tracing):
     def name(self, number: Any) -> str:
         """A broker's name in the spec."""
         if not isinstance(number, int) or not 0 <= number < len(self.names):
-            raise Impossible(f"there is no broker {number!r}")
+            raise ImpossibleEvent(f"there is no broker {number!r}")
         return self.names[number]
 
     # -- fetches
@@ -143,13 +143,13 @@ class ReplogTracing(Tracing):
         if stage == 0:
             asker, number = map(int, message.split("/"))
             if number <= self._numbers.get(asker, 0):
-                raise Impossible(f"the message {message} is sent after {asker}/{self._numbers[asker]}")
+                raise ImpossibleEvent(f"the message {message} is sent after {asker}/{self._numbers[asker]}")
             self._numbers[asker] = number
         before = self._stages.get(message, -1)
         is_next = before in (1, 2) if stage == 3 else before == stage - 1
         if not is_next:
             done = "" if before < 0 else f" after its `{list(STAGES)[before]}`"
-            raise Impossible(
+            raise ImpossibleEvent(
                 f"the message {message} has its `{found['event']}`{done or ' before it was sent'}"
             )
         self._stages[message] = stage
@@ -281,7 +281,7 @@ class ReplogTracing(Tracing):
             ends.append(entries[at][1] if at < len(entries) else leo)
         key = tuple(ends) if leo else (0,)
         if self._logs.setdefault(key, shown["crc"]) != shown["crc"]:
-            raise Impossible(
+            raise ImpossibleEvent(
                 f"a log with the ends {ends} had the checksum {self._logs[key]}, and has {shown['crc']}"
             )
         return {"ends": dict(zip(self.epochs, ends, strict=True)), "cached": {epoch for epoch, _ in entries}}

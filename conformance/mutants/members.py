@@ -13,12 +13,12 @@ from replog.sim.recording.record_run import record
 from replog.sim.run import Simulation
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
-from specchk.conform.mutation.members import Bench, Outside, Replay, Reporter
+from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
 from specchk.conform.mutation.recorded import Recorded
-from specchk.conform.recordings.campaign import Wanted, run_campaign
+from specchk.conform.recordings.campaign import CampaignOptions, run_campaign
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.suites import Walks
+from specchk.conform.replay.suites import SuiteWalks
 from specchk.lang.frontend import check
 
 TESTS = Path(__file__).parents[2] / "tests" / "replog"
@@ -98,15 +98,15 @@ def _broken(seed: int, name: str) -> str:
     return f"{report.oracle}: {report.detail}" if report.is_failure else ""
 
 
-def walks(model: str, bounds: dict[str, str], count: int) -> Replay:
+def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
     """Return random walks over a model, at its own bounds but for these."""
-    return Replay(f"walks {model}", At(model, bounds, "walks"), walks=Walks(5, count, 50))
+    return SuiteMember(f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50))
 
 
-def classes(model: str, bounds: dict[str, str]) -> Replay:
+def classes(model: str, bounds: dict[str, str]) -> SuiteMember:
     """Return the effect classes of a model, as in the gate."""
     label = " ".join([model, *(f"{name}={value}" for name, value in bounds.items())])
-    return Replay(f"classes {label}", At(model, bounds), limit=200_000)
+    return SuiteMember(f"classes {label}", At(model, bounds), limit=200_000)
 
 
 def faults_strike(bench: Bench) -> str:
@@ -131,7 +131,7 @@ def recordings_are_read(bench: Bench) -> str:
         paths = [Path(folder) / f"{seed}.ndjson" for seed in range(12)]
         for seed, path in enumerate(paths):
             path.write_text("\n".join(record(seed)))
-        found = run_campaign(tracing, checked, paths, Wanted())
+        found = run_campaign(tracing, checked, paths, CampaignOptions())
     unexplained = [one.name for one in found.results if not one.accepted]
     return "; ".join([*found.vacuous, *(f"{name} is not explained" for name in unexplained)])
 

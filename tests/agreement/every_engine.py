@@ -34,7 +34,7 @@ from specchk.search.engine import Options, Unsupported  # noqa: E402
 from specchk.search.verdict import Inconclusive, Outcome, Violated, Violation  # noqa: E402
 from specchk.symbolic.induction.bmc import bounded  # noqa: E402
 from specchk.symbolic.induction.encode.scope import Unencodable  # noqa: E402
-from specchk.symbolic.induction.prove import Asked, prove  # noqa: E402
+from specchk.symbolic.induction.prove import ProofOptions, prove  # noqa: E402
 from specchk.symbolic.legality import check as check_legality  # noqa: E402
 from specchk.symbolic.replay import most_in, raised_to  # noqa: E402
 from specchk.symbolic.zones.engine import ZoneOptions  # noqa: E402
@@ -112,7 +112,7 @@ class Comparison:
             self._note("depth", [*self._confirmed(outcome), *denied(outcome, within, DEPTH)])
 
     def _proved(self, within: list[Outcome]) -> None:
-        proof = prove(self.program, Asked(query_seconds=QUERY_SECONDS, budget=UNROLLED))
+        proof = prove(self.program, ProofOptions(query_seconds=QUERY_SECONDS, budget=UNROLLED))
         violated = {violation.name for outcome in within for violation in shortest(outcome)}
         self._note("prove", [f"`{name}` is proved and violated" for name in violated & set(proof.proved)])
 

@@ -13,7 +13,7 @@ from specchk.native import engine as native
 from specchk.search import reference
 from specchk.search.verdict import HoldsWithin, Inconclusive, Violated
 from specchk.symbolic.induction.encode.scope import Unencodable
-from specchk.symbolic.induction.prove import Asked, prove
+from specchk.symbolic.induction.prove import ProofOptions, prove
 from specchk.symbolic.zones.engine import ZoneOptions, search
 
 HEAD = """spec listed
@@ -66,7 +66,7 @@ def test_choosing_a_value_with_an_offset_in_it_is_choosing_any(choice, tmp_path)
         assert outcome.verdict == HoldsWithin(("MaxOffset=3",))
     assert isinstance(search(found, ZoneOptions(workers=1)).verdict, Violated)
     try:
-        assert not prove(found, Asked()).proved
+        assert not prove(found, ProofOptions()).proved
     except Unencodable:
         assert choice != "an offset"
 

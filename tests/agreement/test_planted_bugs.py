@@ -186,7 +186,7 @@ BUGS: dict[str, Bug] = {
     "a second assignment that undoes the first": (steps.Steps, "_written", frame_lost),
     "a place assigned twice": (steps.Steps, "_claimed", lambda self, slot, keys, path: path),
     "the first way taken where two meet": (ways.Join, "_merged", lambda self, values, kind=None: values[0]),
-    "branches not counted": (expressions.Expressions, "count", lambda self, point: None),
+    "branches not counted": (expressions.ExpressionEmitter, "count", lambda self, point: None),
     "deadlocks not noticed": (Kernel, "_no_successors", lambda self, *args: None),
     "bags not kept in order": (Domains, "_keys", lambda self, kind, a, b: (0, 1)),
     "a renaming that renames keys only": (Renamed, "_nibble", lambda self, number, index: index),

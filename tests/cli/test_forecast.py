@@ -78,9 +78,9 @@ def test_numbers_are_short() -> None:
 def test_a_published_model_is_forecast_from_a_part_of_it() -> None:
     """A tenth of Kip320's states for two replicas and four epochs is enough."""
     dials = {"MaxRecords": "3", "LogSize": "3", "MaxLeaderEpoch": "3", "Replicas": "2"}
-    question = scout.Question(check(str(LARGER)), "small", dials)
+    question = scout.ChosenModel(check(str(LARGER)), "small", dials)
     whole = engine.search(question.program({})).statistics.distinct
-    effort = scout.Effort(whole // 10, seconds=HANG_S, searches=8, last_begins=HANG_S)
+    effort = scout.ForecastLimits(whole // 10, seconds=HANG_S, searches=8, last_begins=HANG_S)
     found = scout.forecast(question, engine.NativeOptions(), effort)
     assert found.models > 0
     assert not found.is_exact

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from specchk.conform.contract.recording import Event, Recording, renumbered
-from specchk.conform.contract.tracing import ANY, Call, Impossible, Seen, Tracing, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Tracing, Ways, event
 
 
 class BankTracing(Tracing):
@@ -30,7 +30,7 @@ class BankTracing(Tracing):
     @event("looked")
     def looked(self, found: Event) -> Ways:
         if found.get("broken"):
-            raise Impossible("it is broken")
+            raise ImpossibleEvent("it is broken")
         return Ways(((),))
 
     def after(self, found: Event) -> Iterable[Seen]:

@@ -20,12 +20,12 @@ from binding import ReplogBinding
 from laws.sources import ROOT
 from specchk.cli.commands.conform import command
 from specchk.conform.contract.binding import Answer, At, action
-from specchk.conform.gate.choices import NAME, BadChoices, Choices, Listed, Way, of_model, read, write
+from specchk.conform.gate.choices import NAME, BadChoices, Choices, ChosenPath, Listed, of_model, read, write
 from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.gate.tiers import Budget, Part, parts_of, run_part, run_parts
+from specchk.conform.gate.tiers import Part, SuiteBudget, parts_of, run_part, run_parts
 from specchk.conform.replay.cases import CaseStep
-from specchk.conform.replay.suites import Coverage, Result
+from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.lang.frontend import check
 
 CHECKED = check("stairs.spec", SPEC)
@@ -37,8 +37,8 @@ def parts(cls=StairsBinding, choices: Choices | None = None) -> list[Part]:
     return parts_of(cls, CHECKED, cls.gate, choices)
 
 
-def run(cls=StairsBinding, choices: Choices | None = None) -> list[Result]:
-    results = run_parts(parts(cls, choices), Budget(), 1)
+def run(cls=StairsBinding, choices: Choices | None = None) -> list[SuiteResult]:
+    results = run_parts(parts(cls, choices), SuiteBudget(), 1)
     assert all(result.divergence is None and not result.vacuous for result in results)
     return results
 
@@ -51,7 +51,7 @@ def covered(cls=StairsBinding, choices: Choices | None = None) -> Coverage:
 
 @pytest.fixture(scope="module")
 def choices() -> Choices:
-    return explored(parts(), run(), Budget(), ABOUT)
+    return explored(parts(), run(), SuiteBudget(), ABOUT)
 
 
 def test_a_class_that_no_step_has_is_never_taken(choices):
@@ -74,7 +74,7 @@ def test_a_class_that_is_taken_elsewhere_gets_a_way(choices):
 
 def test_one_who_chooses_everything_has_no_list():
     """Nothing is missed, so nothing is explored."""
-    assert explored(parts(EitherWay), run(EitherWay), Budget(), ABOUT).suites == {}
+    assert explored(parts(EitherWay), run(EitherWay), SuiteBudget(), ABOUT).suites == {}
 
 
 def test_a_class_that_is_taken_after_all_is_told(choices):
@@ -98,14 +98,14 @@ def test_a_list_of_another_spec_or_model_does_not_count(choices):
 def test_reasons_are_kept(choices):
     """What a person wrote stays when the rest is explored anew."""
     suites = {"small": replace(choices.suites["small"], reason="one step at a time")}
-    again = explored(parts(), run(), Budget(), replace(ABOUT, suites=suites))
+    again = explored(parts(), run(), SuiteBudget(), replace(ABOUT, suites=suites))
     assert again.suites == {**choices.suites, **suites}
 
 
 def test_a_product_that_was_cut_says_nothing():
     """Beyond the limit there may be a step that has the class."""
     with pytest.raises(NotExplored, match="more than 2 states"):
-        explored(parts(), run(), Budget(2), ABOUT)
+        explored(parts(), run(), SuiteBudget(2), ABOUT)
 
 
 def test_a_product_that_diverges_says_nothing():
@@ -117,13 +117,13 @@ def test_a_product_that_diverges_says_nothing():
             return self._go(stairs, 0 < stairs["n"] <= 9, 9 if stairs["n"] == 3 else stairs["n"] + 1)
 
     with pytest.raises(NotExplored, match="diverges"):
-        explored(parts(TooHigh), run(), Budget(), ABOUT)
+        explored(parts(TooHigh), run(), SuiteBudget(), ABOUT)
 
 
 def test_a_way_that_is_no_path_is_refused(choices):
     """A file that was edited by hand is not believed."""
     for steps in ((CaseStep("fly", ()),), (CaseStep("rest", ()),), (CaseStep("jump", (), 7),)):
-        small = replace(choices.suites["small"], ways=(Way(steps),))
+        small = replace(choices.suites["small"], ways=(ChosenPath(steps),))
         with pytest.raises(BadChoices, match="not a path"):
             covered(choices=replace(choices, suites={"small": small}))
 
@@ -132,7 +132,7 @@ def test_a_way_that_is_no_path_is_refused(choices):
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=9)
 steps = st.builds(CaseStep, names, st.lists(names, max_size=2).map(tuple), st.integers(0, 3))
-ways = st.builds(Way, st.lists(steps, max_size=2).map(tuple), st.integers(0, 2))
+ways = st.builds(ChosenPath, st.lists(steps, max_size=2).map(tuple), st.integers(0, 2))
 lists = st.builds(
     Listed, names, st.integers(0, 9), st.integers(0, 9), st.dictionaries(names, names, max_size=2),
     st.lists(ways, max_size=2).map(tuple), names,
@@ -295,7 +295,7 @@ def test_the_list_of_replog_is_what_its_product_shows():
     (part,) = parts_of(ReplogBinding, checked, [at])
     listed = kept.of(of_spec(checked)[0], part.label, part.instance.program)
     assert listed is not None
-    found = explored([part], [run_part(part, Budget())], Budget(), kept)
+    found = explored([part], [run_part(part, SuiteBudget())], SuiteBudget(), kept)
     assert found.suites == {part.label: listed}
     assert len(listed.never) > 0
     (way, *_) = listed.ways

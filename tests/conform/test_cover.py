@@ -12,7 +12,7 @@ from agreement.both import of_seed
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.conform.gate.tiers import sample
-from specchk.conform.replay.cases import Case, Suite, as_json, from_json
+from specchk.conform.replay.cases import Suite, SuiteCase, as_json, from_json
 from specchk.conform.replay.classes import Classifier
 from specchk.conform.replay.cover import NoSuchSuite, build_suite
 from specchk.ir.program import Program
@@ -32,7 +32,7 @@ def replication() -> Program:
     return instantiate(checked, "two_brokers", dict(SMALL)).program
 
 
-def along(program: Program, tracer: Tracer, case: Case) -> Iterator[tuple[State, Step, State]]:
+def along(program: Program, tracer: Tracer, case: SuiteCase) -> Iterator[tuple[State, Step, State]]:
     """The steps of a case as the spec takes them; an assertion fails where it does not."""
     state = initial_states(program)[case.start]
     for step in case.steps:
@@ -185,7 +185,7 @@ def test_a_sample_prefers_cases_with_many_classes():
     assert 0 < len(few) < len(suite.cases)
     assert sample(suite, 10_000) == suite.cases
 
-    def classes(cases: tuple[Case, ...]) -> int:
+    def classes(cases: tuple[SuiteCase, ...]) -> int:
         return len({number for case in cases for of in case.classes for number in of})
 
     assert classes(few) >= classes(suite.cases[: len(few)])

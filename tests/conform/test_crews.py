@@ -20,22 +20,22 @@ from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.load import load_binding, load_tracing
 from specchk.conform.gate.controls import try_controls
 from specchk.conform.gate.shares import lots_of, run_parts_by, shares_of
-from specchk.conform.gate.tiers import Budget, parts_of, run_parts
+from specchk.conform.gate.tiers import SuiteBudget, parts_of, run_parts
 from specchk.conform.mutation.members import Bench
 from specchk.conform.mutation.mutants import Mutant
-from specchk.conform.mutation.mutate import Campaign as Mutants
+from specchk.conform.mutation.mutate import MutationCampaign as Mutants
 from specchk.conform.mutation.mutate import Settings
 from specchk.conform.mutation.mutate_by import ByCrew, kit_for
 from specchk.conform.mutation.patches import Patch
-from specchk.conform.recordings.campaign import Campaign, Wanted, run_campaign
-from specchk.conform.replay.suites import Result, Walks
-from specchk.conform.work.crews import Work
+from specchk.conform.recordings.campaign import Campaign, CampaignOptions, run_campaign
+from specchk.conform.replay.suites import SuiteResult, SuiteWalks
+from specchk.conform.work.crews import Job
 from specchk.conform.work.kit import Kit, enter, kit_of, shipped
 from specchk.lang.frontend import CheckedSpec, check
 
 ROOT = Path(__file__).parents[2]
 SUITES = (At(), At(suite="edges"), At(suite="product"), At(suite="walks"))
-BUDGET = Budget(walks=Walks(1, 20, 10))
+BUDGET = SuiteBudget(walks=SuiteWalks(1, 20, 10))
 
 
 class Shuffled:
@@ -46,7 +46,7 @@ class Shuffled:
     def __init__(self, cls: type[Any], folder: Path = Path()) -> None:
         self.cls, self.folder = cls, folder
 
-    def each(self, work: Work[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+    def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
         order = list(range(len(pieces)))
         random.Random(len(order)).shuffle(order)
         done = {}
@@ -60,7 +60,7 @@ def bank() -> CheckedSpec:
     return check("bank.spec", SPEC)
 
 
-def timeless(results: Sequence[Result]) -> list[Result]:
+def timeless(results: Sequence[SuiteResult]) -> list[SuiteResult]:
     return [replace(one, seconds=0.0) for one in results]
 
 
@@ -92,7 +92,7 @@ def test_a_binding_that_does_not_fit_is_refused_before_anything_is_sent():
         toss = None  # type: ignore[assignment]
 
     class Nobody(Shuffled):
-        def each(self, work: Work[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+        def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
             raise AssertionError("something was sent")
 
     with pytest.raises(BindingError, match="toss"):
@@ -154,8 +154,8 @@ def test_a_crew_explains_recordings(tmp_path: Path):
     (tmp_path / "reader.py").write_text(TRACING)
     cls, checked = load_tracing(tmp_path / "reader.py"), check(str(tmp_path / "bank.spec"))
     paths = [path for _ in range(3) for path in recordings(tmp_path)]
-    here = run_campaign(cls, checked, paths, Wanted(1))
-    there = run_campaign(cls, checked, paths, Wanted(1), Shuffled(cls, tmp_path))
+    here = run_campaign(cls, checked, paths, CampaignOptions(1))
+    there = run_campaign(cls, checked, paths, CampaignOptions(1), Shuffled(cls, tmp_path))
     assert quiet(here) == quiet(there)
     assert [one.accepted for one in here.results] == [True, False, False, False, False] * 3
     assert there.workers == 3
@@ -168,7 +168,9 @@ def test_a_spec_is_told_by_the_name_that_it_has_here(tmp_path: Path):
         (tmp_path / name / "bank.spec").write_text(SPEC)
         (tmp_path / name / "reader.py").write_text(TRACING.replace("(found", '("a1", "a1") or (found'))
     cls, checked = load_tracing(tmp_path / "here" / "reader.py"), check(str(tmp_path / "here" / "bank.spec"))
-    there = run_campaign(cls, checked, recordings(tmp_path)[:1], Wanted(1), Shuffled(cls, tmp_path / "there"))
+    there = run_campaign(
+        cls, checked, recordings(tmp_path)[:1], CampaignOptions(1), Shuffled(cls, tmp_path / "there")
+    )
     blocked = there.results[0].blocked
     assert blocked is not None
     assert blocked.misses[0]["guards"][0]["where"].startswith(str(tmp_path / "here" / "bank.spec"))
@@ -191,7 +193,7 @@ class Elsewhere(Shuffled):
         super().__init__(cls)
         self.kit, self.place = kit, unpacked(kit, place / "kit")
 
-    def each(self, work: Work[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
+    def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
         (self.place.parent / "sent").write_bytes(pickle.dumps((shipped(work, self.kit, self.cls), pieces)))
         script = (
             "import pathlib, pickle, sys; place = pathlib.Path(sys.argv[1]); "
@@ -267,10 +269,10 @@ class Purse:
 """
 MEMBERS = """
 from specchk.conform.contract.binding import At
-from specchk.conform.mutation.members import Replay
-from specchk.conform.replay.suites import Walks
+from specchk.conform.mutation.members import SuiteMember
+from specchk.conform.replay.suites import SuiteWalks
 
-MEMBERS = (Replay("walks", At(suite="walks"), walks=Walks(0, 10, 6)),)
+MEMBERS = (SuiteMember("walks", At(suite="walks"), walks=SuiteWalks(0, 10, 6)),)
 """
 MUTANTS = {
     "sleepless": ("self.days += 1", "self.days += 0"),

@@ -31,24 +31,24 @@ from specchk.conform.gate.cache import cached_suite
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.outcomes import (
-    Ground,
-    Outcome,
+    Baseline,
+    MutantOutcome,
     read_ground,
     read_outcome,
     write_ground,
     write_outcome,
 )
 from specchk.conform.replay.frozen import frozen
-from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.native.compiler import load_kernel
 from specchk.native.machine.layout import layout_of
 
 PROGRAM = bank().program
 MUTANT = Mutant("m", "none", "A flaw.", ())
-OUTCOME = Outcome(MUTANT, (Kill("tests", "a", "fails", 0.25, True),), ("tests",), 3, "done", 0.5)
-GROUND = Ground((), (), 3, {"m": {"till": frozenset({1, 2})}}, {"m": 77})
-MAP = since.Map({"put": (("log.py", "write"),)}, {("log.py", "write"): "abc"})
+OUTCOME = MutantOutcome(MUTANT, (Kill("tests", "a", "fails", 0.25, True),), ("tests",), 3, "done", 0.5)
+GROUND = Baseline((), (), 3, {"m": {"till": frozenset({1, 2})}}, {"m": 77})
+MAP = since.CallMap({"put": (("log.py", "write"),)}, {("log.py", "write"): "abc"})
 GRAMMAR = 'decl: "a" NAME _NEWLINE\nexpr: NAME\nNAME: /[b-z]/\n_NEWLINE: /\\n/\n%declare _INDENT _DEDENT\n'
 
 
@@ -75,7 +75,7 @@ def files(folder: Path) -> list[Believed]:
 
 def _kept(folder: Path) -> list[Path]:
     cached_suite(PROGRAM)
-    load_parser(GRAMMAR, Layout())
+    load_parser(GRAMMAR, LayoutFilter())
     write_outcome("an outcome", OUTCOME)
     write_ground("the ground", GROUND)
     since.write_map(since.map_path(folder / "binding.py", "about"), MAP)
@@ -164,7 +164,7 @@ def test_what_is_kept_says_what_was_written(believed: list[Believed]) -> None:
     assert read_outcome("another", MUTANT) is None
 
 
-def replace_seconds(found: Outcome | None) -> Any:
+def replace_seconds(found: MutantOutcome | None) -> Any:
     assert found is not None
     return found.mutant, found.kills, found.asked, found.tests, found.how, found.verdict()
 

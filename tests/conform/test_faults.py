@@ -18,7 +18,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.suites import Walks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check
 
 SPEC = check(str(ROOT / "spec" / "replication.spec"))
@@ -113,7 +113,7 @@ def test_processes_with_files_do_what_the_spec_says():
     """Each broker a process, a crash a SIGKILL, a restart a new process on the same directory."""
     at = replayer(ProcessBinding, "two_brokers", {})
     try:
-        result = run_walks(at, Walks(5, 2, 16))
+        result = run_walks(at, SuiteWalks(5, 2, 16))
         assert (result.divergence, result.vacuous) == (None, "")
     finally:
         at.binding.end()
@@ -124,7 +124,7 @@ def test_many_walks_on_processes():
     """Long enough for crashes, restarts and truncations on real files."""
     at = replayer(ProcessBinding, "two_brokers", {})
     try:
-        result = run_walks(at, Walks(3, 6, 40))
+        result = run_walks(at, SuiteWalks(3, 6, 40))
         assert (result.divergence, result.vacuous) == (None, "")
         assert {"crash", "restart"} <= set(at.tally.taken)
     finally:

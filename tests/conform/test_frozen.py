@@ -29,7 +29,7 @@ from specchk.conform.replay.frozen import CannotFreeze, exact, frozen
 from specchk.conform.replay.frozen_run import Bag, Items, Some, same
 from specchk.conform.replay.replay import Diverged, Divergence, Replayer
 from specchk.conform.replay.shrink import shrunk
-from specchk.conform.replay.suites import Walks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.ir import types
 from specchk.lang.frontend import check
 from specchk.meaning.values import universe
@@ -161,7 +161,7 @@ def test_replogs_binding_can_be_frozen(monkeypatch, tmp_path):
 
     monkeypatch.setattr(follower, "update_hw", hw_beyond_the_log)
     made: Binding[Any] = replog_binding.ReplogBinding(instance.program)
-    found = run_walks(Replayer(made), Walks(5, 250, 50)).divergence
+    found = run_walks(Replayer(made), SuiteWalks(5, 250, 50)).divergence
     assert found is not None
     short = shrunk(Replayer(made), found)
     target = tmp_path / "test_frozen.py"

@@ -23,7 +23,7 @@ from specchk.conform.mutation import harness
 from specchk.conform.mutation.members import Bench, Kill, members_of
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutation.operators import argued, generated, sampled
-from specchk.conform.mutation.outcomes import Outcome
+from specchk.conform.mutation.outcomes import MutantOutcome
 from specchk.conform.mutation.patches import (
     Patch,
     StalePatch,
@@ -35,7 +35,7 @@ from specchk.conform.mutation.patches import (
     uninstall,
 )
 from specchk.conform.mutation.reach import reaches, recording, touched
-from specchk.conform.mutation.scores import WANTED_CURATED, Score, Wanted, headline
+from specchk.conform.mutation.scores import WANTED_CURATED, Requirement, Score, headline
 from specchk.conform.work.pool import run_all
 from specchk.lang.frontend import check
 
@@ -152,7 +152,7 @@ def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
 def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
     """It is undecided, and there is no score, unless enough tests had failed by then."""
     mutant = Mutant("m", "none", "A flaw.", ())
-    one = Outcome(mutant, (Kill("tests", "a", "fails", 0.1),), ("tests",), 1, how, 0.2)
+    one = MutantOutcome(mutant, (Kill("tests", "a", "fails", 0.1),), ("tests",), 1, how, 0.2)
     two = replace(one, kills=(*one.kills, Kill("tests", "b", "fails", 0.2)))
     assert [one.verdict(), replace(one, kills=()).verdict(), two.verdict()] == [
         "unfinished", "unfinished", "killed",
@@ -165,11 +165,13 @@ def test_a_mutant_whose_process_did_not_end_well_is_not_killed(how):
 
 def test_what_was_stopped_is_no_verdict_and_hides_none():
     """A campaign that may still reach its mark is inconclusive; one that cannot is below it."""
-    late = Outcome(Mutant("l", "none", "A flaw.", ()), (), (), 0, "stopped after 9 s", 9.0, is_late=True)
-    survivor = Outcome(Mutant("s", "none", "A flaw.", ()), (), (), 1, "done", 0.1)
+    late = MutantOutcome(
+        Mutant("l", "none", "A flaw.", ()), (), (), 0, "stopped after 9 s", 9.0, is_late=True
+    )
+    survivor = MutantOutcome(Mutant("s", "none", "A flaw.", ()), (), (), 1, "done", 0.1)
     for wanted, code in (
         (WANTED_CURATED, "below the mark: 0 of 2 killed"),
-        (Wanted(0.5, 1), "inconclusive: 1 not"),
+        (Requirement(0.5, 1), "inconclusive: 1 not"),
     ):
         score = Score("curated", wanted, (late, survivor), None, 0.2)
         assert headline(score).startswith(code)
@@ -256,10 +258,10 @@ def test_an_argument_for_another_code_is_refused(tmp_path):
 
 MEMBERS = """
 from specchk.conform.contract.binding import At
-from specchk.conform.mutation.members import Replay
-from specchk.conform.replay.suites import Walks
-WALKS = Replay("walks small", At(suite="walks"), walks=Walks(0, 15, 20))
-MEMBERS = (WALKS, Replay("product small", At(suite="product")))
+from specchk.conform.mutation.members import SuiteMember
+from specchk.conform.replay.suites import SuiteWalks
+WALKS = SuiteMember("walks small", At(suite="walks"), walks=SuiteWalks(0, 15, 20))
+MEMBERS = (WALKS, SuiteMember("product small", At(suite="product")))
 """
 CASES = {
     "lends": ('if self.balance[source] == 0:', "if False:", "killed", ""),

@@ -16,8 +16,8 @@ from till_folder import build, mutate
 from laws.sources import ROOT
 from specchk.conform.mutation.members import Bench, Kill, Reporter, watched
 from specchk.conform.mutation.mutants import Mutant
-from specchk.conform.mutation.mutate import Campaign, Settings
-from specchk.conform.mutation.outcomes import Ground
+from specchk.conform.mutation.mutate import MutationCampaign, Settings
+from specchk.conform.mutation.outcomes import Baseline
 from specchk.conform.mutation.patches import Patch
 from specchk.conform.mutation.recorded import Recorded
 from specchk.lang.frontend import check
@@ -136,7 +136,7 @@ def campaign(tmp_path: Path, monkeypatch):
     before = set(sys.modules)
     bench = Bench(home, bound.name, home / "bank.spec", check(str(home / "bank.spec")))
     bench.binding("")
-    yield Campaign(bench, home / "mutants", {"till"}, Settings())
+    yield MutationCampaign(bench, home / "mutants", {"till"}, Settings())
     for name in set(sys.modules) - before:
         if name.split(".")[0] in ("till", "till_binding", "members", "shelf"):
             del sys.modules[name]
@@ -156,7 +156,7 @@ def test_an_outcome_is_of_all_that_it_depends_on(campaign, what):
 def test_what_is_asked_of_a_mutant_is_part_of_its_outcome_s_name(campaign):
     """Its patches, the members, and the work that a test may do: another question has another answer."""
     mutant = Mutant("m", "none", "A flaw.", (Patch("till.drawer", "return 1", "return 2"),))
-    ground = Ground((), (), 1, {"passes": {"till.drawer": frozenset(range(99))}}, {"passes": 10})
+    ground = Baseline((), (), 1, {"passes": {"till.drawer": frozenset(range(99))}}, {"passes": 10})
     asked = [campaign._asked(mutant)]
     campaign.members = campaign.members[:1]
     asked.append(campaign._asked(mutant))

@@ -15,12 +15,12 @@ from specchk.conform.contract.binding import (
     project,
 )
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.suites import Result, Walks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.report.suite import About, as_json, render
 from specchk.search.graph import state_graph
 
 
-def product(binding: type[BankBinding]) -> Result:
+def product(binding: type[BankBinding]) -> SuiteResult:
     return run_product(Replayer(binding(bank().program)))
 
 
@@ -52,7 +52,7 @@ def test_a_broken_implementation_is_found_by_a_shortest_path(binding, kind, dept
 @pytest.mark.parametrize(("binding", "kind", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
 def test_a_broken_implementation_is_found_by_walks(binding, kind, depth):
     """So do a few walks, by some path."""
-    result = run_walks(Replayer(binding(bank().program)), Walks(1, 20, 20))
+    result = run_walks(Replayer(binding(bank().program)), SuiteWalks(1, 20, 20))
     assert result.divergence is not None
     assert result.divergence.kind == kind
 
@@ -80,7 +80,9 @@ def test_an_empty_suite_is_vacuous(monkeypatch):
     """Harness mutant: the spec has no steps, it seems."""
     monkeypatch.setattr(Replayer, "options", lambda self, state: ([], []))
     assert product(BankBinding).vacuous == "no step was taken"
-    assert run_walks(Replayer(BankBinding(bank().program)), Walks(0, 3, 3)).vacuous == "no step was taken"
+    assert (
+        run_walks(Replayer(BankBinding(bank().program)), SuiteWalks(0, 3, 3)).vacuous == "no step was taken"
+    )
 
 
 def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
@@ -97,7 +99,7 @@ def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
 
 def test_the_same_seed_walks_the_same():
     """Walks are a function of their seed."""
-    first, again = (run_walks(Replayer(BankBinding(bank().program)), Walks(7, 5, 9)) for _ in range(2))
+    first, again = (run_walks(Replayer(BankBinding(bank().program)), SuiteWalks(7, 5, 9)) for _ in range(2))
     assert (first.tally, first.states) == (again.tally, again.states)
 
 

@@ -16,7 +16,7 @@ from replog.core.types import Error
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.suites import Walks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check
 from specchk.search.reference import search
 
@@ -56,7 +56,7 @@ def test_every_edge_of_a_larger_model_is_taken(model):
 )  # fmt: skip
 def test_walks_find_nothing(model, overrides):
     """At the models' own bounds, where the product would take minutes."""
-    result = run_walks(replayer(model, overrides), Walks(3, 15, 40))
+    result = run_walks(replayer(model, overrides), SuiteWalks(3, 15, 40))
     assert (result.divergence, result.vacuous) == (None, "")
     assert result.steps > 100
 
@@ -69,14 +69,14 @@ def test_a_model_of_older_rules_is_refused():
 
 def test_acks_of_a_leader_that_missed_an_epoch():
     """A broker that leads, misses an epoch and leads again answers the producers that still wait."""
-    result = run_walks(replayer("three_epochs", {}), Walks(5, 60, 50))
+    result = run_walks(replayer("three_epochs", {}), SuiteWalks(5, 60, 50))
     assert result.divergence is None
 
 
 @pytest.mark.slow
 def test_acks_of_a_leader_that_missed_epochs_and_crashed():
     """So it does after more elections, and after a crash it answers nobody."""
-    result = run_walks(replayer("two_brokers", {"MaxCrashes": "2", "MaxEpoch": "3"}), Walks(0, 150, 80))
+    result = run_walks(replayer("two_brokers", {"MaxCrashes": "2", "MaxEpoch": "3"}), SuiteWalks(0, 150, 80))
     assert result.divergence is None
 
 
@@ -166,7 +166,7 @@ MUTANTS = [
 def test_a_replog_with_one_wrong_rule_diverges(what, owner, name, wrong, model, monkeypatch):
     """Each curated mutant is killed by random walks over a model in which its rule matters."""
     monkeypatch.setattr(owner, name, wrong)
-    result = run_walks(replayer(model, OVERRIDES.get(model, {})), Walks(5, 250, 50))
+    result = run_walks(replayer(model, OVERRIDES.get(model, {})), SuiteWalks(5, 250, 50))
     assert result.divergence is not None
 
 
@@ -174,4 +174,4 @@ def test_a_replog_with_one_wrong_rule_diverges(what, owner, name, wrong, model, 
 @pytest.mark.parametrize("model", sorted({one[4] for one in MUTANTS}))
 def test_the_walks_that_kill_mutants_find_nothing_without_them(model):
     """The control of the test above: it is the wrong rule that diverges."""
-    assert run_walks(replayer(model, OVERRIDES.get(model, {})), Walks(5, 250, 50)).divergence is None
+    assert run_walks(replayer(model, OVERRIDES.get(model, {})), SuiteWalks(5, 250, 50)).divergence is None

@@ -15,7 +15,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Answer, At, BindingError, action, reopen
 from specchk.conform.gate import cache
 from specchk.conform.gate.cache import cached_suite, suite_key
-from specchk.conform.gate.tiers import BUDGETS, Budget, parts_of, run_parts
+from specchk.conform.gate.tiers import BUDGETS, SuiteBudget, parts_of, run_parts
 from specchk.conform.replay.cases import CaseStep, Suite
 from specchk.conform.replay.cover import build_suite
 from specchk.conform.replay.replay import Replayer
@@ -253,7 +253,7 @@ def test_a_tier_runs_all_its_suites(kept):
     checked = check("bank.spec", bank().program.actions[0].span.source.text)
     listed = [At("small", {"Most": "1"}, kind) for kind in kinds]
     parts = parts_of(BankBinding, checked, listed)
-    results = run_parts(parts, Budget(), 2)
+    results = run_parts(parts, SuiteBudget(), 2)
     assert [result.suite for result in results] == list(kinds)
     assert all(result.divergence is None and result.complete for result in results)
     assert [part.label for part in parts] == ["small Most=1"] * 4

@@ -13,7 +13,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
 from specchk.conform.replay.replay import Diverged, Divergence, Replayer
 from specchk.conform.replay.shrink import shrunk
-from specchk.conform.replay.suites import Walks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check
 from specchk.meaning.step import Stepper
 
@@ -105,7 +105,7 @@ class ForgetsOnRestore(BankBinding):
 
 
 def walked(cls: type[Binding[Any]], seed: int) -> Divergence | None:
-    return run_walks(Replayer(cls(PROGRAM)), Walks(seed, 30, 30)).divergence
+    return run_walks(Replayer(cls(PROGRAM)), SuiteWalks(seed, 30, 30)).divergence
 
 
 @pytest.mark.parametrize(("cls", "steps"), [(HoldsThree, 1), (TossesWhenPoor, 3), (Fails, 1)])
@@ -163,7 +163,7 @@ def test_what_does_not_happen_again_is_told_as_it_was_found():
             Moody.calls += 1
             return Refused("not today") if Moody.calls == 40 else super().transfer(bank, source, target)
 
-    found = run_walks(Replayer(Moody(PROGRAM)), Walks(4, 30, 30)).divergence
+    found = run_walks(Replayer(Moody(PROGRAM)), SuiteWalks(4, 30, 30)).divergence
     assert found is not None
     told = shrunk(Replayer(Moody(PROGRAM)), found)
     assert told.trace == found.trace

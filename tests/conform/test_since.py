@@ -9,7 +9,7 @@ from two_phase_copy import Copy
 
 from specchk import kept
 from specchk.conform.gate.calls import REST, texts
-from specchk.conform.gate.since import Map, plan, unclear_files
+from specchk.conform.gate.since import CallMap, plan, unclear_files
 
 CODE = """
 import functools
@@ -33,7 +33,7 @@ def slow(x):
 """
 NOW = texts({"log.py": CODE})
 WRITE, READ = ("log.py", "Log.write"), ("log.py", "Log.read")
-KNOWN = Map({"put": (WRITE,), "get": (READ, WRITE), REST: ()}, NOW)
+KNOWN = CallMap({"put": (WRITE,), "get": (READ, WRITE), REST: ()}, NOW)
 
 
 def edited(was: str, now: str) -> dict[tuple[str, str], str]:
@@ -69,13 +69,13 @@ def test_what_stands_outside_of_functions_concerns_everything(was: str, now: str
 def test_what_is_not_known_concerns_everything():
     """No map; other files; code that no file of the binding has; a function run outside of actions."""
     other = texts({"log.py": CODE, "new.py": "x = 1"})
-    started = Map({**KNOWN.calls, REST: (READ,)}, NOW)
-    foreign = Map({**KNOWN.calls, "put": (("/elsewhere.py", "f"),)}, NOW)
+    started = CallMap({**KNOWN.calls, REST: (READ,)}, NOW)
+    foreign = CallMap({**KNOWN.calls, "put": (("/elsewhere.py", "f"),)}, NOW)
     changed = edited("return at", "return at + 1")
     for known, then in (
         (None, NOW),
         (KNOWN, other),
-        (Map(KNOWN.calls, other), NOW),
+        (CallMap(KNOWN.calls, other), NOW),
         (started, changed),
         (foreign, NOW),
     ):
@@ -84,7 +84,7 @@ def test_what_is_not_known_concerns_everything():
 
 def test_a_map_of_other_texts_concerns_what_ran_them():
     """Since the calls were noted `read` changed: nobody knows what `get` calls now."""
-    older = Map(KNOWN.calls, edited("return at", "return at + 1"))
+    older = CallMap(KNOWN.calls, edited("return at", "return at + 1"))
     assert plan(older, NOW, NOW).actions == {"get"}
 
 

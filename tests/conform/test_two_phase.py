@@ -13,7 +13,7 @@ from specchk.cli.commands.conform import load_binding
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.suites import Result, run_product
+from specchk.conform.replay.suites import SuiteResult, run_product
 from specchk.lang.frontend import check
 
 FOLDER = Path(__file__).parents[2] / "docs" / "two_phase"
@@ -55,7 +55,7 @@ def bound(monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def explored(binding: type[Binding[Any]], model: str = "two") -> Result:
+def explored(binding: type[Binding[Any]], model: str = "two") -> SuiteResult:
     program = instantiate(check(str(FOLDER / "two_phase.spec")), model).program
     return run_product(Replayer(binding(program)))
 

@@ -11,14 +11,14 @@ import pytest
 from laws.sources import ROOT
 from specchk.conform.mutation.members import Kill, Reporter
 from specchk.conform.mutation.patches import Counted, Patch, StalePatch, forget, install, uninstall
-from specchk.conform.work.effort import ENDLESS, TICK, Meter, TooMuch, counted
+from specchk.conform.work.effort import ENDLESS, TICK, TooMuch, WorkMeter, counted
 
 CORE = sorted(
     path for path in (ROOT / "impl" / "replog" / "core").rglob("*.py") if path.name != "__init__.py"
 )
 
 
-def run(text: str, meter: Meter) -> ModuleType:
+def run(text: str, meter: WorkMeter) -> ModuleType:
     module = ModuleType("made")
     vars(module)[TICK] = meter.tick
     exec(counted(text, "made.py"), vars(module))
@@ -42,7 +42,7 @@ def run(text: str, meter: Meter) -> ModuleType:
 )
 def test_calls_times_round_and_items_are_counted(body: str, work: int) -> None:
     """Each of them once, whatever it takes."""
-    meter = Meter()
+    meter = WorkMeter()
     made = run(f"def f(n=3):\n    {body}\n", meter)
     made.f()
     assert meter.done == work
@@ -61,7 +61,7 @@ def test_calls_times_round_and_items_are_counted(body: str, work: int) -> None:
 def test_what_never_ends_ends_when_its_work_is_done(body: str) -> None:
     """At the same place in every run, also where everything is caught; and is free again afterwards."""
     text = f"def g():\n    while True: yield 1\n\ndef f(n=1):\n    if n:\n        {body}\n"
-    meter, ends = Meter(), []
+    meter, ends = WorkMeter(), []
     made = run(text, meter)
     for _ in range(2):
         with pytest.raises(TooMuch, match="it did not end within 1000 loops and calls"), meter.giving(1000):
@@ -107,7 +107,7 @@ def test_packages_are_counted_from_their_import_on(tmp_path: Path, monkeypatch: 
     (tmp_path / "shelf" / "__init__.py").write_text("")
     (tmp_path / "shelf" / "book.py").write_text("def read():\n    return 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    meter = Meter()
+    meter = WorkMeter()
     patches = [Patch("shelf.book", "return 1", "return sum(1 for _ in range(4))")]
     patcher = install(patches, Counted(frozenset({"shelf"}), meter))
     try:

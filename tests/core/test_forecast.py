@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from specchk.forecast.extrapolate import TOTALS, Smaller, TooSmall, estimate
 from specchk.forecast.intervals import Forecast, free_bytes, table_bytes
 from specchk.forecast.regression import predicted
-from specchk.forecast.smaller import Choice
+from specchk.forecast.smaller import SmallerModels
 
 
 def curve(total: float, depth: int) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ def chosen(dials: Mapping[str, int], most: int = 5000, searches: int = 12) -> tu
         totals.append(total)
         return (1, total - 1) if total <= most else None
 
-    found = Choice(lambda values: min(values.values()) >= 0, search, dials, most, searches).run()
+    found = SmallerModels(lambda values: min(values.values()) >= 0, search, dials, most, searches).run()
     assert len(asked) <= searches
     return found, totals
 

@@ -9,7 +9,7 @@ import z3
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from specchk.meaning.paths import FREE, START, Matrix, Path, outcomes, outside
+from specchk.meaning.paths import FREE, START, ForkPath, Matrix, outcomes, outside
 
 SIZE = 4
 CONSTRAINTS = st.lists(
@@ -32,7 +32,7 @@ def test_each_run_assumes_what_is_consistent_and_together_they_are_all(questions
 
 
 def _law(questions):
-    path = Path()
+    path = ForkPath()
     start = [[0 if i == j else FREE for j in range(SIZE)] for i in range(SIZE)]
 
     def run():
@@ -76,13 +76,13 @@ def test_a_matrix_that_is_not_closed_is_noticed(monkeypatch):
     def assume(self, i, j, bound):
         self._own()[i][j] = bound
 
-    monkeypatch.setattr(Path, "_assume", assume)
+    monkeypatch.setattr(ForkPath, "_assume", assume)
     with pytest.raises(AssertionError):
         _law([(1, 2, 0), (2, 3, 0), (1, 3, 0)])
 
 
 def test_a_fresh_symbol_is_any_number_from_zero_on():
-    path = Path()
+    path = ForkPath()
     path.begin([[0]], [])
     new = path.fresh()
     assert path.at_most(0, new, 0)
@@ -104,7 +104,7 @@ def points(rows: Matrix, most: int) -> set[tuple[int, ...]]:
 @st.composite
 def matrices(draw: st.DrawFn, size: int) -> Matrix:
     """Closed matrices of so many symbols, each at most 4."""
-    path = Path()
+    path = ForkPath()
     path.begin(START, [])
     for _ in range(size):
         path.fresh()

@@ -30,7 +30,7 @@ from specchk.ir.nodes import (
 from specchk.ir.ops import Op
 from specchk.ir.totality import is_partial, is_total
 from specchk.ir.types import BOOL, Int, Map, Seq, Set
-from specchk.native.values.totality import Facts
+from specchk.native.values.totality import ExpressionFacts
 
 TWO = Const(Int(2, 2), SPAN, 2)
 TABLE = Map(Int(0, 3), BOOL)
@@ -102,4 +102,4 @@ def test_a_node_is_partial_exactly_where_its_meaning_has_no_value(node: Expr) ->
     wanted = may_be_undefined(node, KINDS)
     assert is_partial(node) == wanted
     assert is_total(node) != wanted
-    assert Facts().plain(node) == (not wanted and not isinstance(node, Cover))
+    assert ExpressionFacts().plain(node) == (not wanted and not isinstance(node, Cover))

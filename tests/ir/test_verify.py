@@ -23,8 +23,8 @@ from specchk.ir.nodes import (
     Let,
     Local,
     Narrow,
+    PathStep,
     Quantifier,
-    Step,
     Stmt,
     Unwrap,
     Var,
@@ -107,7 +107,7 @@ RECORD = Record((("x", Int(0, 3)), ("y", BOOL)))
 TABLE = Map(Sort("R", ("r1", "r2")), Int(0, 3))
 
 
-def assigned(slot: int, value: Expr, *path: Step) -> Assign:
+def assigned(slot: int, value: Expr, *path: PathStep) -> Assign:
     return Assign(slot, path, value, SPAN)
 
 
@@ -121,7 +121,7 @@ def pick(*body: Stmt, domain: Expr = SETS) -> Choice:
 
 
 BAD = assigned(N, NINE)
-FIRST = Step(None, ONE, ROW)
+FIRST = PathStep(None, ONE, ROW)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ FIRST = Step(None, ONE, ROW)
     [
         (Guard(ONE),), (Guard(Var(BOOL, SPAN, 2, True)),), (Guard(NAMED),),
         (BAD,), (assigned(N, YES),), (assigned(N, local(Int(0, 1))),), (assigned(Q, FIVE, FIRST),),
-        (assigned(Q, ONE, Step(None, NAMED, ROW)),), (assigned(N, ONE, FIRST),),
-        (assigned(C, FIVE, Step(0, None, RECORD)),), (assigned(C, ONE, Step(1, None, RECORD)),),
-        (assigned(M, FIVE, Step(None, Const(TABLE.key, SPAN, 0), TABLE)),),
+        (assigned(Q, ONE, PathStep(None, NAMED, ROW)),), (assigned(N, ONE, FIRST),),
+        (assigned(C, FIVE, PathStep(0, None, RECORD)),), (assigned(C, ONE, PathStep(1, None, RECORD)),),
+        (assigned(M, FIVE, PathStep(None, Const(TABLE.key, SPAN, 0), TABLE)),),
         (Bind(NAMED, local(BOOL)),), (Unwrap(NAMED, local(BOOL)),),
         (pick(BAD),), (pick(domain=local(Set(BOOL), 4)),), (pick(), assigned(N, local(Int(1, 5)))),
         (Either(((), (BAD,)), (0, 0)),), (When(ONE, (), (), (0, 0)),), (When(NAMED, (), (), (0, 0)),),
@@ -149,7 +149,7 @@ def test_what_breaks_a_rule_in_a_statement_is_found(body: tuple[Stmt, ...]) -> N
     "body",
     [
         (Guard(YES), assigned(N, ONE)), (Bind(NAMED, ONE), assigned(N, NAMED)),
-        (assigned(Q, ONE, FIRST),), (assigned(C, YES, Step(1, None, RECORD)),),
+        (assigned(Q, ONE, FIRST),), (assigned(C, YES, PathStep(1, None, RECORD)),),
         (pick(Bind(local(Int(1, 5), 1), local(Int(1, 5)))),), (Either(((Guard(YES),), ()), (0, 0)),),
         (When(YES, (Bind(NAMED, ONE), assigned(N, NAMED)), (), (0, 0)),),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specchk import kept
-from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.sealed import Damaged, sealed, unsealed
 
@@ -74,10 +74,10 @@ def test_tables_of_another_grammar_in_their_place_are_built_anew(
     )
     other = grammar.replace('"a"', '"b"').replace("b-z", "ac-z")
     for text in (grammar, other):
-        load_parser(text, Layout())
+        load_parser(text, LayoutFilter())
     first, second = sorted((tmp_path / "specchk" / "grammars").iterdir())
     contents = first.read_bytes(), second.read_bytes()
     second.write_bytes(contents[0])
     first.write_bytes(contents[1])
-    assert load_parser(grammar, Layout()).parse("ab", start="decl").pretty().split() == ["decl", "b"]
-    assert load_parser(other, Layout()).parse("ba", start="decl").pretty().split() == ["decl", "a"]
+    assert load_parser(grammar, LayoutFilter()).parse("ab", start="decl").pretty().split() == ["decl", "b"]
+    assert load_parser(other, LayoutFilter()).parse("ba", start="decl").pretty().split() == ["decl", "a"]

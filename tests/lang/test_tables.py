@@ -8,7 +8,7 @@ import pytest
 from lark import Lark
 
 from specchk.kept import cache_directory
-from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 
 GRAMMAR = """
@@ -34,29 +34,29 @@ def parsed(parser: Lark) -> str:
 
 def test_read_tables_parse_as_built_ones_do(cache: Path) -> None:
     """The second parser comes from the file that the first has written, alone in its directory."""
-    built = parsed(load_parser(GRAMMAR, Layout()))
+    built = parsed(load_parser(GRAMMAR, LayoutFilter()))
     (file,) = cache.iterdir()
     before = file.stat().st_mtime_ns
-    assert parsed(load_parser(GRAMMAR, Layout())) == built
+    assert parsed(load_parser(GRAMMAR, LayoutFilter())) == built
     assert file.stat().st_mtime_ns == before
 
 
 def test_each_grammar_has_tables_of_its_own(cache: Path) -> None:
     """A changed grammar never meets old tables."""
-    load_parser(GRAMMAR, Layout())
-    load_parser(GRAMMAR + "// changed\n", Layout())
+    load_parser(GRAMMAR, LayoutFilter())
+    load_parser(GRAMMAR + "// changed\n", LayoutFilter())
     assert len(list(cache.iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "garbage"])
 def test_damaged_tables_are_rebuilt(damage: str, cache: Path) -> None:
     """Whatever happened to the file, the parser is right and so is the file afterwards."""
-    expected = parsed(load_parser(GRAMMAR, Layout()))
+    expected = parsed(load_parser(GRAMMAR, LayoutFilter()))
     (file,) = cache.iterdir()
     whole = file.read_bytes()
     flipped = bytes([*whole[:-9], whole[-9] ^ 1, *whole[-8:]])
     file.write_bytes({"empty": b"", "cut": whole[:100], "flipped": flipped, "garbage": b"\xff" * 50}[damage])
-    assert parsed(load_parser(GRAMMAR, Layout())) == expected
+    assert parsed(load_parser(GRAMMAR, LayoutFilter())) == expected
     assert len(file.read_bytes()) == len(whole)
 
 
@@ -66,7 +66,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
     """A file stands where the directory should be."""
     (tmp_path / "specchk").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert parsed(load_parser(GRAMMAR, Layout()))
+    assert parsed(load_parser(GRAMMAR, LayoutFilter()))
     assert [path.name for path in tmp_path.iterdir()] == ["specchk"]
 
 

@@ -35,7 +35,7 @@ from specchk.meaning.evaluate import Evaluator, checker
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import universe
 from specchk.native.values import expressions as native
-from specchk.native.values.totality import Facts
+from specchk.native.values.totality import ExpressionFacts
 from specchk.symbolic.induction.encode import ops as symbolic
 
 SPAN = Span(Source("here", "here"), 0, 4)
@@ -216,7 +216,7 @@ def _miscarded(expr: Apply, kinds: Signature) -> Iterator[str]:
     undefined = None in results
     if is_partial(expr) != undefined:
         yield f"{op.name} is {'partial' if undefined else 'total'} on {kinds}"
-    if Facts().plain(expr) == undefined:
+    if ExpressionFacts().plain(expr) == undefined:
         yield f"{op.name} is computed early or late on {kinds}, against its meaning"
     if not all(_is_of(value, expr.type) for value in results if value is not None):
         yield f"{op.name} gives more than {expr.type} on {kinds}"

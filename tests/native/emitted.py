@@ -16,27 +16,27 @@ from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union
 from specchk.ir.typing import result_type
 from specchk.native.machine.asm import I64, PTR, Asm
-from specchk.native.machine.layout import WORD, Layout, Place, Unsupported, decode, width
-from specchk.native.values.expressions import Expressions
-from specchk.native.values.totality import Facts
+from specchk.native.machine.layout import WORD, BitRange, StateLayout, Unsupported, decode, width
+from specchk.native.values.expressions import ExpressionEmitter
+from specchk.native.values.totality import ExpressionFacts
 
 Compiled = Callable[[tuple[Any, ...]], Any]
 
 
-def layout_of(kinds: Sequence[Type]) -> Layout:
+def layout_of(kinds: Sequence[Type]) -> StateLayout:
     """One variable after the other."""
     places, offset = [], 0
     for slot, kind in enumerate(kinds):
-        places.append(Place(f"x{slot}", kind, offset, width(kind)))
+        places.append(BitRange(f"x{slot}", kind, offset, width(kind)))
         offset += width(kind)
-    return Layout(tuple(places), max(1, -(-offset // WORD)))
+    return StateLayout(tuple(places), max(1, -(-offset // WORD)))
 
 
-def emit(module: ir.Module, name: str, expr: Expr, layout: Layout) -> ir.Function:
+def emit(module: ir.Module, name: str, expr: Expr, layout: StateLayout) -> ir.Function:
     """`name(state, out)`: 1 and the code of the value in `out`, or 0 where there is none."""
     function = ir.Function(module, ir.FunctionType(I64, [PTR, PTR]), name)
     asm = Asm(function)
-    emitter = Expressions(asm, layout, Facts(), None)
+    emitter = ExpressionEmitter(asm, layout, ExpressionFacts(), None)
     state, out = function.args
     emitter.before = [asm.load(state, index) for index in range(layout.words)]
     code = emitter.codes.code(expr.type, emitter.value(expr))
@@ -66,7 +66,7 @@ def compiled(exprs: Sequence[Expr], kinds: Sequence[Type]) -> list[Compiled]:
     return [_function(engine, f"f{index}", expr, layout) for index, expr in enumerate(exprs)]
 
 
-def _function(engine: llvm.ExecutionEngine, name: str, expr: Expr, layout: Layout) -> Compiled:
+def _function(engine: llvm.ExecutionEngine, name: str, expr: Expr, layout: StateLayout) -> Compiled:
     kind = expr.type
     call = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)(
         engine.get_function_address(name)

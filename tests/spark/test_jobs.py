@@ -23,7 +23,7 @@ from spark.cluster import Cluster, standalone
 from spark.small import SPEC
 from specchk.cli.commands import conform, mutate
 from specchk.search.engine import Unavailable
-from specchk.spark.jobs import Came, Remote, came, reason_of, started, team, values_of
+from specchk.spark.jobs import PieceResult, Remote, came, reason_of, started, team, values_of
 from specchk.spark.session import NO_JAVA, has_java
 
 ROOT = SPEC.parent
@@ -123,7 +123,7 @@ def timeless(text: str) -> Any:
 
 def test_values_come_in_the_order_of_the_pieces() -> None:
     """Whatever was done first."""
-    assert values_of([Came(2, "c"), Came(0, "a"), Came(1, "b")]) == ["a", "b", "c"]
+    assert values_of([PieceResult(2, "c"), PieceResult(0, "a"), PieceResult(1, "b")]) == ["a", "b", "c"]
 
 
 def test_the_first_exception_is_raised_as_it_was() -> None:
@@ -132,7 +132,7 @@ def test_the_first_exception_is_raised_as_it_was() -> None:
     def fails() -> None:
         raise LookupError("of the second")
 
-    found = [Came(2, error=ValueError("of the third")), came(1, fails), Came(0, "fine")]
+    found = [PieceResult(2, error=ValueError("of the third")), came(1, fails), PieceResult(0, "fine")]
     with pytest.raises(LookupError, match="of the second") as caught:
         values_of(found)
     assert isinstance(caught.value.__cause__, Remote)

@@ -28,10 +28,10 @@ from specchk.search.engine import Search
 from specchk.spark import one_machine, stages
 from specchk.spark.engine import SparkOptions, search
 from specchk.spark.ledger import hand_over
-from specchk.spark.one_machine import Came, MakeLevels, Maker, refusal_in, sent_of, wanted_file
+from specchk.spark.one_machine import Arrivals, MakeLevels, Maker, refusal_in, sent_of, wanted_file
 from specchk.spark.parcel import Host, Parcel, host_of
 from specchk.spark.session import NO_JAVA, has_java
-from specchk.spark.slices import Broken, Spoiled
+from specchk.spark.slices import BrokenSlice, SpoiledSlice
 from specchk.spark.storage import Unwritable
 
 CHECKED = program("kafka/kip320.spec", "small", Replicas="3", MaxLeaderEpoch="1")  # some 40 000 states
@@ -151,7 +151,7 @@ def test_a_task_does_not_wait_for_a_dead_spark(
     """Alone it would wait for ever; whose parent has gone knows that nothing comes."""
     maker = Maker(host, 0, folder)
     monkeypatch.setattr(os, "getppid", lambda: -1)  # 1 may be a parent
-    with pytest.raises(Broken, match="partition 1 sends no data"):
+    with pytest.raises(BrokenSlice, match="partition 1 sends no data"):
         maker.levels_after(0)
     maker.close()
 
@@ -163,9 +163,11 @@ def test_a_file_that_others_lack_is_not_waited_for(host: Host, folder: Path, las
     mark = maker._ended(0) if last else maker._place(0, 5).with_suffix(".draft")
     mark.parent.mkdir(exist_ok=True)
     mark.touch()
-    with pytest.raises(Broken, match="00000/00004 is lost"):
+    with pytest.raises(BrokenSlice, match="00000/00004 is lost"):
         maker._awaited(4, 0)
-    with pytest.raises(Broken, match="00001/00004 is lost"):  # its own, which it has sent before it waits
+    with pytest.raises(
+        BrokenSlice, match="00001/00004 is lost"
+    ):  # its own, which it has sent before it waits
         maker._awaited(4, 1)
 
 
@@ -176,7 +178,7 @@ def test_a_file_that_is_cut_off_is_noticed(host: Host, folder: Path, tmp_path: P
     whole = next((folder / "00000").iterdir()).read_bytes()
     cut = tmp_path / "cut"
     cut.write_bytes(whole[:keep])
-    with cut.open("rb") as file, pytest.raises(Broken):
+    with cut.open("rb") as file, pytest.raises(BrokenSlice):
         sent_of(file, 0, 19)
 
 
@@ -198,21 +200,21 @@ def test_a_file_that_is_damaged_is_not_taken(host: Host, folder: Path, tmp_path:
     def taken(data: bytes) -> tuple[list[bytes], Any]:
         path.write_bytes(data)
         with path.open("rb", buffering=0) as file:
-            came = Came(maker, level, [file])
+            came = Arrivals(maker, level, [file])
             return list(came.blocks()), came.size
 
     whole = (folder / "00000" / f"{level:05d}").read_bytes()
     expected = taken(whole)
     for data in damages(whole):
         if data != whole:
-            with suppress(Broken):
+            with suppress(BrokenSlice):
                 assert taken(data) == expected
     other = (folder / "00000" / f"{level + 1:05d}").read_bytes()
-    with pytest.raises(Broken, match="replaced by another file"):
+    with pytest.raises(BrokenSlice, match="replaced by another file"):
         taken(other)
 
 
-@pytest.mark.parametrize("kind", [Spoiled, Unwritable])
+@pytest.mark.parametrize("kind", [SpoiledSlice, Unwritable])
 def test_a_task_leaves_word_of_what_nobody_mends(
     host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
@@ -241,7 +243,7 @@ def one_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise AssertionError("levels through the shuffle")
 
-    monkeypatch.setattr(stages.Levels, "through_shuffle", refuse)
+    monkeypatch.setattr(stages.LevelMaker, "through_shuffle", refuse)
 
 
 @pytest.mark.usefixtures("one_machine_only", "context")

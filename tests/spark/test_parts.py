@@ -17,20 +17,20 @@ from pyspark.errors import PySparkException
 from spark.small import program
 from specchk.native.compiler import Loaded, ObjectCode, exchange_code, load_exchange
 from specchk.native.exchange import Buckets, address_of, exchange_worker
-from specchk.native.machine.layout import Layout, layout_of
+from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.store import Found
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
 from specchk.spark.ledger import gaps
-from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
+from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
 from specchk.spark.reasons import given_up, root_cause
-from specchk.spark.slices import Broken, Slice, Slices, Tally
+from specchk.spark.slices import BrokenSlice, Slice, Slices, SliceTally
 from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
 from specchk.spark.storage import ArrowStorage, LocalStorage, Storage, Unwritable, storage_at
 from specchk.spark.tasks import Received, Trailer
 
 CHECKED = program("kafka/kip320.spec", "small")
-LAYOUT: Layout = layout_of(CHECKED)
+LAYOUT: StateLayout = layout_of(CHECKED)
 SIZE = 8 * LAYOUT.words
 
 
@@ -51,7 +51,7 @@ def rows(*, blocks: int = 2, trailers: tuple[int, ...] = (0, 1)) -> list[tuple[i
     """Two sources that sent two blocks each, or less."""
     block = bytes(SIZE)
     sent: list[tuple[int, object]] = [(0, (s, crc32c(block), block)) for s in (0, 1) for _ in range(blocks)]
-    return [*sent, *((0, Trailer(s, 2, 2 * SIZE, Tally(generated=2))) for s in trailers)]
+    return [*sent, *((0, Trailer(s, 2, 2 * SIZE, SliceTally(generated=2))) for s in trailers)]
 
 
 def test_all_that_was_sent_is_taken() -> None:
@@ -65,7 +65,7 @@ def test_all_that_was_sent_is_taken() -> None:
 def test_a_stream_that_ends_early_makes_no_slice(lost: list[tuple[int, object]]) -> None:
     """A block or a trailer less, or nothing at all, is noticed before anything is kept."""
     received = Received(2, lost)  # type: ignore[arg-type]
-    with pytest.raises(Broken, match="is incomplete"):
+    with pytest.raises(BrokenSlice, match="is incomplete"):
         list(received.blocks())
 
 
@@ -74,14 +74,16 @@ def test_a_block_that_was_damaged_on_the_way_makes_no_slice() -> None:
     sent = rows()
     source, check, block = sent[1][1]  # type: ignore[misc]
     sent[1] = (0, (source, check, bytes([block[0] ^ 1]) + block[1:]))
-    with pytest.raises(Broken, match="sent from partition 0 was damaged in transit"):
+    with pytest.raises(BrokenSlice, match="sent from partition 0 was damaged in transit"):
         list(Received(2, sent).blocks())  # type: ignore[arg-type]
 
 
 def test_what_the_ledger_is_blamed_for_is_the_cause() -> None:
     """A damaged slice and a full disk are told in their own words, whatever failed after them."""
     later = "\torg.apache.spark.SparkException: Job aborted\nEOFError\n"
-    spoiled = given_up(PySparkException(f"specchk.spark.slices.Spoiled: /x.slice is truncated\n{later}"), 7)
+    spoiled = given_up(
+        PySparkException(f"specchk.spark.slices.SpoiledSlice: /x.slice is truncated\n{later}"), 7
+    )
     assert spoiled == Inconclusive("the ledger is damaged: /x.slice is truncated", budget=False)
     full = given_up(PySparkException(f"specchk.spark.storage.Unwritable: /x: No space left\n{later}"), 7)
     assert full == Inconclusive("the ledger cannot be written (/x: No space left)", budget=True)
@@ -117,7 +119,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 def test_a_slice_says_what_was_written(storage: Storage) -> None:
     """States and all that is said of them come back, from any storage."""
     found = (Found(3, (1, 2), (3, 4)),)
-    about = Slice(4, 1, 2, 1, 96, 7, Tally(5, 1, (2, 0, 3), found))
+    about = Slice(4, 1, 2, 1, 96, 7, SliceTally(5, 1, (2, 0, 3), found))
     slices = Slices(storage, "run", SIZE)
     slices.write(about, [packed(range(2)), packed(range(2, 3))])
     states = bytearray(3 * SIZE)
@@ -163,7 +165,7 @@ def test_a_broken_slice_is_noticed(change: Callable[[bytes], bytes], tmp_path: P
     slices.write(Slice(0, 0, 3, 0), [packed(range(3))])
     path = tmp_path / slices.path(0, 0)
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(Broken, match=r"0\.slice"):
+    with pytest.raises(BrokenSlice, match=r"0\.slice"):
         slices.done(0, 0)
 
 
@@ -215,20 +217,20 @@ def test_code_of_another_machine_is_compiled_again(kernel: Loaded) -> None:
 
 def test_a_worker_s_lack_is_one_sentence() -> None:
     """No package, another version, a library less: each names the host; equal workers are fine."""
-    good = Answer("h1", "3.11.2", (), "abc")
+    good = WorkerReport("h1", "3.11.2", (), "abc")
     assert complaint([good, good], "abc") is None
     assert "h2 (Python 3.11.2) has no package" in str(
-        complaint([good, Answer("h2", "3.11.2", (), "")], "abc")
+        complaint([good, WorkerReport("h2", "3.11.2", (), "")], "abc")
     )
     assert "another version" in str(complaint([good], "abd"))
-    assert "lacks llvmlite" in str(complaint([Answer("h3", "3.11.2", ("llvmlite",), "abc")], "abc"))
+    assert "lacks llvmlite" in str(complaint([WorkerReport("h3", "3.11.2", ("llvmlite",), "abc")], "abc"))
 
 
 def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
     """Asked from the zip file and from the installed package, a worker answers with the driver's digest."""
     files = package_files()
     write_archive(tmp_path / "specchk.zip", files)
-    assert complaint([Answer(*answer) for answer in question()([0])], digest_of(files)) is None
+    assert complaint([WorkerReport(*answer) for answer in question()([0])], digest_of(files)) is None
     (tmp_path / "ask.py").write_text(
         "import pickle, sys\nfrom pyspark import cloudpickle\n"
         "print(*list(cloudpickle.loads(sys.stdin.buffer.read())([0]))[0][3:])",

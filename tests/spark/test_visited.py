@@ -15,12 +15,12 @@ from spark.small import program
 from specchk.native import mapped
 from specchk.native.compiler import Loaded, exchange_code, load_exchange
 from specchk.native.exchange import address_of, exchange_worker
-from specchk.native.machine.layout import Layout, layout_of
+from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.mapped import MappedFile
 from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
 
 CHECKED = program("kafka/kip320.spec", "small")
-LAYOUT: Layout = layout_of(CHECKED)
+LAYOUT: StateLayout = layout_of(CHECKED)
 SIZE = 8 * LAYOUT.words
 
 

@@ -22,8 +22,8 @@ from specchk.symbolic.induction.encode.bools import conj
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal
 from specchk.symbolic.induction.encode.scope import of_state
-from specchk.symbolic.induction.encode.states import Fresh, Reading
-from specchk.symbolic.induction.encode.steps import Instance, Outcome, all_instances
+from specchk.symbolic.induction.encode.states import ModelReader, OpenTrees
+from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, all_instances
 from specchk.symbolic.induction.encode.trees import lift, plain
 
 TAG = "chosen."
@@ -75,7 +75,7 @@ class Relation:
         self.stepper = Stepper(program)
         self.core = Properties(program, self.stepper)
         self.tests = [(p.name, self.core.evaluator.compile(p.body)) for p in asked(program)]
-        fresh = Fresh()
+        fresh = OpenTrees()
         self.state = tuple(fresh.tree(v.type, v.name) for v in program.variables)
         self.instances = all_instances(program, self.state, TAG)
         self.properties = []
@@ -93,18 +93,18 @@ class Relation:
         pins = [equal(t, lift(v, kind)) for t, v, kind in zip(self.state, state, kinds, strict=True)]
         self.solver.add(*[pin for pin in (conj(pins),) if pin is not True])
         assert self.solver.check() == z3.sat, "a reachable state is not a value of its types"
-        reading = Reading(self.solver.model())
+        reading = ModelReader(self.solver.model())
         try:
             assert self._read(reading, self.state) == state, "a state does not come back"
             return [*self._predicates(reading, state), *self._steps(reading, state)]
         finally:
             self.solver.pop()
 
-    def _read(self, reading: Reading, trees: Any) -> Any:
+    def _read(self, reading: ModelReader, trees: Any) -> Any:
         pairs = zip(trees, self.program.variables, strict=True)
         return tuple(reading.value(tree, variable.type) for tree, variable in pairs)
 
-    def _predicates(self, reading: Reading, state: Any) -> Iterator[str]:
+    def _predicates(self, reading: ModelReader, state: Any) -> Iterator[str]:
         env = self.core.environment(state)
         for (name, test), (tree, faults) in zip(self.tests, self.properties, strict=True):
             try:
@@ -115,7 +115,7 @@ class Relation:
             if found != wanted:
                 yield f"{name} is {found}, not {wanted}"
 
-    def _steps(self, reading: Reading, state: Any) -> Iterator[str]:
+    def _steps(self, reading: ModelReader, state: Any) -> Iterator[str]:
         cuts = self.stepper.horizon_cuts
         failing = {self.program.actions[i.action].name for i in self.instances if self._fails(reading, i)}
         try:
@@ -132,13 +132,13 @@ class Relation:
         if found != wanted:
             yield f"successors: too many {sorted(found - wanted)[:2]}, missing {sorted(wanted - found)[:2]}"
 
-    def _fails(self, reading: Reading, instance: Instance) -> bool:
+    def _fails(self, reading: ModelReader, instance: ActionInstance) -> bool:
         return any(
             self.solver.check(fault.when) == z3.sat if mentions(fault.when) else reading.truth(fault.when)
             for fault in instance.faults
         )
 
-    def _taken(self, reading: Reading, outcome: Outcome) -> Iterator[Any]:
+    def _taken(self, reading: ModelReader, outcome: ActionPath) -> Iterator[Any]:
         args = tuple(plain(arg) for arg in outcome.args)
         if not self.open[id(outcome)]:
             if reading.truth(outcome.guard):
@@ -152,11 +152,11 @@ class Relation:
             yield from self._chosen(outcome, args, value)
         self.solver.pop()
 
-    def _chosen(self, outcome: Outcome, args: Any, value: int) -> Iterator[Any]:
+    def _chosen(self, outcome: ActionPath, args: Any, value: int) -> Iterator[Any]:
         self.solver.push()
         self.solver.add([number == value for number in mentions(outcome.guard)])
         if self.solver.check() == z3.sat:
-            reading = Reading(self.solver.model())
+            reading = ModelReader(self.solver.model())
             after = self._read(reading, outcome.after)
             if self._within(after):
                 shown = tuple(

@@ -24,7 +24,7 @@ from specchk.symbolic.induction.encode.bools import conjuncts
 from specchk.symbolic.induction.encode.merge import has, merge
 from specchk.symbolic.induction.encode.numbers import at_most, counted, greatest, least, less
 from specchk.symbolic.induction.encode.scope import Unencodable
-from specchk.symbolic.induction.encode.states import Fresh
+from specchk.symbolic.induction.encode.states import OpenTrees
 from specchk.symbolic.induction.encode.trees import plain
 from symbolic.relation import Relation, some_states
 
@@ -188,7 +188,7 @@ def test_counting_counts(held: list[bool]) -> None:
 
 def test_a_merge_keeps_what_agrees() -> None:
     """Parts of two trees that agree stay as they are; the rest depends on the condition."""
-    fresh = Fresh()
+    fresh = OpenTrees()
     condition = fresh.tree(program("two_round_fetch.spec", "small").variables[0].type, "x")[0] >= 1
     assert merge(condition, (1, 2), (1, 3))[0] == 1
     assert plain(merge(condition, (1, 2), (1, 3))) is None

@@ -19,7 +19,7 @@ from specchk.search.proof import Proof
 from specchk.search.reference import search
 from specchk.search.verdict import Holds, Inconclusive, Violated
 from specchk.symbolic.induction.encode.scope import Unencodable
-from specchk.symbolic.induction.prove import EACH, Asked, prove, representatives
+from specchk.symbolic.induction.prove import EACH, ProofOptions, prove, representatives
 from specchk.symbolic.replay import most_in, raised_to
 
 SPEC = Path(__file__).parents[2] / "spec"
@@ -46,7 +46,7 @@ def program(name: str, model: str | None = None) -> Program:
 def proof_of(folder: Path, *, step: int = 1, pace: int = 1, more: str = "", k: int = 1) -> Proof:
     found = program_of(COUNTER.format(step=step, pace=pace, more=more), folder)
     assert found is not None
-    return prove(found, Asked(k=k))
+    return prove(found, ProofOptions(k=k))
 
 
 TWO_STEPS = """spec two_steps
@@ -71,16 +71,16 @@ def test_a_base_that_a_limit_cuts_short_proves_nothing(
     assert found is not None
     sizes = iter([2000])
     monkeypatch.setattr(budget, "resident_bytes", lambda: next(sizes, 0))
-    limited = prove(found, Asked(k=2, budget=Budget(max_memory_bytes=1000)))
+    limited = prove(found, ProofOptions(k=2, budget=Budget(max_memory_bytes=1000)))
     assert isinstance(limited.verdict, Inconclusive)
     assert "memory" in limited.verdict.reason
-    assert isinstance(prove(found, Asked(k=2)).verdict, Violated)
+    assert isinstance(prove(found, ProofOptions(k=2)).verdict, Violated)
 
 
 @pytest.mark.parametrize("model", ["two_replicas", "three_replicas"])
 def test_two_rounds_are_proved_for_any_length(model: str) -> None:
     """All invariants of two_round_fetch.spec hold with two and three replicas, whatever MaxOffset is."""
-    proof = prove(program("two_round_fetch_proof.spec", model), Asked())
+    proof = prove(program("two_round_fetch_proof.spec", model), ProofOptions())
     assert isinstance(proof.verdict, Holds)
     assert set(proof.proved) >= {"hw_within_leo", "committed_everywhere", "hw_monotonic"}
 
@@ -99,7 +99,7 @@ def test_replication_is_proved_for_any_length(name: str, model: str) -> None:
     found = program(name, model)
     original = program("replication.spec")
     assert {p.name for p in original.invariants} < {p.name for p in found.invariants}
-    proof = prove(found, Asked())
+    proof = prove(found, ProofOptions())
     assert isinstance(proof.verdict, Holds)
     assert len(proof.proved) == len(found.invariants) + len(found.step_invariants)
 
@@ -148,7 +148,7 @@ def test_nothing_is_proved_with_the_help_of_what_is_not(tmp_path: Path) -> None:
     """`no_a` follows from `no_b`, and both are false; `small` needs neither."""
     file = tmp_path / "friends.spec"
     file.write_text(FALSE_FRIENDS, encoding="utf-8")
-    proof = prove(instantiate(check(str(file)), None).program, Asked())
+    proof = prove(instantiate(check(str(file)), None).program, ProofOptions())
     assert isinstance(proof.verdict, Violated)
     assert [violation.name for violation in proof.verdict.violations] == ["no_b"]
     assert proof.proved == ("small",)
@@ -168,8 +168,8 @@ def test_longer_induction_proves_more(tmp_path: Path) -> None:
     )
     found = program_of(still, tmp_path)
     assert found is not None
-    assert isinstance(prove(found, Asked(k=3)).verdict, Inconclusive)
-    assert isinstance(prove(found, Asked(k=4)).verdict, Holds)
+    assert isinstance(prove(found, ProofOptions(k=3)).verdict, Inconclusive)
+    assert isinstance(prove(found, ProofOptions(k=4)).verdict, Holds)
 
 
 def test_an_initial_state_that_fails_is_a_violation(tmp_path: Path) -> None:
@@ -193,13 +193,13 @@ def test_a_model_without_invariants_proves_nothing(tmp_path: Path) -> None:
     text = COUNTER.format(step=1, pace=1, more="").replace("invariant ordered: low <= high\n", "")
     found = program_of(text, tmp_path)
     assert found is not None
-    assert isinstance(prove(found, Asked()).verdict, Inconclusive)
+    assert isinstance(prove(found, ProofOptions()).verdict, Inconclusive)
 
 
 def test_a_counterexample_to_induction_is_a_step_of_the_spec() -> None:
     """The reference interpreter takes the step, and the report says that the state may be unreachable."""
     found = program("two_round_fetch.spec")
-    proof = prove(found, Asked())
+    proof = prove(found, ProofOptions())
     assert proof.failures
     for failure in proof.failures:
         before, after = failure.trace.states
@@ -219,7 +219,7 @@ def test_renamed_actions_are_asked_once() -> None:
 def test_processes_do_not_change_the_answer() -> None:
     """One and two processes prove the same with the same queries."""
     found = program("kafka/kip320.spec", "small")
-    one, two = (prove(found, Asked(workers=workers)) for workers in (1, 2))
+    one, two = (prove(found, ProofOptions(workers=workers)) for workers in (1, 2))
     assert one.effort.instances > EACH
     assert (one.proved, one.failures, one.effort.queries) == (two.proved, two.failures, two.effort.queries)
 
@@ -232,7 +232,7 @@ def test_a_solver_that_gives_up_is_named_in_the_verdict(tmp_path: Path) -> None:
     more = "invariant cubes: low > 0 implies high * high * high != 2 * low * low * low"  # no root is rational
     found = program_of(COUNTER.format(step=1, pace=1, more=more), tmp_path)
     assert found is not None
-    proof = prove(found, Asked(query_seconds=0.001))
+    proof = prove(found, ProofOptions(query_seconds=0.001))
     assert isinstance(proof.verdict, Inconclusive)
     names = {unanswered.name for unanswered in proof.unanswered}
     assert "cubes" in names
@@ -259,7 +259,7 @@ def test_what_is_proved_of_random_specs_is_never_violated(block: int, tmp_path: 
         if found is None or not found.invariants:
             continue
         try:
-            proof = prove(found, Asked(query_seconds=5.0))
+            proof = prove(found, ProofOptions(query_seconds=5.0))
         except Unencodable:
             continue
         verdict = search(found, Options(Budget(max_states=2000), keep_going=True)).verdict

@@ -216,7 +216,7 @@ def _early_pruning(monkeypatch):
 
 
 def _first_leaf(node):
-    while isinstance(node, trees.Node):
+    while isinstance(node, trees.TreeNode):
         node = next((one for one in node.after if one is not None), None)
     return node
 

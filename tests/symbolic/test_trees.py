@@ -14,7 +14,7 @@ from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 from specchk.meaning.moves import Moves
-from specchk.meaning.paths import Path, Term
+from specchk.meaning.paths import ForkPath, Term
 from specchk.meaning.undefined import Undefined
 from specchk.search.budget import Budget
 from specchk.search.engine import explore
@@ -53,7 +53,7 @@ def by_trees(program, found):
 
 def by_runs(program, found):
     """The same by running everything on every zone."""
-    path = Path()
+    path = ForkPath()
     moves, shapes = Moves(program, path), Shapes(program)
     out = []
     for zone in found:
@@ -133,7 +133,7 @@ def _one_way(monkeypatch):
 
 
 def _learns_too_much(monkeypatch):
-    assume = Path._assume
+    assume = ForkPath._assume
     monkeypatch.setattr(trees.Recorder, "_assume", lambda self, i, j, bound: assume(self, i, j, bound - 1))
 
 

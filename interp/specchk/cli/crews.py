@@ -17,7 +17,7 @@ import click
 from specchk.cli.common import parse_settings
 from specchk.cli.engines import loaded
 from specchk.cli.groups import option
-from specchk.conform.work.crews import Crew, Work
+from specchk.conform.work.crews import Crew, Job
 from specchk.conform.work.kit import Kit, shipped
 from specchk.search.engine import Unavailable
 
@@ -73,7 +73,7 @@ class OnSpark:
         count: int = self.team.hands
         return count
 
-    def each(self, work: Work[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
+    def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
         """The result of each piece, in order."""
         found: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
         return found

@@ -14,7 +14,7 @@ from specchk.cli.pictures import svg_of, write_picture
 from specchk.conform.replay.divergence import as_itf, drawn
 from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.replay import Divergence
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.page import page
 from specchk.conform.report.suite import About
 
@@ -34,7 +34,7 @@ class Files:
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
 
-    def write(self, binding: Path, about: About, result: Result, sections: Sequence[str] = ()) -> None:
+    def write(self, binding: Path, about: About, result: SuiteResult, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         found = result.divergence
         if self.html is not None:

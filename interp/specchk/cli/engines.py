@@ -29,15 +29,15 @@ SPARK = "spark"
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineSettings:
     """An engine by name, with the fields of its options that the others do not have."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def set(self, **settings: Any) -> Engine:
+    def set(self, **settings: Any) -> EngineSettings:
         """The engine with more of its options set."""
-        return Engine(self.name, {**self.settings, **settings})
+        return EngineSettings(self.name, {**self.settings, **settings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ class EngineChoice:
         help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic.",
     )  # fmt: skip
 
-    def chosen(self) -> Engine:
+    def chosen(self) -> EngineSettings:
         """The engine with these options; those that it does not take are a usage error."""
         if self.compact and self.engine != "native":
             raise click.UsageError("--compact is for the native engine")
         if self.workers is not None and self.engine not in ("native", "symbolic"):
             raise click.UsageError("--workers is for the native and the symbolic engine")
-        chosen = Engine(self.engine)
+        chosen = EngineSettings(self.engine)
         if self.workers is not None:
             chosen = chosen.set(workers=self.workers)
         return chosen.set(compact=True) if self.compact else chosen
@@ -86,7 +86,7 @@ class Keeping:
         "--spill", metavar="DIR", help="Native: store states beyond --max-memory in DIR."
     )
 
-    def applied(self, engine: Engine) -> Engine:
+    def applied(self, engine: EngineSettings) -> EngineSettings:
         """The engine with these options; those that it does not take are a usage error."""
         if engine.name != "native" and (self.checkpoint or self.spill):
             raise click.UsageError("--checkpoint and --spill are for the native engine")
@@ -114,7 +114,7 @@ def loaded(module: str, missing: str | None = None) -> Any:
         raise click.UsageError(f"{missing} (there is no {error.name})") from None
 
 
-def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) -> Outcome:
+def explore(program: Program, options: Options, *, engine: EngineSettings, quiet: bool) -> Outcome:
     """Search a program, with progress on standard error when that is a terminal."""
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
     try:
@@ -124,7 +124,9 @@ def explore(program: Program, options: Options, *, engine: Engine, quiet: bool) 
             progress.clear()
 
 
-def _explored(program: Program, options: Options, engine: Engine, progress: OnProgress | None) -> Outcome:
+def _explored(
+    program: Program, options: Options, engine: EngineSettings, progress: OnProgress | None
+) -> Outcome:
     entry = engine_named(engine.name)
     module = _module(entry)
     common = {one.name: getattr(options, one.name) for one in fields(Options)}

@@ -17,14 +17,14 @@ from specchk.conform.gate.choices import NAME as CHOICES
 from specchk.conform.gate.choices import BadChoices, Choices, write
 from specchk.conform.gate.choices import read as read_choices
 from specchk.conform.gate.chosen import NotExplored, explored
-from specchk.conform.gate.gate import Bound, Held, compare, hold, update
+from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
 from specchk.conform.gate.lock import NAME, BadLock, Kills, of_spec
 from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.since import NoRevision
 from specchk.conform.gate.since_run import Since, audit, run_since
-from specchk.conform.gate.tiers import BUDGETS, Budget, Part, run_part, run_parts
+from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, run_part, run_parts
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.choices_report import (
     Standing,
     implementation_of,
@@ -38,7 +38,7 @@ from specchk.conform.report.gate_report import held_json, render_held, render_si
 from specchk.conform.report.junit import junit
 from specchk.conform.work.crews import Crew
 
-Run = tuple["Gate", list[Part], list[Result]]
+Run = tuple["Gate", list[Part], list[SuiteResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,12 @@ class GateOptions:
         self.scores()
 
     def run(
-        self, bound: Bound, parts: Sequence[Part], budget: Budget, tier: str | None, crew: Crew | None = None
+        self,
+        bound: BoundSpec,
+        parts: Sequence[Part],
+        budget: SuiteBudget,
+        tier: str | None,
+        crew: Crew | None = None,
     ) -> Run:
         """Run the suites, the controls, and hold the run to the lock."""
         found = Gate(self, _near(bound.path.parent / NAME), budget)
@@ -102,7 +107,7 @@ class GateOptions:
             found = replace(found, held=self._locked(held, found.path))
         return found, parts, results
 
-    def _since_run(self, gate: Gate, bound: Bound, parts: Sequence[Part]) -> Gate:
+    def _since_run(self, gate: Gate, bound: BoundSpec, parts: Sequence[Part]) -> Gate:
         """Run the cases that changes since a revision affect, and audit the selection on request."""
         assert self.since is not None
         try:
@@ -141,7 +146,7 @@ class Gate:
 
     options: GateOptions
     path: Path = Path(NAME)
-    budget: Budget = BUDGETS["gate"]
+    budget: SuiteBudget = BUDGETS["gate"]
     held: Held | None = None
     ran: Since | None = None
     standing: Standing | None = None
@@ -185,12 +190,12 @@ class Gate:
         stands = {} if self.standing is None else standing_json(self.standing)
         return {**since, **stands, **({} if self.held is None else held_json(self.held))}
 
-    def sections(self, parts: Sequence[Part], results: Sequence[Result]) -> list[str]:
+    def sections(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[str]:
         """Sections to add to a page."""
         found = sections(parts, results, self.held, self.options.scores().rows)
         return found if self.standing is None else [*found, standing_section(self.standing)]
 
-    def write_junit(self, parts: Sequence[Part], results: Sequence[Result]) -> None:
+    def write_junit(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> None:
         """Write the cases for a build server, on request."""
         if self.options.junit is not None:
             write_text(Path(self.options.junit), junit(parts, results, self.budget, self.held))
@@ -217,8 +222,8 @@ def _bare(parts: Sequence[Part]) -> list[Part]:
 
 
 def _choose(
-    bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget
-) -> tuple[list[Part], list[Result]]:
+    bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget
+) -> tuple[list[Part], list[SuiteResult]]:
     """Explore and write the choices, and run again the suites that they are about."""
     known = choices_beside(bound.path)
     about = Choices(of_spec(bound.checked)[0], implementation_of(bound), known.suites if known else {})
@@ -238,7 +243,7 @@ def _choose(
 
 
 def _standing(
-    bound: Bound, parts: Sequence[Part], results: Sequence[Result], *, written: bool
+    bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], *, written: bool
 ) -> Standing | None:
     choices = choices_beside(bound.path)
     if choices is None:
@@ -247,10 +252,10 @@ def _standing(
 
 
 def _held(
-    bound: Bound,
+    bound: BoundSpec,
     parts: Sequence[Part],
-    results: Sequence[Result],
-    budget: Budget,
+    results: Sequence[SuiteResult],
+    budget: SuiteBudget,
     mutants: Mapping[str, Kills],
     crew: Crew | None,
 ) -> Held:

@@ -31,8 +31,8 @@ from specchk.ir.nodes import (
     Local,
     MapOf,
     Or,
+    PathStep,
     Quantifier,
-    Step,
     Value,
     Var,
 )  # fmt: skip
@@ -60,7 +60,7 @@ from specchk.lang.text.source import Span
 MAX_NODES = 200_000
 
 
-class Expressions:
+class ExpressionLowering:
     """One program's expressions; slots of locals count up within one action or property."""
 
     def __init__(self, checked: CheckedSpec, model: FixedModel, points: Points) -> None:
@@ -98,7 +98,7 @@ class Expressions:
                 return self._operator(node, scope)
             case tree.Prime():
                 return replace(self.lower(node.operand, replace(scope, primed=True)), span=node.span)
-            case tree.Call():
+            case tree.CallExpr():
                 return self._call(node, scope)
             case tree.IfElse():
                 return self._if(node, scope)
@@ -164,7 +164,7 @@ class Expressions:
             first.name, value, first.span, lambda x: self._below(rest, scope.bind(first.name, x), body)
         )
 
-    def _call(self, node: tree.Call, scope: Scope) -> Expr:
+    def _call(self, node: tree.CallExpr, scope: Scope) -> Expr:
         ref = self.facts.ref(node)
         if ref.kind == "builtin":
             args = [self.lower(arg.value, scope) for arg in node.args]
@@ -192,7 +192,7 @@ class Expressions:
             )
         return self._below(decl.lets, scope, lambda inner: self.lower(decl.value, inner))
 
-    def _construct(self, node: tree.Call, scope: Scope) -> Expr:
+    def _construct(self, node: tree.CallExpr, scope: Scope) -> Expr:
         kind = self.names.type_of(node, scope)
         assert isinstance(kind, Union)
         fields = {arg.label or "": self.lower(arg.value, scope) for arg in node.args}
@@ -264,13 +264,13 @@ class Expressions:
             base = operators.updated(node.span, base, list(zip(steps, spans, strict=True)), value)
         return base
 
-    def path(self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope) -> tuple[Step, ...]:
+    def path(self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope) -> tuple[PathStep, ...]:
         """The steps from a value of a type to a place inside it."""
         steps = []
         for accessor in path:
             field = kind.index(accessor.field) if accessor.field and isinstance(kind, Record) else None
             key = self.lower(accessor.index, scope) if accessor.index is not None else None
-            steps.append(Step(field, key, kind))
+            steps.append(PathStep(field, key, kind))
             kind = part_at(kind, steps[-1])
         return tuple(steps)
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specchk.compile.expressions import Expressions
+from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import refusal
 from specchk.compile.points import Points
 from specchk.compile.scope import Scope
-from specchk.compile.statements import Statements
+from specchk.compile.statements import StatementLowering
 from specchk.compile.store import stored
 from specchk.ir.nodes import Expr, Local
 from specchk.ir.program import Action, Constant, Program, Property, Start, Variable
@@ -38,8 +38,8 @@ class Lowering:
         self.spec = checked.spec
         self.model = model
         self.points = Points()
-        self.expressions = Expressions(checked, model, self.points)
-        self.statements = Statements(self.expressions)
+        self.expressions = ExpressionLowering(checked, model, self.points)
+        self.statements = StatementLowering(self.expressions)
         self.ground = self.expressions.ground
 
     def _begin(self, owner: str) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from specchk.ir.nodes import Apply, Expr, Step
+from specchk.ir.nodes import Apply, Expr, PathStep
 from specchk.ir.ops import Op, named
 from specchk.ir.totality import is_total
 from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull
 from specchk.ir.typing import kinds, result_type
 from specchk.lang.text.source import Span
 
-Path = Sequence[tuple[Step, Span]]
+Path = Sequence[tuple[PathStep, Span]]
 
 
 def applied(span: Span, op: Op, *args: Expr, data: int = 0) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from specchk.compile.expressions import Expressions
+from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.scope import Scope
 from specchk.compile.store import stored
 from specchk.ir.nodes import (
@@ -14,7 +14,7 @@ from specchk.ir.nodes import (
     Choice,
     Either,
     Guard,
-    Step,
+    PathStep,
     Stmt,
     Unwrap,
     When,
@@ -24,10 +24,10 @@ from specchk.ir.typing import part_at
 from specchk.lang.syntax import decls, tree
 
 
-class Statements:
+class StatementLowering:
     """The statements of one program, with its expressions inside them."""
 
-    def __init__(self, expressions: Expressions) -> None:
+    def __init__(self, expressions: ExpressionLowering) -> None:
         self.expressions = expressions
         self.lower = expressions.lower
         self.points = expressions.points
@@ -103,7 +103,9 @@ class Statements:
         local = self.expressions.local(stmt.target.text, domain.type.item, stmt.span)
         return Choice(local, domain, (Assign(slot, path, stored(local, place), stmt.span),))
 
-    def _place(self, stmt: decls.Assign | decls.AssignIn, scope: Scope) -> tuple[int, tuple[Step, ...], Type]:
+    def _place(
+        self, stmt: decls.Assign | decls.AssignIn, scope: Scope
+    ) -> tuple[int, tuple[PathStep, ...], Type]:
         """The variable that is written, the path to the place in it, and the place's type."""
         slot, kind = self.expressions.names.slots[stmt.target.text]
         path = self.expressions.path(stmt.path, kind, scope)

@@ -24,13 +24,13 @@ from specchk.conform.contract.known_bad import Control
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.gate.choices import NAME, BadChoices, read
 from specchk.conform.gate.controls import trial_of, try_control
-from specchk.conform.gate.gate import Bound
-from specchk.conform.gate.tiers import BUDGETS, MADE_OF_CASES, Budget, Part, parts_of, run_part
-from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.gate.gate import BoundSpec
+from specchk.conform.gate.tiers import BUDGETS, MADE_OF_CASES, Part, SuiteBudget, parts_of, run_part
+from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.replay.replay import Divergence, Replayer
 from specchk.conform.replay.runner import Runner, run_suite
 from specchk.conform.replay.shrink import shrunk
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import About, render
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
@@ -71,7 +71,7 @@ class BindingFile(pytest.File):
             name = part.label if part.at.suite == "classes" else f"{part.label} ({part.at.suite})"
             yield PartCollector.from_parent(self, name=name, run=Run(part, budget))
         for control in cls.controls:
-            bound = Bound(self.path, cls, checked)
+            bound = BoundSpec(self.path, cls, checked)
             yield ControlItem.from_parent(self, name=f"control: {control.name}", bound=bound, control=control)
 
 
@@ -80,7 +80,7 @@ class Run:
     """One suite in this process: its cases share what they have in common."""
 
     part: Part
-    budget: Budget
+    budget: SuiteBudget
 
     @cached_property
     def suite(self) -> Suite:
@@ -92,7 +92,7 @@ class Run:
         """Takes the cases that are run in this process."""
         return Runner(Replayer(self.part.binding), self.suite)
 
-    def report(self, case: Case, found: Divergence) -> str:
+    def report(self, case: SuiteCase, found: Divergence) -> str:
         """The report of a case that diverges, on as short a path as can be found."""
         # With a replayer of its own: the report is then what `specchk conform --case` prints for this case
         # alone.
@@ -100,7 +100,7 @@ class Run:
         result = replace(alone, suite=f"case {case.id}", divergence=alone.divergence or found, coverage=None)
         return self.render(result)
 
-    def render(self, result: Result) -> str:
+    def render(self, result: SuiteResult) -> str:
         """The report of a result."""
         if result.divergence is not None:
             short = shrunk(Replayer(self.part.binding), result.divergence)
@@ -141,7 +141,7 @@ class ReportItem(pytest.Item):
 class CaseItem(ReportItem):
     """One case."""
 
-    def __init__(self, *, run: Run, case: Case, **rest: Any) -> None:
+    def __init__(self, *, run: Run, case: SuiteCase, **rest: Any) -> None:
         super().__init__(**rest)
         self.run, self.case = run, case
 
@@ -177,7 +177,7 @@ class WholeItem(ReportItem):
 class ControlItem(ReportItem):
     """A control of the gate."""
 
-    def __init__(self, *, bound: Bound, control: Control, **rest: Any) -> None:
+    def __init__(self, *, bound: BoundSpec, control: Control, **rest: Any) -> None:
         super().__init__(**rest)
         self.bound, self.control = bound, control
 

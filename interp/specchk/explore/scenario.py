@@ -117,7 +117,7 @@ class _Runner:
         steps = dict.fromkeys(Step.of(self.program, *one) for one in found)
         return [Trace(trace.initial, (*trace.steps, step)) for step in steps]
 
-    def _instance_of(self, call: tree.Call, trace: Trace) -> tuple[int, tuple[Any, ...]]:
+    def _instance_of(self, call: tree.CallExpr, trace: Trace) -> tuple[int, tuple[Any, ...]]:
         names = [action.name for action in self.program.actions]
         if call.callee.text not in names:
             raise self._failed(call.span, f"the model omits action `{call.callee.text}`", trace)

@@ -27,7 +27,7 @@ WIDER = 1.02  # a dial that changes less does not count
 
 
 @dataclass(slots=True)
-class Choice:
+class SmallerModels:
     """Searches smaller models.
 
     `exists`: whether there is a model with such values; `search` gives its levels, or None where it

@@ -208,7 +208,7 @@ class Unwrap:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One accessor of an assignment's path: a record field, or a key of a map or sequence."""
 
     field: int | None
@@ -221,7 +221,7 @@ class Assign:
     """`x'path = value`; other parts of the variable stay."""
 
     slot: int
-    path: tuple[Step, ...]
+    path: tuple[PathStep, ...]
     value: Expr
     span: Span = field(compare=False, repr=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specchk.ir.nodes import Expr, Gather, Local, Step
+from specchk.ir.nodes import Expr, Gather, Local, PathStep
 from specchk.ir.ops import Kinds, Op, total
 from specchk.ir.types import Int, Map, Record, Seq, Type, cardinality, show
 
@@ -30,7 +30,7 @@ def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) 
     return total(item, times)
 
 
-def part_at(kind: Type, step: Step) -> Type:
+def part_at(kind: Type, step: PathStep) -> Type:
     """The type of the part of a record, map or sequence that one accessor of a path leads to."""
     match kind:
         case Record():

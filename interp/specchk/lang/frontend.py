@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declarations import Declarations
 from specchk.lang.check.expressions import expression_checker
-from specchk.lang.check.levels import Levels
+from specchk.lang.check.levels import LevelChecker
 from specchk.lang.check.model_rules import Models, elements
 from specchk.lang.check.models import FixedModel, fixed
 from specchk.lang.check.spec import Facts, Spec
@@ -35,7 +35,7 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
     if spec is None:
         raise SpecError(report.found)
     facts = Facts()
-    checker, levels = expression_checker(facts, report), Levels(facts, report)
+    checker, levels = expression_checker(facts, report), LevelChecker(facts, report)
     if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
         try:
             Declarations(checker, levels).check(spec)
@@ -70,15 +70,15 @@ def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str,
     report.stop_if_any()
     assert model is not None
     checker = expression_checker(checked.facts, report)
-    Models(checker, Levels(checked.facts, report)).model(checked.spec, model)
+    Models(checker, LevelChecker(checked.facts, report)).model(checked.spec, model)
     report.stop_if_any()
     return model
 
 
-def _binding(target: str, value: tree.Expr, source: Source) -> decls.Binding:
+def _binding(target: str, value: tree.Expr, source: Source) -> decls.ModelBinding:
     alias, _, text = target.rpartition(".")
     span = Span(source, 0, 0)
-    return decls.Binding(value.span, tree.Name(span, text, alias or None), value)
+    return decls.ModelBinding(value.span, tree.Name(span, text, alias or None), value)
 
 
 def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tuple[tree.Expr, Type]:

@@ -21,7 +21,7 @@ from functools import cached_property
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
 from specchk.meaning.moves import Moves
-from specchk.meaning.paths import START, NotSymbolic, Path
+from specchk.meaning.paths import START, ForkPath, NotSymbolic
 from specchk.meaning.properties import NoAnswer, Properties
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
@@ -90,5 +90,5 @@ class Ends:
     def _moves(self) -> Moves | None:
         """The program on open numbers; None where an argument cannot be one."""
         with suppress(NotSymbolic):
-            return Moves(self.program, Path())
+            return Moves(self.program, ForkPath())
         return None

@@ -19,7 +19,7 @@ from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
 from specchk.meaning.evaluate import Env, Evaluator
-from specchk.meaning.paths import Matrix, NotSymbolic, Path, Term, outcomes, outside
+from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, Term, outcomes, outside
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.undefined import Undefined
@@ -112,7 +112,7 @@ def _unlisted(_: Env) -> Value:
 class Moves(Stepper):
     """The steps of a program on states of terms of `path`."""
 
-    def __init__(self, program: Program, path: Path, *, horizons: bool = False) -> None:
+    def __init__(self, program: Program, path: ForkPath, *, horizons: bool = False) -> None:
         self.path = path
         self._horizons = horizons
         super().__init__(program)

@@ -31,7 +31,7 @@ class NotSymbolic(Exception):
     """An open number where only a known one will do; the search cannot continue."""
 
 
-class Path:
+class ForkPath:
     """What one run has assumed; `known` is how many questions were answered without a fork."""
 
     __slots__ = ("_at", "_owned", "_script", "forks", "known", "pending", "rows")
@@ -184,7 +184,7 @@ def _widen(rows: Rows) -> int:
     return new
 
 
-def outcomes(path: Path, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:
+def outcomes(path: ForkPath, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:
     """The result of each run; when one is handed out, `path.rows` is what it has assumed."""
     # The code is run from its beginning for each way, since a Python function cannot be forked in the middle;
     # so it must depend on nothing but its answers.
@@ -203,7 +203,7 @@ class Term:
 
     __slots__ = ("path", "plus", "symbol")
 
-    def __init__(self, path: Path, symbol: int, plus: int = 0) -> None:
+    def __init__(self, path: ForkPath, symbol: int, plus: int = 0) -> None:
         self.path = path
         self.symbol = symbol
         self.plus = plus
@@ -266,7 +266,7 @@ class Difference:
 
     __slots__ = ("i", "j", "path", "plus")
 
-    def __init__(self, path: Path, i: int, j: int, plus: int) -> None:
+    def __init__(self, path: ForkPath, i: int, j: int, plus: int) -> None:
         self.path = path
         self.i = i
         self.j = j

@@ -23,7 +23,7 @@ from specchk.ir.nodes import (
     Choice,
     Either,
     Guard,
-    Step,
+    PathStep,
     Stmt,
     Unwrap,
     When,
@@ -327,7 +327,7 @@ class Compiled:
 
         return remembering
 
-    def _key(self, step: Step, stmt: Assign) -> Callable[[list[Any]], Any]:
+    def _key(self, step: PathStep, stmt: Assign) -> Callable[[list[Any]], Any]:
         if step.field is not None:
             field = step.field
             return lambda e: field

@@ -55,7 +55,7 @@ from specchk.meaning.values import State, Values
 Get = Callable[[list[Any]], Any]
 
 
-class Mark(NamedTuple):
+class Decision(NamedTuple):
     """One decision; `where` is a position in `Tracer.places`."""
 
     kind: str
@@ -63,7 +63,7 @@ class Mark(NamedTuple):
     how: int
 
 
-Marks = frozenset[Mark]
+Marks = frozenset[Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Tracer(Stepper):
 
     def __init__(self, program: Program) -> None:
         self.places: list[Span] = []
-        self.trail: list[Mark] = []
+        self.trail: list[Decision] = []
         self.failing = False
         self._numbers: dict[tuple[int, int], int] = {}
         self._reached: list[Reached] = []
@@ -188,7 +188,7 @@ class _Watching(Evaluator):
         where, append = self.tracer.place(expr.span), self.tracer.trail.append
         if isinstance(expr.args[0].type, Enum):
             return self._named(compute, got, where, len(expr.args[0].type.members))
-        equal, more, less = (Mark("sign", where, how) for how in (0, 1, -1))
+        equal, more, less = (Decision("sign", where, how) for how in (0, 1, -1))
         # Values that are no numbers have an order, but none that a spec can see: equal or different is all.
         if not isinstance(expr.args[0].type, Int):
             less = more
@@ -205,7 +205,7 @@ class _Watching(Evaluator):
         """A comparison of names: the names themselves are recorded, not only whether they are equal."""
         append = self.tracer.trail.append
         # Made beforehand, since a comparison runs millions of times.
-        marks = [Mark("enum", where, how) for how in range(size * size)]
+        marks = [Decision("enum", where, how) for how in range(size * size)]
 
         def named(e: list[Any]) -> Any:
             value = compute(e)
@@ -216,7 +216,7 @@ class _Watching(Evaluator):
 
     def _marked(self, kind: str, expr: Expr, compute: Get) -> Get:
         append, where = self.tracer.trail.append, self.tracer.place(expr.span)
-        no, yes = Mark(kind, where, 0), Mark(kind, where, 1)
+        no, yes = Decision(kind, where, 0), Decision(kind, where, 1)
 
         def marked(e: list[Any]) -> Any:
             value = compute(e)
@@ -233,7 +233,7 @@ class _Watching(Evaluator):
 
         def matched(e: list[Any]) -> Any:
             value: Any = scrutinee(e)
-            append(Mark("case", where, len(value) if is_option else value[0]))
+            append(Decision("case", where, len(value) if is_option else value[0]))
             return compute(e)
 
         return matched
@@ -285,7 +285,7 @@ class _Watched(Compiled):
         return scoped
 
     def _covered(self, point: int, run: Run) -> Run:
-        trail, mark = self.stepper.trail, Mark("branch", point, 1)
+        trail, mark = self.stepper.trail, Decision("branch", point, 1)
 
         def covered(e: list[Any]) -> None:
             trail.append(mark)
@@ -298,7 +298,7 @@ class _Watched(Compiled):
         """All parts of a guard are evaluated; after the first false one, undefined ones are skipped."""
         tracer, trail = self.stepper, self.stepper.trail
         parts = [
-            (self.evaluator.compile(part), Mark("end", tracer.place(part.span), 0))
+            (self.evaluator.compile(part), Decision("end", tracer.place(part.span), 0))
             for part in _conjuncts(stmt.condition)
         ]
 
@@ -336,7 +336,7 @@ class _Watched(Compiled):
     def _unless_empty(self, expr: Expr, run: Run) -> Run:
         """A statement that continues with the content of an option or a set, if there is any."""
         tracer, value = self.stepper, self.evaluator.compile(expr)
-        mark = Mark("end", tracer.place(expr.span), 0)
+        mark = Decision("end", tracer.place(expr.span), 0)
 
         def unless_empty(e: list[Any]) -> None:
             if value(e):

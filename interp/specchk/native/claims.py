@@ -204,7 +204,7 @@ def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
             os.ftruncate(file, 0)
 
 
-class Place(Protocol):
+class BidFolder(Protocol):
     """The folder of bids: small files by name; a listing shows all that were written before."""
 
     def write(self, name: str, data: bytes) -> None:
@@ -227,24 +227,24 @@ class Folder:
     root: Path
 
     def write(self, name: str, data: bytes) -> None:
-        """See `Place`."""
+        """See `BidFolder`."""
         kept.replace(self.root / name, data)
 
     def read(self, name: str) -> bytes:
-        """See `Place`."""
+        """See `BidFolder`."""
         return (self.root / name).read_bytes()
 
     def names(self) -> list[str]:
-        """See `Place`."""
+        """See `BidFolder`."""
         return [path.name for path in self.root.iterdir()]
 
     def remove(self, name: str) -> None:
-        """See `Place`."""
+        """See `BidFolder`."""
         (self.root / name).unlink(missing_ok=True)
 
 
 @contextmanager
-def bid(place: Place, what: str, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+def bid(place: BidFolder, what: str, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """Have a place by files alone; `Unusable` where another one has it, and where it cannot be written."""
     own = uuid.uuid4().hex
     packed = _packed(Holder.this(purpose))
@@ -265,7 +265,7 @@ def bid(place: Place, what: str, purpose: str, patience_s: float = PATIENCE_S) -
                 place.remove(name)
 
 
-def _await(place: Place, what: str, own: str, patience_s: float) -> None:
+def _await(place: BidFolder, what: str, own: str, patience_s: float) -> None:
     """Wait until there are no other bids; `Unusable` where one has precedence, or stays."""
     end = time.monotonic() + patience_s
     while others := _others(place, own):
@@ -281,7 +281,7 @@ def _await(place: Place, what: str, own: str, patience_s: float) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _others(place: Place, own: str) -> list[str]:
+def _others(place: BidFolder, own: str) -> list[str]:
     """The marks of others, those aside that are left of processes that have ended."""
     marks = []
     for name in sorted(place.names()):
@@ -297,7 +297,7 @@ def _others(place: Place, own: str) -> list[str]:
     return marks
 
 
-def _reader(place: Place, name: str) -> Holder | None:
+def _reader(place: BidFolder, name: str) -> Holder | None:
     with suppress(OSError):
         return _holder(place.read(name))
     return None

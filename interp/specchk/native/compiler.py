@@ -23,8 +23,8 @@ from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts
 from specchk.native.machine.asm import I64, PTR, Asm
-from specchk.native.machine.layout import Layout
-from specchk.native.values.totality import Facts
+from specchk.native.machine.layout import StateLayout
+from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
 # What Python calls, with the number of arguments: of a search here, and of one that exchanges states.
@@ -54,7 +54,7 @@ class ObjectCode:
 
 def build_module(
     program: Program,
-    layout: Layout,
+    layout: StateLayout,
     renamings: list[Renaming],
     *,
     compact: bool,
@@ -62,7 +62,7 @@ def build_module(
 ) -> ir.Module:
     """The kernel's LLVM module."""
     module = ir.Module(name=program.spec)
-    facts = Facts()
+    facts = ExpressionFacts()
     emit_note(module, layout.words)
     kind = ir.FunctionType(I64, [PTR, PTR, PTR, PTR])
     successors = ir.Function(module, kind, "successors")
@@ -86,7 +86,7 @@ def build_module(
     return module
 
 
-def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, compact: bool) -> Loaded:
+def load_kernel(program: Program, layout: StateLayout, renamings: list[Renaming], *, compact: bool) -> Loaded:
     """The kernel of a program, from the cache or newly compiled."""
     _initialize()
     # Object code and not IR: most of the time of a small search is LLVM's.
@@ -99,7 +99,7 @@ def load_kernel(program: Program, layout: Layout, renamings: list[Renaming], *, 
     return _linked(code, SEARCH, was_cached=False)
 
 
-def exchange_code(program: Program, layout: Layout, renamings: list[Renaming]) -> ObjectCode:
+def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
     _initialize()
     path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-exchange.o")
@@ -110,7 +110,9 @@ def exchange_code(program: Program, layout: Layout, renamings: list[Renaming]) -
     return ObjectCode(code, machine_name())
 
 
-def load_exchange(program: Program, layout: Layout, renamings: list[Renaming], shipped: ObjectCode) -> Loaded:
+def load_exchange(
+    program: Program, layout: StateLayout, renamings: list[Renaming], shipped: ObjectCode
+) -> Loaded:
     """The kernel of shipped object code or, on a machine of another kind, compiled here."""
     _initialize()
     fits = shipped.machine == machine_name()
@@ -119,7 +121,7 @@ def load_exchange(program: Program, layout: Layout, renamings: list[Renaming], s
     return _linked(code, EXCHANGE, was_cached=fits)
 
 
-def _exchange_compiled(program: Program, layout: Layout, renamings: list[Renaming]) -> bytes:
+def _exchange_compiled(program: Program, layout: StateLayout, renamings: list[Renaming]) -> bytes:
     module = build_module(program, layout, renamings, compact=False, kernel=ExchangeKernel)
     return compile_module(str(module))
 

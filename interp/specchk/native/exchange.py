@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded
-from specchk.native.machine.frames import BATCH, Control, Exchange, most_successors
-from specchk.native.machine.layout import Layout
+from specchk.native.machine.frames import BATCH, Exchange, SharedWord, most_successors
+from specchk.native.machine.layout import StateLayout
 from specchk.native.memory import Region, Words
 from specchk.native.store import Worker
 
@@ -22,7 +22,7 @@ CAPACITY = 1 << 15
 CACHE_SLOTS = 1 << 16
 
 
-def exchange_worker(program: Program, layout: Layout) -> Worker:
+def exchange_worker(program: Program, layout: StateLayout) -> Worker:
     """A worker's block, with nothing counted yet."""
     return Worker(program, layout, most_successors(program) + BATCH + 1)
 
@@ -30,7 +30,7 @@ def exchange_worker(program: Program, layout: Layout) -> Worker:
 class Buckets:
     """One bucket for each partition; `release` gives the memory back."""
 
-    def __init__(self, program: Program, layout: Layout, kernel: Loaded, partitions: int) -> None:
+    def __init__(self, program: Program, layout: StateLayout, kernel: Loaded, partitions: int) -> None:
         self.partitions = partitions
         self.state_bytes = 8 * layout.words
         self._call = kernel.call
@@ -88,10 +88,10 @@ def smallest_predecessor(
 ) -> tuple[int, ...] | None:
     """Of states at an address the smallest that has the target as a successor."""
     words = len(target)
-    wanted, best, control = Words(words), Words(words + 1), Words(int(Control.SIZE))
+    wanted, best, control = Words(words), Words(words + 1), Words(int(SharedWord.SIZE))
     wanted.fill(list(target))
     # `precede` reads the states through the control block alone; no table is needed.
-    control[Control.STATES] = address
+    control[SharedWord.STATES] = address
     call = kernel.call["precede"]
     call(control.address, worker.block.address, 0, count, wanted.address, best.address)
     return best.read(0, words) if best[words] else None

@@ -17,8 +17,8 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
-from specchk.native.machine.frames import Record, old_records, records_of
-from specchk.native.machine.layout import Layout
+from specchk.native.machine.frames import RecordKind, old_records, records_of
+from specchk.native.machine.layout import StateLayout
 from specchk.native.store import Found
 from specchk.search.findings import Findings
 from specchk.search.replay import ReplayFailed, rebuild, step_to
@@ -39,7 +39,7 @@ class Explainer:
     """Explains what a search found."""
 
     def __init__(
-        self, program: Program, layout: Layout, store: Predecessors, symmetry: Symmetry | None
+        self, program: Program, layout: StateLayout, store: Predecessors, symmetry: Symmetry | None
     ) -> None:
         self.program = program
         self.layout = layout
@@ -84,7 +84,7 @@ class Explainer:
         # representatives.
         return state if self.symmetry is None else self.symmetry.canonical(state)
 
-    def _violation(self, record: Record, found: Found, levels: Levels) -> Violation:
+    def _violation(self, record: RecordKind, found: Found, levels: Levels) -> Violation:
         of_level = found.record < old_records(self.program)  # of a state that was expanded
         # A step ends outside of the levels, so its trace is that of its state and one step more.
         if record.kind == "step invariant" or self._is_step(record):
@@ -101,10 +101,10 @@ class Explainer:
             return Violation("undefined", record.name, trace, self._fault(record, trace.states[-1]))
         return Violation(record.kind, record.name, trace, self._blame(record, trace.states[-1]))
 
-    def _is_step(self, record: Record) -> bool:
+    def _is_step(self, record: RecordKind) -> bool:
         return record.kind == "undefined" and any(p.name == record.name for p in self.program.step_invariants)
 
-    def _fault(self, record: Record, state: State) -> Blame:
+    def _fault(self, record: RecordKind, state: State) -> Blame:
         try:
             self.stepper.successors(state)
         except Faulty as fault:
@@ -112,14 +112,14 @@ class Explainer:
                 return Blame(fault.undefined.span, fault.undefined.reason, ())
         raise ReplayFailed(f"`{record.name}` is not undefined where the search found it so")
 
-    def _blame(self, record: Record, state: State) -> Blame:
+    def _blame(self, record: RecordKind, state: State) -> Blame:
         env = self.properties.environment(state)
         for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
             if (kind, prop.name) == (record.kind, record.name):
                 return blame
         raise ReplayFailed(f"`{record.name}` does not fail where the search found it to")
 
-    def _no_answer(self, record: Record, state: State) -> Blame | None:
+    def _no_answer(self, record: RecordKind, state: State) -> Blame | None:
         """Why a constraint, witness or `deadlock ok` is undefined; None for other properties."""
         env = self.properties.environment(state)
         asked: list[Callable[[], object]] = [
@@ -137,7 +137,7 @@ class Explainer:
                 return unclear.blame
         return None
 
-    def _step(self, record: Record, found: Found, levels: Levels) -> Violation:
+    def _step(self, record: RecordKind, found: Found, levels: Levels) -> Violation:
         base = self.trace(found.state, levels[:-1])
         last, after = base.states[-1], self.layout.unpack(found.after)
         # With symmetry the packed successor is one of several renamings, so several real steps may lead to

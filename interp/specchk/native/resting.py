@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from specchk.meaning.deadlock import End, Ends
 from specchk.native.compiler import Loaded
-from specchk.native.machine.layout import Layout
+from specchk.native.machine.layout import StateLayout
 from specchk.native.memory import Words
 from specchk.search.findings import Findings
 
@@ -19,7 +19,7 @@ AT_ONCE = 4096  # states in one call
 
 
 def smallest_deadlock(
-    ends: Ends, findings: Findings, layout: Layout, found: Iterable[tuple[int, ...]]
+    ends: Ends, findings: Findings, layout: StateLayout, found: Iterable[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
     """The smallest deadlock among packed states without steps; `findings` is given what is not decided."""
     best: tuple[int, ...] | None = None

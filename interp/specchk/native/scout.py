@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from specchk.compile.instantiate import instantiate
 from specchk.forecast.extrapolate import estimate
 from specchk.forecast.intervals import Forecast, free_bytes
-from specchk.forecast.smaller import Choice, Levels
+from specchk.forecast.smaller import Levels, SmallerModels
 from specchk.ir.program import Program
 from specchk.lang.check.models import consts_of
 from specchk.lang.frontend import CheckedSpec, choose_model
@@ -30,7 +30,7 @@ MOST_DIALS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChosenModel:
     """A model of a spec, as `run` receives it."""
 
     checked: CheckedSpec
@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class ForecastLimits:
     """The limits of a forecast: states and seconds of each search, searches; the last begins in time."""
 
     states: int = 1_000_000
@@ -73,7 +73,9 @@ class Effort:
         return Budget(self.states, self.seconds)
 
 
-def forecast(question: Question, options: engine.NativeOptions, effort: Effort = Effort()) -> Forecast:
+def forecast(
+    question: ChosenModel, options: engine.NativeOptions, effort: ForecastLimits = ForecastLimits()
+) -> Forecast:
     """How large the search will be.
 
     `extrapolate.TooSmall` where a sample tells nothing, `Unsupported` where the engine cannot
@@ -111,7 +113,7 @@ def forecast(question: Question, options: engine.NativeOptions, effort: Effort =
         return True
 
     dials = question.dials()
-    smaller = Choice(exists, search, dials, effort.states, effort.searches).run() if dials else []
+    smaller = SmallerModels(exists, search, dials, effort.states, effort.searches).run() if dials else []
     low, likely, high = estimate(sample.levels, smaller).interval
     return Forecast(
         max(low, sample.seen), max(likely, sample.seen), high, sample.seen, len(sample.levels), len(smaller),

@@ -18,13 +18,13 @@ from specchk.native.machine.frames import (
     BATCH,
     CHUNK,
     MAX_RUNS,
-    Control,
+    SharedWord,
     Thread,
     most_successors,
     record_words,
     records_of,
 )  # fmt: skip
-from specchk.native.machine.layout import Layout
+from specchk.native.machine.layout import StateLayout
 from specchk.native.memory import Region, Words
 from specchk.native.resting import resting
 
@@ -56,7 +56,7 @@ class Found:
 class Worker:
     """One worker's block, with the buffers it points to."""
 
-    def __init__(self, program: Program, layout: Layout, room: int) -> None:
+    def __init__(self, program: Program, layout: StateLayout, room: int) -> None:
         self.words = layout.words
         self.records = records_of(program)
         self.points = len(program.points)
@@ -121,10 +121,10 @@ class Worker:
 class Store:
     """States, table and workers of one search."""
 
-    def __init__(self, program: Program, layout: Layout, kernel: Loaded, workers: int) -> None:
+    def __init__(self, program: Program, layout: StateLayout, kernel: Loaded, workers: int) -> None:
         self.layout = layout
         self.kernel = kernel
-        self.control = Words(int(Control.SIZE))
+        self.control = Words(int(SharedWord.SIZE))
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
         # Scouts expand levels again for traces: with blocks of their own, coverage and totals stay those of
@@ -137,7 +137,7 @@ class Store:
         # table.
         self._pool = ThreadPoolExecutor(workers)
         self._work = Words(1)
-        self.control[Control.STATES] = self.states.address
+        self.control[SharedWord.STATES] = self.states.address
         slots = FIRST_SLOTS
         # What workers add after STOP must fit the slots that LOAD leaves empty, or a probe would never end.
         while slots * (1 - LOAD) < self.slack:
@@ -158,7 +158,7 @@ class Store:
     @property
     def used(self) -> int:
         """State numbers given out."""
-        return self.control[Control.NEXT]
+        return self.control[SharedWord.NEXT]
 
     def _new_table(self, slots: int) -> None:
         if self.table is not None:
@@ -167,9 +167,9 @@ class Store:
             self.table.release()
         self.table = Region(8 * slots)
         self.slots = slots
-        self.control[Control.TABLE] = self.table.address
-        self.control[Control.MASK] = slots - 1
-        self.control[Control.LIMIT] = int(slots * LOAD)
+        self.control[SharedWord.TABLE] = self.table.address
+        self.control[SharedWord.MASK] = slots - 1
+        self.control[SharedWord.LIMIT] = int(slots * LOAD)
 
     @property
     def slots_needed(self) -> int:
@@ -214,7 +214,7 @@ class Store:
 
     def restore(self, used: int, taken: Sequence[Run], totals: Sequence[int], counts: Sequence[int]) -> None:
         """Continue with states that are in place already."""
-        self.control[Control.NEXT] = used
+        self.control[SharedWord.NEXT] = used
         first = 0
         for start, end in [*taken, (used, used)]:
             # What was free when the checkpoint was written is lost for good: workers begin with chunks of
@@ -246,21 +246,21 @@ class Store:
         # Kept in the object, because the kernel has only its address.
         self._work = Words(2 * len(pieces) + 1)
         self._work.fill([word for piece in pieces for word in piece])
-        self.control[Control.WORK] = self._work.address
-        self.control[Control.WORK_END] = len(pieces)
-        self.control[Control.CURSOR] = 0
+        self.control[SharedWord.WORK] = self._work.address
+        self.control[SharedWord.WORK_END] = len(pieces)
+        self.control[SharedWord.CURSOR] = 0
 
     @property
     def is_level_done(self) -> bool:
         """Whether nothing of the level is left to expand."""
         # Both, since a worker that stopped may have a piece in hand after the list is used up.
         pieces = all(worker[Thread.PIECE] == worker[Thread.PIECE_END] for worker in self.workers)
-        return pieces and self.control[Control.CURSOR] >= self.control[Control.WORK_END]
+        return pieces and self.control[SharedWord.CURSOR] >= self.control[SharedWord.WORK_END]
 
     def unexpanded(self) -> list[Run]:
         """The rest of the level, while no worker runs."""
         rest = [(w[Thread.PIECE], w[Thread.PIECE_END] - w[Thread.PIECE]) for w in self.workers]
-        first, end = self.control[Control.CURSOR], self.control[Control.WORK_END]
+        first, end = self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]
         rest += [(self._work[2 * i], self._work[2 * i + 1]) for i in range(first, end)]
         return [run for run in rest if run[1]]
 
@@ -269,8 +269,8 @@ class Store:
 
         Now and then `looking` is asked whether they should.
         """
-        self.control[Control.STOP] = 0
-        many = self.control[Control.WORK_END] - self.control[Control.CURSOR]
+        self.control[SharedWord.STOP] = 0
+        many = self.control[SharedWord.WORK_END] - self.control[SharedWord.CURSOR]
         active = [w for w in self.workers if w[Thread.PIECE] != w[Thread.PIECE_END]]
         # A level this small is over before a second thread has begun.
         if many <= 2 and not active:
@@ -280,7 +280,9 @@ class Store:
             futures = [self._pool.submit(self._run, name, worker) for worker in self.workers]
             self._wait(futures, looking)
         # Each worker moved it past the end once; `unexpanded` and a second call count from it.
-        self.control[Control.CURSOR] = min(self.control[Control.CURSOR], self.control[Control.WORK_END])
+        self.control[SharedWord.CURSOR] = min(
+            self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]
+        )
 
     def _run(self, name: str, worker: Worker) -> None:
         self.kernel.call[name](self.control.address, worker.block.address)
@@ -293,9 +295,9 @@ class Store:
                         future.result(timeout=WAIT_S)
                         break
                     if looking():
-                        self.control[Control.STOP] = 1
+                        self.control[SharedWord.STOP] = 1
         except BaseException:
-            self.control[Control.STOP] = 1
+            self.control[SharedWord.STOP] = 1
             for future in futures:
                 # Nothing may be released, nor a trace be searched, while a worker still writes: the error
                 # waits for all.

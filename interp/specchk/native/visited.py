@@ -27,7 +27,7 @@ from typing import Protocol
 from crc32c import crc32c
 
 from specchk.native.compiler import Loaded
-from specchk.native.machine.frames import CHUNK, Control, Thread
+from specchk.native.machine.frames import CHUNK, SharedWord, Thread
 from specchk.native.mapped import MappedFile
 from specchk.native.memory import Region, Words
 from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker
@@ -47,7 +47,7 @@ class TooLarge(MemoryError):
     """A set in memory would need more than it may have."""
 
 
-class Source(Protocol):
+class StateSource(Protocol):
     """States to read."""
 
     def fill(self, view: memoryview, /) -> None:
@@ -61,11 +61,11 @@ class VisitedSet(ABC):
         self.state_bytes = 8 * words
         self.levels = self.used = self.slots = 0
         self._call = kernel.call
-        self._control = Words(int(Control.SIZE))
+        self._control = Words(int(SharedWord.SIZE))
 
     def begin(self) -> None:
         """Mark the set as in use by one worker, until `commit`."""
-        self._control[Control.NEXT] = self.used  # what the worker before did not use of its chunk is free
+        self._control[SharedWord.NEXT] = self.used  # what the worker before did not use of its chunk is free
 
     def commit(self) -> None:
         """Keep all that was added: one level more."""
@@ -86,9 +86,9 @@ class VisitedSet(ABC):
     def _point(self, states: int, table: int) -> None:
         """Give the kernel their addresses."""
         for word, value in (
-            (Control.TABLE, table), (Control.MASK, self.slots - 1), (Control.STATES, states),
+            (SharedWord.TABLE, table), (SharedWord.MASK, self.slots - 1), (SharedWord.STATES, states),
             # The kernel's own limit is out of reach; `_make_room` has room for a piece before each call.
-            (Control.LIMIT, self.slots),
+            (SharedWord.LIMIT, self.slots),
         ):  # fmt: skip
             self._control[word] = value
 
@@ -109,7 +109,7 @@ class VisitedSet(ABC):
         if slots != self.slots:
             self._grow(slots)
 
-    def add_known(self, source: Source, count: int) -> None:
+    def add_known(self, source: StateSource, count: int) -> None:
         """Add states, all new, that were checked before; raises what the source does."""
         self._make_room(count)
         view = self._view(self.used * self.state_bytes, count * self.state_bytes)

@@ -12,7 +12,7 @@ from specchk.meaning.values import State, show, universe
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VariableChange:
     """One place of the state: `replica_state[r1].hw`, with its text before and after.
 
     What is there both before and after (`some`) is looked into, under the path of its option.
@@ -24,12 +24,12 @@ class Change:
     after: str
 
 
-def changes(program: Program, before: State, after: State) -> list[Change]:
+def changes(program: Program, before: State, after: State) -> list[VariableChange]:
     """Every place that differs, variables in declaration order."""
-    changed: list[Change] = []
+    changed: list[VariableChange] = []
     for variable, old, new in zip(program.variables, before, after, strict=True):
         for path, was, now in _inside(variable.type, old, new, variable.name):
-            changed.append(Change(variable.name, path, was, now))
+            changed.append(VariableChange(variable.name, path, was, now))
     return changed
 
 

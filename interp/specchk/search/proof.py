@@ -40,7 +40,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class ProofCosts:
     """Counts of a proof: `settled` obligations needed no query, `alike` actions are renamed copies."""
 
     queries: int
@@ -61,4 +61,4 @@ class Proof:
     proved: tuple[str, ...]
     failures: tuple[Failure, ...]
     unanswered: tuple[Unanswered, ...]
-    effort: Effort
+    effort: ProofCosts

@@ -52,8 +52,8 @@ from specchk.spark.ledger import (
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reasons import given_up, native_alone, not_written, unread
 from specchk.spark.session import is_local, session, slots
-from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of
-from specchk.spark.stages import SPARK_FAILED, Levels, Made
+from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
+from specchk.spark.stages import SPARK_FAILED, LevelMaker, Made
 from specchk.spark.storage import Storage, Unwritable, storage_at
 from specchk.spark.tasks import Forget, Precede, confirmed, preceding
 
@@ -136,7 +136,7 @@ class SparkEngine(Engine[int]):
     parcel: Any = field(init=False)  # a broadcast of the packed parcel
     packed: bytes = field(init=False)
     made: Generator[Made, None, None] | None = field(init=False, default=None)
-    tally: Tally = field(init=False)
+    tally: SliceTally = field(init=False)
     outside: int = field(init=False, default=0)
     noted: dict[tuple[str, str], tuple[Found, int]] = field(init=False, default_factory=dict)
 
@@ -192,7 +192,7 @@ class SparkEngine(Engine[int]):
         try:
             look_through(self._slices, handed)
             self._catch_up()
-        except Spoiled as error:
+        except SpoiledSlice as error:
             raise Unusable(str(error)) from error
 
     def _catch_up(self) -> None:
@@ -224,7 +224,7 @@ class SparkEngine(Engine[int]):
         """The frontier of the levels that are there, ready for Spark to expand."""
         # `Search.run` adds the size of each frontier, and of this one again.
         frontier = self.search.levels.pop()
-        makes = Levels(
+        makes = LevelMaker(
             self.context, self.parcel, self.handed, self._slices, self._describe, self.search.levels
         )
         if self._is_one_stage:
@@ -269,7 +269,7 @@ class SparkEngine(Engine[int]):
         """Have what ends Spark's work end the search, with the reason."""
         try:
             yield
-        except Spoiled as error:
+        except SpoiledSlice as error:
             self.findings.stopped = unread(str(error))
         except Unwritable as error:
             self.findings.stopped = not_written(str(error))
@@ -298,14 +298,14 @@ class SparkEngine(Engine[int]):
 
     def _count(self, slices: Sequence[Slice]) -> int:
         """Count a level that is done, and note what was found in it; the number of its states."""
-        tally = sum((about.tally for about in slices), Tally())
+        tally = sum((about.tally for about in slices), SliceTally())
         depth = len(self.search.levels)
         for found in confirmed(
             host_of(self.packed), depth - 1, tally.found, self.explain.ends, self.findings
         ):
             self._note(found, depth)
         # Counts alone: what was found is noted above, with its level.
-        self.tally += Tally(tally.generated, tally.cuts, tally.counts)
+        self.tally += SliceTally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
         return sum(about.inside for about in slices)
 
@@ -340,7 +340,7 @@ class SparkEngine(Engine[int]):
             for kind, name in sorted(self.noted, key=lambda noted: noted[0] == "reached"):
                 found, depth = self.noted[kind, name]
                 self.explain.note(self.findings, found, range(depth))
-        except Spoiled as error:
+        except SpoiledSlice as error:
             self.findings.stopped = unread(str(error))
         return True
 

@@ -44,7 +44,7 @@ class Remote(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class PieceResult:
     """The result of a piece: a value, an exception with its traceback, or the missing module."""
 
     number: int
@@ -126,14 +126,16 @@ def started(packed: bytes, place: str) -> Callable[[Any], Any]:
     return start(Path(place))
 
 
-def came(number: int, run: Callable[[], Any]) -> Came:
+def came(number: int, run: Callable[[], Any]) -> PieceResult:
     """The result of a call; nothing is raised."""
     try:
-        return Came(number, run())
+        return PieceResult(number, run())
     except ModuleNotFoundError as error:
-        return Came(number, missing=error.name or str(error), host=socket.gethostname())
+        return PieceResult(number, missing=error.name or str(error), host=socket.gethostname())
     except Exception as error:  # whatever it is, the driver raises it again
-        return Came(number, error=_sendable(error), told=traceback.format_exc(), host=socket.gethostname())
+        return PieceResult(
+            number, error=_sendable(error), told=traceback.format_exc(), host=socket.gethostname()
+        )
 
 
 def _sendable(error: Exception) -> Exception:
@@ -147,7 +149,7 @@ def _sendable(error: Exception) -> Exception:
     return error
 
 
-def values_of(found: Iterable[Came]) -> list[Any]:
+def values_of(found: Iterable[PieceResult]) -> list[Any]:
     """The values in the pieces' order; raises what the first piece raised that did."""
     ordered = sorted(found, key=lambda one: one.number)
     for one in ordered:

@@ -25,7 +25,7 @@ from specchk.native.machine.frames import Thread
 from specchk.native.store import Found, Run
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
-from specchk.spark.slices import Slice, Slices, Spoiled, Tally, folder_of, tally_of
+from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
 from specchk.spark.storage import Storage
 
 ROOMS = (*compiler.ROOMS, "spark")  # whose sources decide what is found
@@ -44,7 +44,7 @@ class Handed:
     sizes: list[int]
     outside: int
     initial: int
-    tally: Tally
+    tally: SliceTally
     noted: list[tuple[Found, int]]  # what was found, with the number of levels then
     seconds: float
 
@@ -101,14 +101,14 @@ def _content(storage: Storage) -> dict[str, Any]:
 
 
 def look_through(slices: Slices, handed: Handed) -> None:
-    """Check that all levels handed over are there; `Spoiled` where one is not."""
+    """Check that all levels handed over are there; `SpoiledSlice` where one is not."""
     for level, size in enumerate(handed.sizes):
         made = slices.level(level, handed.partitions)
         # A lost file of an early level would otherwise be noticed only by a table that is built anew, or by
         # a trace, perhaps hours later.
         if made is None or sum(about.inside for about in made) != size:
             place = slices.storage.name_of(folder_of(slices.run))
-            raise Spoiled(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
+            raise SpoiledSlice(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
 
 
 def hand_over(native: NativeEngine, kernel: Loaded, slices: Slices, partitions: int) -> None:
@@ -171,7 +171,7 @@ def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
 def handed_of(native: NativeEngine, identity: Identity, run: str, partitions: int) -> Handed:
     """The data of a native search that Spark needs."""
     store = native.store
-    tally = Tally(store.total(Thread.GENERATED), store.total(Thread.CUTS), native.coverage)
+    tally = SliceTally(store.total(Thread.GENERATED), store.total(Thread.CUTS), native.coverage)
     return Handed(
         identity, run, partitions, list(native.search.levels), store.total(Thread.OUTSIDE),
         native.initial_count, tally, list(native.noted), native.search.meter.seconds,

@@ -32,7 +32,7 @@ from specchk.native.exchange import exchange_worker
 from specchk.native.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.slices import Broken, Spoiled, Tally, ended, read_end, tally_of
+from specchk.spark.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end, tally_of
 from specchk.spark.storage import Unwritable
 from specchk.spark.tasks import absorbed, catch_up, opened, successors, tally_from
 
@@ -54,7 +54,7 @@ class Sent:
     source: int
     level: int
     blocks: tuple[tuple[Place, ...], ...]
-    tally: Tally
+    tally: SliceTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class MakeLevels:
             maker = Maker(host, partition, Path(self.folder))
             try:
                 yield maker.levels_after(self.level)
-            except (Spoiled, Unwritable) as error:
+            except (SpoiledSlice, Unwritable) as error:
                 refuse(Path(self.folder), error)
                 yield self.level
             finally:
@@ -102,7 +102,7 @@ class Maker:
                 with ExitStack() as files:
                     self._send(level)
                     # Opened before anything is absorbed, so that every sender's file is known to be whole.
-                    came = Came(
+                    came = Arrivals(
                         self, level, [files.enter_context(self._awaited(level, n)) for n in self._sources]
                     )
                     self._absorb(level + 1, came)
@@ -161,7 +161,7 @@ class Maker:
             worker.release()
 
     def _awaited(self, level: int, source: int) -> BinaryIO:
-        """The file that a task sends, as soon as it is there; `Broken` where it was, and is lost."""
+        """The file that a task sends, as soon as it is there; `BrokenSlice` where it was, and is lost."""
         path, pause = self._place(source, level), FIRST_PAUSE
         while True:
             is_past = self._is_past(level, source)  # asked first: what it sent before it went on is there
@@ -169,9 +169,9 @@ class Maker:
                 return path.open("rb", buffering=0)
             except FileNotFoundError:
                 if is_past:
-                    raise Broken(f"{path} is lost") from None
+                    raise BrokenSlice(f"{path} is lost") from None
                 if os.getppid() != self._parent:  # Spark is gone, and so are those that would send
-                    raise Broken(f"partition {source} sends no data: Spark's process ended") from None
+                    raise BrokenSlice(f"partition {source} sends no data: Spark's process ended") from None
             self.look()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, 1.5 * pause)
@@ -185,7 +185,7 @@ class Maker:
     def _ended(self, source: int) -> Path:
         return self._folder / f"{source:05d}.ended"
 
-    def _absorb(self, level: int, came: Came) -> None:
+    def _absorb(self, level: int, came: Arrivals) -> None:
         """Make the slice of a level, unless it was made before; in files where memory is too small."""
         # After a failed job: some partitions had made this level's slice, others not.  Those that had
         # expand it, and do not make it again.
@@ -202,7 +202,7 @@ class Maker:
             self._visited = opened(self.host, level, self.partition)
             self._keep(self._visited, level, came)
 
-    def _keep(self, visited: VisitedSet, level: int, came: Came) -> None:
+    def _keep(self, visited: VisitedSet, level: int, came: Arrivals) -> None:
         catch_up(self.host, visited, level, self.partition)
         absorbed(self.host, visited, level, self.partition, came)
 
@@ -213,7 +213,7 @@ class Maker:
             self._visited = None
 
 
-class Came:
+class Arrivals:
     """The data sent by all tasks, and the part of one partition.
 
     `size` and `tally` are right when all blocks were read, once or again.
@@ -223,7 +223,7 @@ class Came:
         self._maker = maker
         self._files = [(file, sent_of(file, source, level)) for source, file in enumerate(files)]
         self.size = 0
-        self.tally = Tally()
+        self.tally = SliceTally()
 
     @property
     def is_nothing(self) -> bool:
@@ -231,14 +231,14 @@ class Came:
         return not any(places for _, sent in self._files for places in sent.blocks)
 
     def blocks(self) -> Iterator[bytes]:
-        """The blocks; `Broken` where one is not there."""
-        self.size, self.tally = 0, Tally()
+        """The blocks; `BrokenSlice` where one is not there."""
+        self.size, self.tally = 0, SliceTally()
         for file, sent in self._files:
             for first, size, check in sent.blocks[self._maker.partition]:
                 self._maker.look()
                 block = os.pread(file.fileno(), size, first)
                 if len(block) != size or crc32c(block) != check:
-                    raise Broken(
+                    raise BrokenSlice(
                         f"{file.name} is truncated, or damaged in its bytes {first} to {first + size}"
                     )
                 self.size += size
@@ -249,29 +249,29 @@ class Came:
 
 
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
-    """The header of a file of successors; `Broken` where it is not whole, or another one's."""
+    """The header of a file of successors; `BrokenSlice` where it is not whole, or another one's."""
     found, _ = read_end(file, file.name)
     blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in found["blocks"])
     sent = Sent(found["source"], found["level"], blocks, tally_of(found["tally"]))
     if (sent.source, sent.level) != (source, level):
-        raise Broken(f"{file.name} was replaced by another file")
+        raise BrokenSlice(f"{file.name} was replaced by another file")
     return sent
 
 
-def refuse(folder: Path, error: Spoiled | Unwritable) -> None:
+def refuse(folder: Path, error: SpoiledSlice | Unwritable) -> None:
     """Leave word for the driver, and have all other tasks stop; where that fails, so does the task."""
     # Before `wanted` goes: a driver that sees the tasks stop must find the reason there.
     kept.replace(folder / "refusal", f"{type(error).__name__} {error}".encode())
     wanted_file(folder).unlink(missing_ok=True)
 
 
-def refusal_in(folder: Path) -> Spoiled | Unwritable | None:
+def refusal_in(folder: Path) -> SpoiledSlice | Unwritable | None:
     """The record that a task left."""
     try:
         kind, _, told = (folder / "refusal").read_text(encoding="utf-8").partition(" ")
     except FileNotFoundError:
         return None
-    return Unwritable(told) if kind == Unwritable.__name__ else Spoiled(told)
+    return Unwritable(told) if kind == Unwritable.__name__ else SpoiledSlice(told)
 
 
 def wanted_file(folder: Path) -> Path:

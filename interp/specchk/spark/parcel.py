@@ -12,7 +12,7 @@ from pathlib import Path
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded, ObjectCode, load_exchange
-from specchk.native.machine.layout import Layout, layout_of
+from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.sealed import sealed, unsealed
 from specchk.search.symmetry import Renaming
 from specchk.spark.slices import Slices
@@ -49,7 +49,7 @@ class Host:
     """A parcel unpacked: the kernel is loaded, and the ledger's slices at hand."""
 
     parcel: Parcel
-    layout: Layout
+    layout: StateLayout
     kernel: Loaded
     slices: Slices
 

@@ -19,7 +19,7 @@ NEEDED = ("crc32c", "llvmlite", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WorkerReport:
     """A worker's host, its Python, libraries that it lacks, and the digest of its package ("" if none)."""
 
     host: str
@@ -54,7 +54,7 @@ def write_archive(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...], str]]]:
-    """A function for a worker: returns the fields of an `Answer`; needs the standard library only."""
+    """A function for a worker: returns the fields of an `WorkerReport`; needs the standard library only."""
     # Bound as locals: a function that names a module's globals is sent by its name, which a worker without
     # the package cannot look up.
     needed, find, host, python, sha, open_zip, path_of = (
@@ -85,7 +85,7 @@ def question() -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, 
     return ask
 
 
-def complaint(answers: Iterable[Answer], expected: str) -> str | None:
+def complaint(answers: Iterable[WorkerReport], expected: str) -> str | None:
     """The defect of the workers, in one sentence, or None."""
     for answer in sorted(answers, key=lambda a: a.host):
         if not answer.digest:

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from specchk.search.verdict import Inconclusive, Outcome
-from specchk.spark.slices import Spoiled
+from specchk.spark.slices import SpoiledSlice
 from specchk.spark.stages import SPARK_FAILED
 from specchk.spark.storage import Unwritable
 
-_OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (Spoiled, Unwritable))
+_OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (SpoiledSlice, Unwritable))
 
 
 def given_up(error: Exception, level: int) -> Inconclusive:

@@ -21,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable
-from specchk.spark.probe import Answer, complaint, digest_of, package_files, question, write_archive
+from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
 
 LOCAL = "local[2]"
 NO_JAVA = (
@@ -126,6 +126,6 @@ def _prepare(context: SparkContext, archive: Path) -> None:
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: request the version of the workers")
     answers = context.parallelize(range(many), many).mapPartitions(question()).collect()
-    wrong = complaint([Answer(*answer) for answer in answers], digest_of(files))
+    wrong = complaint([WorkerReport(*answer) for answer in answers], digest_of(files))
     if wrong is not None:
         raise Unavailable(wrong)

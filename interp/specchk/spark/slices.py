@@ -8,7 +8,7 @@ and the same tally, in another order at most.
 
 Its end says whose it is (run, level, partition) and has a checksum (CRC-32C) for each block of the states.
 Nothing that is read is used before it was compared with its checksum: a slice that is damaged, cut off,
-lost or in the place of another one is `Broken`, with a sentence that names it.
+lost or in the place of another one is `BrokenSlice`, with a sentence that names it.
 
 A tally is what was counted and noted on the way.  What tasks that expanded a level have to tell is
 in the next level's slice of partition 0.
@@ -34,16 +34,16 @@ _MAGIC = b"SPECSLC2"
 AT_ONCE = 1 << 22  # bytes of states read at once, which have a checksum
 
 
-class Broken(Exception):
+class BrokenSlice(Exception):
     """A slice, or the input of one, is not whole; the text names it."""
 
 
-class Spoiled(Broken):
+class SpoiledSlice(BrokenSlice):
     """A slice is not whole for any reader; the text includes the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class SliceTally:
     """The counts and records of a slice."""
 
     generated: int = 0
@@ -51,11 +51,11 @@ class Tally:
     counts: tuple[int, ...] = ()  # coverage
     found: tuple[Found, ...] = ()  # of each record the smallest
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: SliceTally) -> SliceTally:
         counts = [self.counts, other.counts]
         # An empty tally has no coverage points at all, so it is no vector of zeroes that could be added.
         both = tuple(map(sum, zip(*counts, strict=True))) if all(counts) else self.counts or other.counts
-        return Tally(
+        return SliceTally(
             self.generated + other.generated,
             self.cuts + other.cuts,
             both,
@@ -83,7 +83,7 @@ class Slice:
     outside: int
     received_bytes: int = 0
     attempt: int = 0
-    tally: Tally = field(default_factory=Tally)
+    tally: SliceTally = field(default_factory=SliceTally)
 
 
 class Checks:
@@ -133,7 +133,7 @@ class Opened:
             yield buffer, min(block, inside - first) // self.state_bytes
 
     def fill(self, view: memoryview) -> None:
-        """Read all states, those outside too, which the view has room for; `Broken`."""
+        """Read all states, those outside too, which the view has room for; `BrokenSlice`."""
         block = block_bytes(self.state_bytes)
         for number, first in enumerate(range(0, self._size, block)):
             self._fill(view[first : min(first + block, self._size)], number)
@@ -146,7 +146,7 @@ class Opened:
         fill(self.file, view, self.name)
         if crc32c(view) != self.checks[number]:
             first = number * block_bytes(self.state_bytes)
-            raise Broken(f"{self.name} is damaged in its bytes {first} to {first + len(view)}")
+            raise BrokenSlice(f"{self.name} is damaged in its bytes {first} to {first + len(view)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class Slices:
 
     @contextmanager
     def open(self, level: int, partition: int) -> Iterator[Opened]:
-        """Open a slice, at its first state; `Spoiled`, also while it is read."""
+        """Open a slice, at its first state; `SpoiledSlice`, also while it is read."""
         with self._blamed(level, partition) as name:
             with reading(name):
                 file = self.storage.open(self.path(level, partition))
@@ -185,7 +185,7 @@ class Slices:
                 yield self._opened(file, level, partition)
 
     def done(self, level: int, partition: int) -> Slice | None:
-        """The description of a slice, or None where there is none yet; `Spoiled`."""
+        """The description of a slice, or None where there is none yet; `SpoiledSlice`."""
         with self._blamed(level, partition) as name, reading(name):
             is_there = self.storage.exists(self.path(level, partition))
         if not is_there:
@@ -194,7 +194,7 @@ class Slices:
             return opened.about
 
     def level(self, level: int, partitions: int) -> list[Slice] | None:
-        """The slices of a level, or None where one is not there yet; `Spoiled`."""
+        """The slices of a level, or None where one is not there yet; `SpoiledSlice`."""
         slices = []
         for partition in range(partitions):
             about = self.done(level, partition)
@@ -208,25 +208,25 @@ class Slices:
         found, size = read_end(file, name)
         # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
         if (found.pop("run"), found["level"], found["partition"]) != (self.run, level, partition):
-            raise Broken(f"{name} was replaced by another slice")
+            raise BrokenSlice(f"{name} was replaced by another slice")
         checks = found.pop("checks")
         about = Slice(**{**found, "tally": tally_of(found["tally"])})
         if (about.inside + about.outside) * self.state_bytes != size:
-            raise Broken(f"{name} does not have the states that it declares")
+            raise BrokenSlice(f"{name} does not have the states that it declares")
         file.seek(0)
         return Opened(file, about, checks, name, self.state_bytes)
 
     @contextmanager
     def _blamed(self, level: int, partition: int) -> Iterator[str]:
-        """A slice's name; a `Broken` of it includes the remedy."""
+        """A slice's name; a `BrokenSlice` of it includes the remedy."""
         try:
             yield self._name(level, partition)
-        except Broken as error:
+        except BrokenSlice as error:
             if level < self.handed:
                 remedy = "start a new search in another place"
             else:
                 remedy = "remove that file; --resume creates it again"
-            raise Spoiled(f"{error}: {remedy}") from error
+            raise SpoiledSlice(f"{error}: {remedy}") from error
 
     def _name(self, level: int, partition: int) -> str:
         return self.storage.name_of(self.path(level, partition))
@@ -254,7 +254,7 @@ def _check_of_end(text: bytes) -> int:
 
 
 def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
-    """The end of a file, and the number of bytes before it; `Broken` where the end is missing."""
+    """The end of a file, and the number of bytes before it; `BrokenSlice` where the end is missing."""
     with reading(name):
         size = file.seek(0, SEEK_END)
         # From the end, because its length is there; a file that is too short has no room for one.
@@ -262,40 +262,40 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
         end = file.read(_END.size)
         check, length, magic = _END.unpack(end) if len(end) == _END.size else (0, 0, b"")
         if magic != _MAGIC or length > size - _END.size:
-            raise Broken(f"{name} is truncated, or damaged at its end")
+            raise BrokenSlice(f"{name} is truncated, or damaged at its end")
         file.seek(size - _END.size - length)
         text = file.read(length)
     if len(text) != length or _check_of_end(text) != check:
-        raise Broken(f"{name} is damaged at its end")
+        raise BrokenSlice(f"{name} is damaged at its end")
     return json.loads(text), size - _END.size - length
 
 
 def fill(file: BinaryIO, view: memoryview, name: str) -> None:
-    """Read as many bytes as there is room for; `Broken` where there are fewer."""
+    """Read as many bytes as there is room for; `BrokenSlice` where there are fewer."""
     at = 0
     while at < len(view):
         with reading(name):
             got = file.readinto(view[at:])  # type: ignore[attr-defined]
         if not got:
-            raise Broken(f"{name} is truncated")
+            raise BrokenSlice(f"{name} is truncated")
         at += got
 
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Have errors of the system as `Broken`, with a file's name."""
+    """Have errors of the system as `BrokenSlice`, with a file's name."""
     try:
         yield
     except FileNotFoundError as error:
-        raise Broken(f"{name} is missing") from error
+        raise BrokenSlice(f"{name} is missing") from error
     except OSError as error:
-        raise Broken(f"{name} cannot be read ({error.strerror or error})") from error
+        raise BrokenSlice(f"{name} cannot be read ({error.strerror or error})") from error
 
 
-def tally_of(found: dict[str, Sequence[object]]) -> Tally:
+def tally_of(found: dict[str, Sequence[object]]) -> SliceTally:
     """A tally as JSON gives it."""
     notes: list[dict[str, object]] = list(found["found"])  # type: ignore[arg-type]
-    return Tally(
+    return SliceTally(
         found["generated"], found["cuts"], tuple(found["counts"]),  # type: ignore[arg-type]
         tuple(Found(n["record"], tuple(n["state"]), tuple(n["after"])) for n in notes),  # type: ignore[arg-type]
     )  # fmt: skip

@@ -35,7 +35,7 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class LevelMaker:
     """Makes the levels of a search; `parcel` is a broadcast of the packed parcel.
 
     `describe`: tells Spark's own UI what the calling thread's next jobs are for.
@@ -115,7 +115,7 @@ class StageJob:
     It runs in a thread of its own until there is nothing new; leaving the context ends it.
     """
 
-    def __init__(self, levels: Levels, sent: Path) -> None:
+    def __init__(self, levels: LevelMaker, sent: Path) -> None:
         self._levels = levels
         try:
             sent.mkdir(parents=True, exist_ok=True)

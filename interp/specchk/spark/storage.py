@@ -190,28 +190,28 @@ class ArrowStorage:
 
 @dataclass(frozen=True, slots=True)
 class Bids:
-    """The bids for a ledger, in a folder of their own (`claims.Place`)."""
+    """The bids for a ledger, in a folder of their own (`claims.BidFolder`)."""
 
     storage: ArrowStorage
 
     def write(self, name: str, data: bytes) -> None:
-        """See `claims.Place`."""
+        """See `claims.BidFolder`."""
         try:
             self.storage.write(f"claims/{name}", [data])
         except Unwritable as error:
             raise OSError(str(error)) from error
 
     def read(self, name: str) -> bytes:
-        """See `claims.Place`."""
+        """See `claims.BidFolder`."""
         with self.storage.open(f"claims/{name}") as file:
             return file.read()
 
     def names(self) -> list[str]:
-        """See `claims.Place`."""
+        """See `claims.BidFolder`."""
         return self.storage.file_names("claims")
 
     def remove(self, name: str) -> None:
-        """See `claims.Place`."""
+        """See `claims.BidFolder`."""
         self.storage.remove_file(f"claims/{name}")
 
 

@@ -40,7 +40,7 @@ from specchk.native.visited import Busy, Visited, VisitedSet
 from specchk.search.findings import Findings
 from specchk.spark.ledger import gaps
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.slices import Broken, Slice, Tally
+from specchk.spark.slices import BrokenSlice, Slice, SliceTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Trailer:
     source: int
     blocks: int
     size: int
-    tally: Tally
+    tally: SliceTally
 
 
 # Source, checksum, states.  Spark's own checksums do not cover what is not compressed.
@@ -58,9 +58,9 @@ Block = tuple[int, int, bytes]
 Row = tuple[int, Block | Trailer]
 
 
-def tally_from(worker: Worker) -> Tally:
+def tally_from(worker: Worker) -> SliceTally:
     """The counts and records of a worker."""
-    return Tally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
+    return SliceTally(worker[Thread.GENERATED], worker[Thread.CUTS], worker.counts, tuple(worker.found()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,10 @@ def expanded(host: Host, level: int, partition: int) -> Iterator[Row]:
             # Also to partitions that got no block: that nothing comes must be distinguishable from a lost
             # stream.
             # The tally to one partition alone, or it would be counted once for each.
-            yield target, Trailer(partition, blocks, size, tally_from(worker) if target == 0 else Tally())
+            yield (
+                target,
+                Trailer(partition, blocks, size, tally_from(worker) if target == 0 else SliceTally()),
+            )
     finally:
         worker.release()
 
@@ -146,10 +149,10 @@ class Incoming(Protocol):
     """The successors sent to a partition from a level's slices."""
 
     size: int  # bytes of what was read so far
-    tally: Tally  # of the tasks that sent, when all is read
+    tally: SliceTally  # of the tasks that sent, when all is read
 
     def blocks(self) -> Iterator[bytes]:
-        """All of it; `Broken` in the end where something is missing."""
+        """All of it; `BrokenSlice` in the end where something is missing."""
 
 
 def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
@@ -191,10 +194,10 @@ class Received:
         self._got = [[0, 0] for _ in range(sources)]
         self._trailers: dict[int, Trailer] = {}
         self.size = 0
-        self.tally = Tally()
+        self.tally = SliceTally()
 
     def blocks(self) -> Iterator[bytes]:
-        """The blocks of the rows; `Broken` in the end where anything is missing."""
+        """The blocks of the rows; `BrokenSlice` in the end where anything is missing."""
         for _, row in self._rows:
             if isinstance(row, Trailer):
                 self._trailers[row.source] = row
@@ -202,7 +205,7 @@ class Received:
             else:
                 source, check, block = row
                 if crc32c(block) != check:
-                    raise Broken(f"data sent from partition {source} was damaged in transit")
+                    raise BrokenSlice(f"data sent from partition {source} was damaged in transit")
                 self._got[source][0] += 1
                 self._got[source][1] += len(block)
                 self.size += len(block)
@@ -210,7 +213,7 @@ class Received:
         for source, (blocks, size) in enumerate(self._got):
             trailer = self._trailers.get(source)
             if trailer is None or (trailer.blocks, trailer.size) != (blocks, size):
-                raise Broken(f"data sent from partition {source} is incomplete")
+                raise BrokenSlice(f"data sent from partition {source} is incomplete")
 
 
 def opened(host: Host, level: int, partition: int) -> Visited:

@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class ReplayPath:
     """States out of a model, and the greatest number that was chosen in steps between and out of them."""
 
     states: tuple[State, ...]
     chosen: int = 0
 
 
-def raised(program: Program, path: Path) -> Program:
+def raised(program: Program, path: ReplayPath) -> Program:
     """The program with horizons high enough for a path and one step more."""
     # One more for a step out of the last state, and what was chosen there without being stored.
     return raised_to(program, max(most_in(path.states) + 1, path.chosen))

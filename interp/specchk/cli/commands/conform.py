@@ -21,13 +21,13 @@ from specchk.cli.output import echo
 from specchk.conform.contract.binding import Binding, BindingError
 from specchk.conform.contract.load import NoBinding
 from specchk.conform.contract.load import load_binding as load
-from specchk.conform.gate.gate import Bound
+from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import MADE_OF_CASES, Part, parts_of
 from specchk.conform.replay.divergence import SCHEMA
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.shrink import shrunk
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import About, render
 from specchk.conform.report.suite import as_json as as_json_of
 from specchk.conform.report.tier_report import cases_json, overall, render_cases, render_tier, tier_json
@@ -67,7 +67,7 @@ def command(
         if wanted.case is not None:
             parts, results = _one_case(parts, wanted)
         else:
-            bound = Bound(Path(binding), cls, checked)
+            bound = BoundSpec(Path(binding), cls, checked)
             with crew_on(cluster, lambda: kit_of(bound.path, cls, checked), cls) as crew:
                 gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
         if not results:
@@ -89,7 +89,7 @@ def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> None:
         echo(render_cases(suites))
 
 
-def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], list[Result]]:
+def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], list[SuiteResult]]:
     """The part that has the requested case, and its result."""
     assert wanted.case is not None
     for part in parts:
@@ -103,7 +103,7 @@ def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], l
     raise click.UsageError(f"no case has the id {wanted.case}, or several begin with it; see --list")
 
 
-def _shrunk(parts: Sequence[Part], results: Sequence[Result]) -> list[Result]:
+def _shrunk(parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[SuiteResult]:
     """The first divergence on as short a path as can be found; those of a product are as short already."""
     found = list(results)
     worst = overall(found)
@@ -145,7 +145,7 @@ def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
 
 
 def _finish(
-    parts: Sequence[Part], results: Sequence[Result], tier: str | None, binding: Path, files: Files,
+    parts: Sequence[Part], results: Sequence[SuiteResult], tier: str | None, binding: Path, files: Files,
     gate: Gate,
 ) -> NoReturn:  # fmt: skip
     worst = overall(results)
@@ -167,7 +167,7 @@ def _finish(
     sys.exit(code)
 
 
-def exit_of(result: Result) -> Exit:
+def exit_of(result: SuiteResult) -> Exit:
     """A suite's exit code: nothing found before a budget ended it is no success."""
     if result.divergence is not None:
         return Exit.DIVERGED

@@ -22,10 +22,10 @@ from specchk.conform.mutation.harness import run_harness
 from specchk.conform.mutation.members import Bench, binding_in, self_checks_of, targets_of
 from specchk.conform.mutation.members import load as load_module
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
-from specchk.conform.mutation.mutate import Campaign, Settings
+from specchk.conform.mutation.mutate import MutationCampaign, Settings
 from specchk.conform.mutation.mutate_by import ByCrew, kit_for
 from specchk.conform.mutation.operators import argued, generated, sampled
-from specchk.conform.mutation.outcomes import Outcome
+from specchk.conform.mutation.outcomes import MutantOutcome
 from specchk.conform.mutation.patches import StalePatch
 from specchk.conform.mutation.reach import reaches, touched
 from specchk.conform.mutation.scores import Score
@@ -120,7 +120,7 @@ def command(
                 seconds = perf_counter() - begun
                 _finish(Score(kind, scores.WANTED_HARNESS, tuple(outcomes), ground, seconds), as_json)
             else:
-                plan = Plan(path, folder, wish, settings, is_controlled=not no_control)
+                plan = MutationPlan(path, folder, wish, settings, is_controlled=not no_control)
                 _finish(_run(plan, cluster), as_json)
     except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:
         echo(f"error: {error}", err=True)
@@ -151,7 +151,7 @@ def _sampled(mutants: Sequence[Mutant], wish: Wish) -> Sequence[Mutant]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MutationPlan:
     """A campaign of curated or generated mutants that is to be run."""
 
     path: Path
@@ -161,7 +161,7 @@ class Plan:
     is_controlled: bool
 
 
-def _run(plan: Plan, cluster: ClusterChoice) -> Score:
+def _run(plan: MutationPlan, cluster: ClusterChoice) -> Score:
     """Run a campaign, here or on a cluster."""
     begun = perf_counter()
     every = _mutants(plan.path, plan.folder, plan.wish)
@@ -173,10 +173,10 @@ def _run(plan: Plan, cluster: ClusterChoice) -> Score:
     return replace(score, seconds=perf_counter() - begun)
 
 
-def _score(plan: Plan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
+def _score(plan: MutationPlan, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
     wish = plan.wish
     packages = {module.split(".")[0] for one in every for module in one.modules}
-    campaign = Campaign(bench, plan.folder, packages, plan.settings, by)
+    campaign = MutationCampaign(bench, plan.folder, packages, plan.settings, by)
     ground = campaign.survey() if plan.is_controlled else None
     if ground is not None and wish.kind == scores.GENERATED:
         lines = list(ground.lines.values())
@@ -238,11 +238,11 @@ def _show(mutant: Mutant) -> None:
     echo("\n".join([*about, "", diff(mutant)]))
 
 
-def _progress(total: int) -> Callable[[Outcome], None]:
+def _progress(total: int) -> Callable[[MutantOutcome], None]:
     """Report the progress of a campaign on a terminal."""
     count = 0
 
-    def done(outcome: Outcome) -> None:
+    def done(outcome: MutantOutcome) -> None:
         nonlocal count
         count += 1
         if is_terminal(sys.stderr):

@@ -13,14 +13,14 @@ from specchk.cli.options.clear import Clearer
 from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
-from specchk.cli.options.spark import Cluster
+from specchk.cli.options.spark import ClusterSearch
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
 from specchk.search.verdict import Outcome, Violated
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SearchChoice:
     """How to search."""
 
     no_symmetry: bool = option(
@@ -38,12 +38,12 @@ class Way:
 
 @click.command("run", cls=GroupedCommand)
 @takes(
-    choice=ModelChoice, engine=EngineChoice, way=Way, outputs=Outputs, limits=Limits, clearer=Clearer,
-    proving=Proving, asking=Asking, keeping=Keeping, cluster=Cluster,
+    choice=ModelChoice, engine=EngineChoice, way=SearchChoice, outputs=Outputs, limits=Limits,
+    clearer=Clearer, proving=Proving, asking=Asking, keeping=Keeping, cluster=ClusterSearch,
 )  # fmt: skip
 def command(
-    choice: ModelChoice, engine: EngineChoice, way: Way, outputs: Outputs, limits: Limits, clearer: Clearer,
-    proving: Proving, asking: Asking, keeping: Keeping, cluster: Cluster,
+    choice: ModelChoice, engine: EngineChoice, way: SearchChoice, outputs: Outputs, limits: Limits,
+    clearer: Clearer, proving: Proving, asking: Asking, keeping: Keeping, cluster: ClusterSearch,
 ) -> None:  # fmt: skip
     """Check the properties of one model of the spec FILE.
 

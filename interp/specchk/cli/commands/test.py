@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from specchk.cli.common import Limits, load, print_json, rejections, width
-from specchk.cli.engines import Engine, EngineChoice, explore
+from specchk.cli.engines import EngineChoice, EngineSettings, explore
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
 from specchk.cli.groups import takes
@@ -27,7 +27,7 @@ from specchk.search.verdict import INTERRUPTED, Outcome, Violated, name_of
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TestedModel:
     """One model or scenario that was tested."""
 
     file: str
@@ -58,7 +58,7 @@ def command(
     Exit codes: 0 all are as expected, 10 some are not, such as a model stopped by a budget.
     """
     chosen = engine.chosen()
-    done: list[Line] = []
+    done: list[TestedModel] = []
     for file in spec_files(files):
         for line in _file(file, models, chosen, Options(limits.budget), as_json=as_json):
             done.append(line)
@@ -105,7 +105,7 @@ def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _print(line: Line) -> None:
+def _print(line: TestedModel) -> None:
     mark = "FAILED" if line.problems else "ok"
     echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
     for problem in line.problems:
@@ -115,8 +115,8 @@ def _print(line: Line) -> None:
 
 
 def _file(
-    file: str, models: Sequence[str], engine: Engine, options: Options, *, as_json: bool
-) -> Iterator[Line]:
+    file: str, models: Sequence[str], engine: EngineSettings, options: Options, *, as_json: bool
+) -> Iterator[TestedModel]:
     with rejections(as_json=as_json):
         checked = load(file)
         for name, model in checked.spec.models.items():
@@ -128,8 +128,9 @@ def _file(
 
 
 def _model(
-    file: str, checked: CheckedSpec, model: decls.Model, engine: Engine, options: Options, *, as_json: bool
-) -> Line:  # fmt: skip
+    file: str, checked: CheckedSpec, model: decls.Model, engine: EngineSettings, options: Options, *,
+    as_json: bool,
+) -> TestedModel:  # fmt: skip
     instance = instantiate(checked, model.name)
     expects = instance.model.expects
     violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
@@ -138,7 +139,7 @@ def _model(
     problems = tuple(unmet(outcome, expects))
     details = tuple(_details(outcome)) if problems else ()
     found = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
-    return Line(file, model.name, problems, _summary(outcome), details, found)
+    return TestedModel(file, model.name, problems, _summary(outcome), details, found)
 
 
 def _summary(outcome: Outcome) -> str:
@@ -157,7 +158,7 @@ def _details(outcome: Outcome) -> Iterator[str]:
             yield from violation_lines(outcome.program, violation, width())
 
 
-def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario) -> Line:
+def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario) -> TestedModel:
     names = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
     instance = instantiate(checked, scenario.model.text, properties=names)
     result = run_scenario(instance, scenario)
@@ -165,4 +166,4 @@ def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario) -> Line
     details = tuple(scenario_lines(instance.program, result, width()))
     name = f"scenario {scenario.name}"
     found = {"file": file, **scenario_json(instance.program, result)}
-    return Line(file, name, problems, f"{result.lines} lines", details, found)
+    return TestedModel(file, name, problems, f"{result.lines} lines", details, found)

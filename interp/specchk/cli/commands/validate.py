@@ -13,7 +13,7 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.conform.contract.load import NoBinding, load_tracing
-from specchk.conform.recordings.campaign import Wanted, run_campaign
+from specchk.conform.recordings.campaign import CampaignOptions, run_campaign
 from specchk.conform.report.campaign_report import as_json as as_json_of
 from specchk.conform.report.campaign_report import text, verdict
 from specchk.conform.work.forks import cores
@@ -49,7 +49,7 @@ def command(
         raise click.ClickException(str(error)) from None
     cluster.not_with(workers, "--workers", "it counts the processes of this machine")
     paths = _files(recordings)
-    wanted = Wanted(workers or cores(), not no_power, partial, seed)
+    wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
         with crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls) as crew:

@@ -18,7 +18,7 @@ from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
-from specchk.search.proof import Effort, Proof
+from specchk.search.proof import Proof, ProofCosts
 from specchk.search.verdict import Inconclusive, Outcome, Statistics
 
 
@@ -86,7 +86,7 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> 
         proof: Proof = engine.prove(instance.program, options)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         _refused(instance)
-        none = Effort(0, 0, 0, 0, 0.0, 0.0)
+        none = ProofCosts(0, 0, 0, 0, 0.0, 0.0)
         verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
         return Proof(instance.program, options.k, verdict, (), (), (), none)
     return proof

@@ -13,7 +13,7 @@ from typing import ClassVar
 import click
 
 from specchk.cli.common import parse_settings
-from specchk.cli.engines import SPARK, Engine, loaded
+from specchk.cli.engines import SPARK, EngineSettings, loaded
 from specchk.cli.groups import option
 from specchk.explore.simulate import Walks
 from specchk.ir.program import Program
@@ -25,7 +25,7 @@ NO_PYSPARK = "the engine `spark` needs pyspark: pip install 'specchk[spark]'"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterSearch:
     """A search on a cluster."""
 
     heading: ClassVar[str] = "Spark"
@@ -58,7 +58,7 @@ class Cluster:
         if engine == SPARK and resume and not self.ledger:
             raise click.UsageError("--resume needs --ledger DIR, the search to continue")
 
-    def applied(self, engine: Engine, *, resume: bool) -> Engine:
+    def applied(self, engine: EngineSettings, *, resume: bool) -> EngineSettings:
         """The engine with these options, where it is Spark."""
         if engine.name != SPARK:
             return engine

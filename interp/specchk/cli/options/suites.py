@@ -10,8 +10,8 @@ import click
 from specchk.cli.common import parse_overrides
 from specchk.cli.groups import option
 from specchk.conform.contract.binding import At, Binding
-from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, Budget
-from specchk.conform.replay.suites import Walks
+from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, SuiteBudget
+from specchk.conform.replay.suites import SuiteWalks
 
 COUNT = click.IntRange(min=1)
 
@@ -65,10 +65,12 @@ class SuiteChoice:
         return lists[tier] if tier else (at,)
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> SuiteBudget:
         """How much each suite may do."""
         budget = BUDGETS[self.of_tier or "exhaustive"]
         if self.of_tier is None:
             is_search = self.suite == "product"
-            budget = Budget(None if is_search else MAX_STATES, None, Walks(self.seed, self.walks, self.steps))
+            budget = SuiteBudget(
+                None if is_search else MAX_STATES, None, SuiteWalks(self.seed, self.walks, self.steps)
+            )
         return budget if self.max_states is None else replace(budget, max_states=self.max_states)

@@ -78,7 +78,7 @@ class OutsideSpec(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundAction:
     """One action of a binding; `ways` are the choices that its environment has."""
 
     action: str
@@ -210,11 +210,11 @@ class Binding(Generic[S]):
         return restored
 
     @classmethod
-    def actions(cls) -> list[Bound]:
+    def actions(cls) -> list[BoundAction]:
         """The bound actions, in the order of their methods; a name twice where it is bound twice."""
         marks = [(name, mark) for name, mark in _marks(cls) if isinstance(mark, tuple)]
         # Tuples are of actions and interruptions; a plain text is a role that one method has.
-        return [Bound(mark[0], name, mark[1]) for name, mark in marks if mark[0] != _INTERRUPTION]
+        return [BoundAction(mark[0], name, mark[1]) for name, mark in marks if mark[0] != _INTERRUPTION]
 
     @classmethod
     def interruptions(cls) -> list[Interruption]:

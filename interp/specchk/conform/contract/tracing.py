@@ -16,7 +16,7 @@ the recording does not say which.  An argument that the event does not have is `
 an expression of the spec and its plain value; what is not logged is not known and not compared.
 
 A tracing is made anew for each recording, so it may remember what it read: an event that cannot be, by
-what was read before it, raises `Impossible`.
+what was read before it, raises `ImpossibleEvent`.
 
 Not here: the search (`validate`).
 """
@@ -44,7 +44,7 @@ class Any_:  # noqa: N801 - the type of one value
 ANY = Any_()
 
 
-class Impossible(Exception):
+class ImpossibleEvent(Exception):
     """Raised by a tracing: an earlier event rules this one out; the text gives the reason."""
 
 
@@ -139,12 +139,12 @@ class Tracing:
     def meaning(self, found: Event) -> Meaning:
         """An event in the spec's words.
 
-        Raises `Impossible`, also for an event that has no method, or lacks what its method reads.
+        Raises `ImpossibleEvent`, also for an event that has no method, or lacks what its method reads.
         """
         method = self._methods.get(found["event"])
         if method is None:
             known = ", ".join(sorted(self._methods))
-            raise Impossible(f"no method reads the event `{found['event']}`; known events: {known}")
+            raise ImpossibleEvent(f"no method reads the event `{found['event']}`; known events: {known}")
         try:
             is_ = method(found)
             seen = tuple(self.after(found))
@@ -152,7 +152,7 @@ class Tracing:
         # campaign.
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
-            raise Impossible(f"the event `{found['event']}` cannot be read: {what}") from error
+            raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {what}") from error
         # The short forms of the user's class become the long one here, and nowhere else.
         ways = is_.ways if isinstance(is_, Ways) else (is_ if isinstance(is_, tuple) else (is_,),)
         return Meaning(ways, seen)

@@ -84,7 +84,7 @@ def _short(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Tracer:
+class CallTracer:
     """Records the code that runs, by action; `within` is the action whose handler is running."""
 
     ran: dict[str, set[CodeType]] = field(default_factory=dict)
@@ -128,7 +128,7 @@ def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
         yield known or str(path), code.co_qualname.split(".<locals>")[0]
 
 
-def attributed(binding: Binding[Any], tracer: Tracer) -> Binding[Any]:
+def attributed(binding: Binding[Any], tracer: CallTracer) -> Binding[Any]:
     """The binding, its handlers reporting their action to the tracer; the outermost counts."""
     # On the instance and not on the class, which bindings of other parts, with tracers of their own, share.
     for bound in type(binding).actions():
@@ -136,7 +136,7 @@ def attributed(binding: Binding[Any], tracer: Tracer) -> Binding[Any]:
     return binding
 
 
-def _telling(handler: Callable[..., Any], action: str, tracer: Tracer) -> Callable[..., Any]:
+def _telling(handler: Callable[..., Any], action: str, tracer: CallTracer) -> Callable[..., Any]:
     @wraps(handler)
     def telling(*args: Any) -> Any:
         if tracer.within != REST:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from specchk.conform.replay.cases import Case, CaseStep, Suite, case_id
+from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase, case_id
 from specchk.conform.replay.classes import Classifier
 from specchk.conform.work import seal
 from specchk.ir.program import Program
@@ -45,7 +45,7 @@ HEAD = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ChosenPath:
     """A path from one of the initial states (ascending) that the implementation follows."""
 
     steps: tuple[CaseStep, ...]
@@ -60,7 +60,7 @@ class Listed:
     states: int
     steps: int
     never: Mapping[str, str] = field(default_factory=dict)
-    ways: tuple[Way, ...] = ()
+    ways: tuple[ChosenPath, ...] = ()
     reason: str = ""
 
 
@@ -109,7 +109,9 @@ def applied(suite: Suite, program: Program, listed: Listed) -> Suite:
     return replace(suite, cases=suite.cases + new, never=never)
 
 
-def _case(suite: Suite, classifier: Classifier, way: Way, numbers: Mapping[str, Sequence[int]]) -> Case:
+def _case(
+    suite: Suite, classifier: Classifier, way: ChosenPath, numbers: Mapping[str, Sequence[int]]
+) -> SuiteCase:
     try:
         state = initial_states(classifier.program)[way.start]
         classes = []
@@ -120,7 +122,7 @@ def _case(suite: Suite, classifier: Classifier, way: Way, numbers: Mapping[str, 
             classes.append(tuple(sorted(number for one in ids for number in numbers.get(one, ()))))
     except LookupError:
         raise BadChoices(f"{NAME}: a way of {suite.label} is not a path of the spec") from None
-    return Case(case_id(suite.label, way.start, way.steps), way.steps, tuple(classes), way.start)
+    return SuiteCase(case_id(suite.label, way.start, way.steps), way.steps, tuple(classes), way.start)
 
 
 def followed(classifier: Classifier, state: State, step: CaseStep) -> tuple[State, frozenset[str]]:
@@ -185,14 +187,16 @@ def read(path: Path) -> Choices | None:
         return None
     except OSError as error:
         raise BadChoices(f"{path}: {error.strerror or error}") from error
-    except seal.Broken as broken:
+    except seal.BrokenSeal as broken:
         raise BadChoices(f"{broken}; {MEND}") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise BadChoices(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _listed(found: Mapping[str, Any]) -> Listed:
-    ways = tuple(Way(tuple(map(_read_step, one["steps"])), one["start"]) for one in found.get("ways", ()))
+    ways = tuple(
+        ChosenPath(tuple(map(_read_step, one["steps"])), one["start"]) for one in found.get("ways", ())
+    )
     numbers = found["states"], found["steps"]
     return Listed(found["model"], *numbers, dict(found["never"]), ways, found["reason"])
 

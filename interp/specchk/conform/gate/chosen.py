@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from specchk.conform.gate.choices import Choices, Listed, Way, of_model
-from specchk.conform.gate.tiers import Budget, Part
+from specchk.conform.gate.choices import Choices, ChosenPath, Listed, of_model
+from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.cases import CaseStep
 from specchk.conform.replay.classes import Classifier, Key
 from specchk.conform.replay.cover import EDGES_PER_CLASS
 from specchk.conform.replay.replay import Diverged, Place, Replayer
 from specchk.conform.replay.runner import PASSING
-from specchk.conform.replay.suites import Result, breadth_first
+from specchk.conform.replay.suites import SuiteResult, breadth_first
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
@@ -43,9 +43,9 @@ class Product:
     states: set[State] = field(default_factory=set)
     steps: int = 0
     taken: set[str] = field(default_factory=set)
-    ways: dict[str, list[Way]] = field(default_factory=dict)
+    ways: dict[str, list[ChosenPath]] = field(default_factory=dict)
 
-    def note(self, ids: frozenset[str], way: Callable[[], Way]) -> None:
+    def note(self, ids: frozenset[str], way: Callable[[], ChosenPath]) -> None:
         """A step that has these classes."""
         self.steps += 1
         self.taken |= ids
@@ -100,7 +100,7 @@ class Explorer:
                 found[place] = found.get(place, frozenset()) | {self._ids[key]}
         return found
 
-    def _way(self, place: Place[Any]) -> Way:
+    def _way(self, place: Place[Any]) -> ChosenPath:
         """How a place was reached, each step by its position among what the spec allows."""
         steps: list[CaseStep] = []
         while place.before is not None and place.step is not None:
@@ -108,10 +108,12 @@ class Explorer:
             allowed = self.replayer.allowed(place.before.state, self._instances[action, args])
             steps.append(CaseStep(action, args, sorted(allowed).index(place.state)))
             place = place.before
-        return Way(tuple(reversed(steps)), self._initial.index(place.state))
+        return ChosenPath(tuple(reversed(steps)), self._initial.index(place.state))
 
 
-def explored(parts: Sequence[Part], results: Sequence[Result], budget: Budget, about: Choices) -> Choices:
+def explored(
+    parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget, about: Choices
+) -> Choices:
     """The choices made in each suite whose cases have missed classes; raises `NotExplored`.
 
     `about` has the fingerprints, and the reasons that people gave.
@@ -129,7 +131,7 @@ def explored(parts: Sequence[Part], results: Sequence[Result], budget: Budget, a
     return replace(about, suites=suites)
 
 
-def _task(part: Part, missed: frozenset[str], budget: Budget) -> Callable[[], Listed]:
+def _task(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Callable[[], Listed]:
     def run() -> Listed:
         product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
         words = {one.id: str(one) for one in part.suite(budget).classes}

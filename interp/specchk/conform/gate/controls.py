@@ -49,7 +49,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """A `crews.Work` that runs controls."""
+    """A `crews.Job` that runs controls."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Trial], Tried]:
         """Runs those of a binding."""

@@ -28,15 +28,15 @@ from specchk.conform.gate.lock import (
     read,
     write,
 )
-from specchk.conform.gate.tiers import MADE_OF_CASES, Budget, Part
-from specchk.conform.replay.suites import Result
+from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.sources import files_of, fingerprint
 from specchk.lang.frontend import CheckedSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundSpec:
     """The parts of a comparison: the binding's file and class, and the spec."""
 
     path: Path
@@ -61,7 +61,7 @@ class Held:
     written: bool = False
 
 
-def numbers_of(part: Part, budget: Budget, result: Result) -> Numbers:
+def numbers_of(part: Part, budget: SuiteBudget, result: SuiteResult) -> Numbers:
     """The numbers of one suite."""
     if part.at.suite not in MADE_OF_CASES or result.coverage is None:
         return Numbers(part.at.suite, result.states)
@@ -73,7 +73,11 @@ def numbers_of(part: Part, budget: Budget, result: Result) -> Numbers:
 
 
 def found_lock(
-    bound: Bound, parts: Sequence[Part], results: Sequence[Result], tried: Sequence[Tried], budget: Budget
+    bound: BoundSpec,
+    parts: Sequence[Part],
+    results: Sequence[SuiteResult],
+    tried: Sequence[Tried],
+    budget: SuiteBudget,
 ) -> Lock:
     """The lock that this run would be."""
     spec, actions = of_spec(bound.checked)
@@ -95,13 +99,13 @@ def _named(part: Part) -> str:
     return f"{part.label}{kind}"
 
 
-def try_all(bound: Bound, budget: Budget, crew: Crew | None = None) -> tuple[Tried, ...]:
+def try_all(bound: BoundSpec, budget: SuiteBudget, crew: Crew | None = None) -> tuple[Tried, ...]:
     """Run the controls."""
     return try_controls(bound.cls, bound.checked, budget.max_states, crew)
 
 
 def hold(
-    bound: Bound, parts: Sequence[Part], results: Sequence[Result], budget: Budget,
+    bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget,
     mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; the figures that a lock would record of the run."""

@@ -202,7 +202,7 @@ def read(path: Path) -> Lock:
         if table["version"] != VERSION:
             raise BadLock(f"{path} has version {table['version']}; this specchk reads {VERSION}")
         return _lock(table)
-    except seal.Broken as broken:
+    except seal.BrokenSeal as broken:
         raise BadLock(f"{broken}; {MEND}") from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BadLock(f"{path} is not a lock: {type(error).__name__}: {error}") from error

@@ -17,11 +17,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from specchk.conform.gate.tiers import MADE_OF_CASES, Budget, Part, cases_of, run_whole
-from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget, cases_of, run_whole
+from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Done, Runner, merged, run_slice, slices
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.forks import cores, each
 from specchk.ir.program import Program
@@ -36,7 +36,7 @@ class Lot:
     program: Program
     kind: str
     suite: Suite | None
-    cases: Sequence[Case]
+    cases: Sequence[SuiteCase]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,23 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class ShareResult:
     """The result of a share: of a slice, or of a whole suite."""
 
     lot: int
     done: Done | None
-    result: Result | None
+    result: SuiteResult | None
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """A `crews.Work`: lots, each packed, so that a worker opens only the lots that it needs."""
+    """A `crews.Job`: lots, each packed, so that a worker opens only the lots that it needs."""
 
     lots: tuple[bytes, ...]
-    budget: Budget
+    budget: SuiteBudget
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[Share], Came]:
+    def begin(self, cls: Any, folder: Path) -> Callable[[Share], ShareResult]:
         """Does shares; a lot that was opened stays."""
         del folder
 
@@ -76,17 +76,17 @@ class Suites:
         return lambda share: _done(opened(share.lot), share, cls, self.budget)
 
 
-def _done(lot: Lot, share: Share, cls: Any, budget: Budget) -> Came:
+def _done(lot: Lot, share: Share, cls: Any, budget: SuiteBudget) -> ShareResult:
     begun = perf_counter()
     replayer = Replayer(cls(lot.program))
     if lot.suite is None or share.positions is None:
         result = run_whole(replayer, lot.kind, budget)
-        return Came(share.lot, None, result, result.seconds)
+        return ShareResult(share.lot, None, result, result.seconds)
     done = run_slice(Runner(replayer, lot.suite), lot.cases, share.positions)
-    return Came(share.lot, done, None, perf_counter() - begun)
+    return ShareResult(share.lot, done, None, perf_counter() - begun)
 
 
-def run_parts_by(crew: Crew, parts: Sequence[Part], budget: Budget) -> list[Result]:
+def run_parts_by(crew: Crew, parts: Sequence[Part], budget: SuiteBudget) -> list[SuiteResult]:
     """As `tiers.run_parts`, by a crew; a suite's seconds are those of its shares together."""
     lots = lots_of(parts, budget)
     # Packed one by one: a worker opens the lots that its shares need, and not all.
@@ -95,7 +95,7 @@ def run_parts_by(crew: Crew, parts: Sequence[Part], budget: Budget) -> list[Resu
     return joined(lots, crew.each(Suites(packed, budget), shares_of(lots, crew.hands), about))
 
 
-def lots_of(parts: Sequence[Part], budget: Budget) -> list[Lot]:
+def lots_of(parts: Sequence[Part], budget: SuiteBudget) -> list[Lot]:
     """The parts as lots; raises `BindingError` where a binding does not fit, as a run would."""
     for part in parts:
         Replayer(part.binding)
@@ -106,7 +106,7 @@ def lots_of(parts: Sequence[Part], budget: Budget) -> list[Lot]:
     ]
 
 
-def _suite(part: Part, budget: Budget) -> Suite | None:
+def _suite(part: Part, budget: SuiteBudget) -> Suite | None:
     return part.suite(budget) if part.at.suite in MADE_OF_CASES else None
 
 
@@ -124,7 +124,7 @@ def shares_of(lots: Sequence[Lot], hands: int) -> list[Share]:
     return shares
 
 
-def joined(lots: Sequence[Lot], came: Sequence[Came]) -> list[Result]:
+def joined(lots: Sequence[Lot], came: Sequence[ShareResult]) -> list[SuiteResult]:
     """The results of all lots, from the results of their shares, in the shares' order."""
     results = []
     for number, lot in enumerate(lots):

@@ -1,6 +1,6 @@
 """The cases of a gate that a change can affect: those whose actions run a changed function.
 
-Once all cases have run with every call noted, a `Map` knows which action runs which functions, and
+Once all cases have run with every call noted, a `CallMap` knows which action runs which functions, and
 their texts.  From then on:
 
     a function's text is not that of the revision, or not that of the map     its actions are concerned
@@ -24,7 +24,7 @@ from pathlib import Path
 
 from specchk import kept
 from specchk.conform.gate.calls import REST, Function, Texts, actions_of, texts
-from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.work.sources import shown
 
 # `choices.lock` is harmless although it adds cases to suites: the name of the map depends on the cases
@@ -39,7 +39,7 @@ class NoRevision(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class CallMap:
     """Records of a whole run: the functions that each action ran, and all texts at that time."""
 
     calls: Mapping[str, tuple[Function, ...]]
@@ -47,7 +47,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SincePlan:
     """The actions that a change affects; None for all, with the `reason`."""
 
     actions: frozenset[str] | None
@@ -55,31 +55,31 @@ class Plan:
     changed: frozenset[Function] = frozenset()
 
 
-def plan(known: Map | None, then: Texts, now: Texts) -> Plan:
+def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
     """The effect of a change from `then` to `now`, by a map of calls that may be older or newer."""
     changed = _differing(then, now)
     if known is None:
-        return Plan(None, "the functions that each action calls are not recorded yet", changed)
+        return SincePlan(None, "the functions that each action calls are not recorded yet", changed)
     if _files(then) != _files(now):
-        return Plan(None, "files were added or removed", changed)
+        return SincePlan(None, "files were added or removed", changed)
     if _files(known.texts) != _files(now):
-        return Plan(None, "files were added or removed since the calls were recorded", changed)
+        return SincePlan(None, "files were added or removed since the calls were recorded", changed)
     unknown = sorted({file for ran in known.calls.values() for file, _ in ran} - _files(now))
     if unknown:
-        return Plan(None, f"code runs that the binding does not import: {', '.join(unknown)}", changed)
+        return SincePlan(None, f"code runs that the binding does not import: {', '.join(unknown)}", changed)
     # Against the revision and against the map: a function that changed since the map may call others by
     # now.
     later = _differing(known.texts, now)
     for differing, when in ((changed, ""), (later, " since the calls were recorded")):
         rests = sorted(file for file, function in differing if function == REST)
         if rests:
-            return Plan(None, f"code outside of functions changed in {', '.join(rests)}{when}", changed)
+            return SincePlan(None, f"code outside of functions changed in {', '.join(rests)}{when}", changed)
     actions = actions_of(known.calls, changed | later)
     # What runs outside of actions (starting, projecting) is a part of every case.
     if REST in actions:
-        return Plan(None, "a function changed that runs outside of actions", changed)
+        return SincePlan(None, "a function changed that runs outside of actions", changed)
     names = ", ".join(sorted({function for _, function in changed})) or "no function"
-    return Plan(actions, f"changed: {names}", changed)
+    return SincePlan(actions, f"changed: {names}", changed)
 
 
 def _differing(one: Texts, other: Texts) -> frozenset[Function]:
@@ -90,7 +90,7 @@ def _files(known: Texts) -> frozenset[str]:
     return frozenset(file for file, _ in known)
 
 
-def concerned(suite: Suite, actions: frozenset[str]) -> list[Case]:
+def concerned(suite: Suite, actions: frozenset[str]) -> list[SuiteCase]:
     """The cases with a step, or a refusal of a class, of one of some actions."""
     probing = {probe.case for probe in suite.probes if probe.action in actions}
     return [case for number, case in enumerate(suite.cases)
@@ -157,8 +157,8 @@ def unclear_files(changed: Iterable[Path], known: Iterable[Path]) -> Iterator[Pa
 
 
 def plan_since(
-    folder: Path, revision: str, files: Sequence[Path], known: Map | None, now: Mapping[str, str]
-) -> Plan:
+    folder: Path, revision: str, files: Sequence[Path], known: CallMap | None, now: Mapping[str, str]
+) -> SincePlan:
     """The plan for the changes since a revision; raises `NoRevision`."""
     then = Revision(folder, revision)
     then.check()
@@ -166,11 +166,11 @@ def plan_since(
         before, after = texts(then.sources(files)), texts(now)
     # Also in the old revision, where a file may never have been valid: what changed in it is unclear.
     except SyntaxError as error:
-        return Plan(None, f"a file is not valid Python: {error}")
+        return SincePlan(None, f"a file is not valid Python: {error}")
     unclear = sorted(shown(path, folder) for path in unclear_files(then.changed(), files))
     if unclear:
         more = f" and {len(unclear) - 3} more" if len(unclear) > 3 else ""
-        return Plan(None, f"{', '.join(unclear[:3])}{more} changed", _differing(before, after))
+        return SincePlan(None, f"{', '.join(unclear[:3])}{more} changed", _differing(before, after))
     return plan(known, before, after)
 
 
@@ -180,17 +180,17 @@ def map_path(binding: Path, about: str) -> Path | None:
     return kept.place("calls", f"{kept.name_of(str(binding.resolve()), about, versions)}.json")
 
 
-def read_map(path: Path | None) -> Map | None:
+def read_map(path: Path | None) -> CallMap | None:
     """The map in a file; None where there is none."""
     data = kept.read(path)
     if data is None:
         return None
     found = json.loads(data)
     calls = {action: tuple((file, name) for file, name in ran) for action, ran in found["calls"].items()}
-    return Map(calls, {(file, name): text for file, name, text in found["texts"]})
+    return CallMap(calls, {(file, name): text for file, name, text in found["texts"]})
 
 
-def write_map(path: Path | None, known: Map) -> None:
+def write_map(path: Path | None, known: CallMap) -> None:
     """Keep a map, where that can be done."""
     found = {
         "calls": {action: sorted(ran) for action, ran in sorted(known.calls.items())},

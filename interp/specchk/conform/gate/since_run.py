@@ -12,15 +12,23 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from specchk.conform.gate.calls import Function, Tracer, attributed, texts
-from specchk.conform.gate.gate import Bound
+from specchk.conform.gate.calls import CallTracer, Function, attributed, texts
+from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.gate.since import Map, Plan, concerned, map_path, plan_since, read_map, write_map
-from specchk.conform.gate.tiers import MADE_OF_CASES, Budget, Part, run_part
-from specchk.conform.replay.cases import Case
+from specchk.conform.gate.since import (
+    CallMap,
+    SincePlan,
+    concerned,
+    map_path,
+    plan_since,
+    read_map,
+    write_map,
+)
+from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget, run_part
+from specchk.conform.replay.cases import SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.forks import cores, each
 from specchk.conform.work.sources import files_of, shown
 
@@ -31,9 +39,9 @@ Calls = Mapping[str, frozenset[Function]]
 class Since:
     """A run of the cases that a change affects: `results` of the parts, of `ran` of `all` cases."""
 
-    plan: Plan
+    plan: SincePlan
     parts: tuple[Part, ...]
-    results: tuple[Result, ...]
+    results: tuple[SuiteResult, ...]
     ran: int
     all: int
 
@@ -52,7 +60,7 @@ class _Code:
         return {shown(path, self.folder): path.read_text(encoding="utf-8") for path in self.files}
 
 
-def run_since(bound: Bound, parts: Sequence[Part], budget: Budget, revision: str) -> Since:
+def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revision: str) -> Since:
     """Run the cases that the changes since a revision concern; raises `NoRevision`."""
     code = _code(bound)
     path = map_path(bound.path, _about(bound, parts, budget))
@@ -63,7 +71,7 @@ def run_since(bound: Bound, parts: Sequence[Part], budget: Budget, revision: str
         # A run that ended early has not seen all calls, and a map of it would leave cases out that matter.
         if all(one.complete and not one.vacuous for one in results):
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
-            write_map(path, Map(noted, texts(code.sources())))
+            write_map(path, CallMap(noted, texts(code.sources())))
         return Since(found, tuple(parts), tuple(results), everything, everything)
     chosen = [(part, _concerned(part, budget, found.actions)) for part in parts]
     # Suites that are not made of cases have no steps to look at: they run as soon as anything is concerned.
@@ -73,11 +81,11 @@ def run_since(bound: Bound, parts: Sequence[Part], budget: Budget, revision: str
     return Since(found, tuple(part for part, _ in kept), tuple(results), ran, everything)
 
 
-def _code(bound: Bound) -> _Code:
+def _code(bound: BoundSpec) -> _Code:
     return _Code(bound.path.resolve().parent, files_of(bound.path, bound.cls.implementation))
 
 
-def _about(bound: Bound, parts: Sequence[Part], budget: Budget) -> str:
+def _about(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget) -> str:
     """All dependencies of a map besides the implementation: the spec, and the cases."""
     suites = [part.suite(budget) for part in parts if part.at.suite in MADE_OF_CASES]
     ids = [(suite.label, [case.id for case in suite.cases], suite.probes) for suite in suites]
@@ -85,17 +93,17 @@ def _about(bound: Bound, parts: Sequence[Part], budget: Budget) -> str:
     return sha256(repr((of_spec(bound.checked)[0], ids, others)).encode()).hexdigest()
 
 
-def _cases(part: Part, budget: Budget) -> int:
+def _cases(part: Part, budget: SuiteBudget) -> int:
     return len(part.suite(budget).cases) if part.at.suite in MADE_OF_CASES else 1
 
 
-def _concerned(part: Part, budget: Budget, actions: frozenset[str]) -> list[Case] | None:
+def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list[SuiteCase] | None:
     """The cases to run; None for a part that is not made of cases."""
     return concerned(part.suite(budget), actions) if part.at.suite in MADE_OF_CASES else None
 
 
-def _task(part: Part, cases: Sequence[Case] | None, budget: Budget) -> Callable[[], Result]:
-    def run() -> Result:
+def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) -> Callable[[], SuiteResult]:
+    def run() -> SuiteResult:
         if cases is None:
             return run_part(part, budget)
         found = run_suite(Replayer(part.binding), part.suite(budget), cases=cases)
@@ -105,14 +113,14 @@ def _task(part: Part, cases: Sequence[Case] | None, budget: Budget) -> Callable[
 
 
 def _traced(
-    bound: Bound, parts: Sequence[Part], budget: Budget, code: _Code
-) -> tuple[list[Result], dict[str, set[Function]]]:
+    bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, code: _Code
+) -> tuple[list[SuiteResult], dict[str, set[Function]]]:
     """Run everything; the functions that ran, by action."""
     names = code.names()
 
-    def task(part: Part) -> Callable[[], tuple[Result, Calls]]:
-        def run() -> tuple[Result, Calls]:
-            tracer = Tracer()
+    def task(part: Part) -> Callable[[], tuple[SuiteResult, Calls]]:
+        def run() -> tuple[SuiteResult, Calls]:
+            tracer = CallTracer()
             binding = attributed(bound.cls(part.instance.program), tracer)
             with tracer.running():
                 # In this process alone (one worker): calls in another one would not be noted.
@@ -129,7 +137,7 @@ def _traced(
     return [result for result, _ in found], calls
 
 
-def audit(bound: Bound, parts: Sequence[Part], budget: Budget, found: Plan) -> tuple[str, ...]:
+def audit(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, found: SincePlan) -> tuple[str, ...]:
     """The cases that a plan wrongly omitted; empty if there are none."""
     actions = found.actions
     if actions is None:
@@ -140,7 +148,7 @@ def audit(bound: Bound, parts: Sequence[Part], budget: Budget, found: Plan) -> t
 
 
 def _audit_task(
-    bound: Bound, part: Part, budget: Budget, actions: frozenset[str],
+    bound: BoundSpec, part: Part, budget: SuiteBudget, actions: frozenset[str],
     changed: tuple[frozenset[Function], Mapping[str, str]],
 ) -> Callable[[], list[str]]:  # fmt: skip
     def run() -> list[str]:
@@ -155,10 +163,10 @@ def _audit_task(
 
 
 def _audit_case(
-    bound: Bound, part: Part, budget: Budget, case: Case,
+    bound: BoundSpec, part: Part, budget: SuiteBudget, case: SuiteCase,
     changed: tuple[frozenset[Function], Mapping[str, str]],
 ) -> list[str]:  # fmt: skip
-    tracer = Tracer()
+    tracer = CallTracer()
     binding = attributed(bound.cls(part.instance.program), tracer)
     suite = part.suite(budget)
     with tracer.running():  # a runner of its own, so that it shares no steps with another case
@@ -173,9 +181,9 @@ def _audit_case(
 
 
 def _audit_whole(
-    bound: Bound, part: Part, budget: Budget, changed: tuple[frozenset[Function], Mapping[str, str]]
+    bound: BoundSpec, part: Part, budget: SuiteBudget, changed: tuple[frozenset[Function], Mapping[str, str]]
 ) -> list[str]:
-    tracer = Tracer()
+    tracer = CallTracer()
     binding = attributed(bound.cls(part.instance.program), tracer)
     with tracer.running():
         result = run_part(replace(part, binding=binding), budget)
@@ -183,6 +191,8 @@ def _audit_whole(
     return lines if result.divergence is None else [*lines, f"{part.label} {part.at.suite} diverges"]
 
 
-def _changed_names(tracer: Tracer, changed: frozenset[Function], names: Mapping[str, str]) -> Sequence[str]:
+def _changed_names(
+    tracer: CallTracer, changed: frozenset[Function], names: Mapping[str, str]
+) -> Sequence[str]:
     ran = frozenset().union(*tracer.functions(names).values())
     return sorted(f"{function} of {file}" for file, function in ran & changed)

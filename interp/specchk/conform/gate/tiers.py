@@ -20,11 +20,11 @@ from specchk.conform.contract.binding import At, Binding
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.gate.choices import Choices, Listed, applied
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.replay.cases import Case, Suite, label_of
+from specchk.conform.replay.cases import Suite, SuiteCase, label_of
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
-from specchk.conform.replay.suites import Result, Walks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.forks import cores, each
 from specchk.lang.frontend import CheckedSpec
 
@@ -34,23 +34,23 @@ MADE_OF_CASES = ("classes", "edges")
 MAX_STATES = 200_000  # of a graph that a suite of cases is computed from
 SMOKE_STATES = 2_000
 SMOKE_STEPS = 300
-SMOKE_WALKS = Walks(0, 10, 30)
-WALKS = Walks(0, 100, 50)
+SMOKE_WALKS = SuiteWalks(0, 10, 30)
+WALKS = SuiteWalks(0, 100, 50)
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SuiteBudget:
     """How much a part may do: states of the graph, steps of a sample of cases, and how to walk."""
 
     max_states: int | None = MAX_STATES
     sample_steps: int | None = None
-    walks: Walks = WALKS
+    walks: SuiteWalks = WALKS
 
 
-BUDGETS: Mapping[str, Budget] = MappingProxyType({
-    "smoke": Budget(SMOKE_STATES, SMOKE_STEPS, SMOKE_WALKS),
-    "gate": Budget(),
-    "exhaustive": Budget(None),
+BUDGETS: Mapping[str, SuiteBudget] = MappingProxyType({
+    "smoke": SuiteBudget(SMOKE_STATES, SMOKE_STEPS, SMOKE_WALKS),
+    "gate": SuiteBudget(),
+    "exhaustive": SuiteBudget(None),
 })  # fmt: skip
 
 
@@ -76,7 +76,7 @@ class Part:
         """The constants that are set."""
         return tuple(self.at.bounds.items())
 
-    def suite(self, budget: Budget) -> Suite:
+    def suite(self, budget: SuiteBudget) -> Suite:
         """The cases of a part whose suite consists of cases."""
         suite = cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
         # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be
@@ -99,7 +99,7 @@ def parts_of(
     return parts
 
 
-def run_parts(parts: Sequence[Part], budget: Budget, workers: int = 0) -> list[Result]:
+def run_parts(parts: Sequence[Part], budget: SuiteBudget, workers: int = 0) -> list[SuiteResult]:
     """Run all parts; `workers` processes at a time, 0 for one on each core."""
     wanted = workers or cores()
     if len(parts) == 1:
@@ -107,13 +107,13 @@ def run_parts(parts: Sequence[Part], budget: Budget, workers: int = 0) -> list[R
         # suite would take the steps that its cases share once for each slice.
         return [run_part(parts[0], budget, wanted)]
 
-    def task(part: Part) -> Callable[[], Result]:
+    def task(part: Part) -> Callable[[], SuiteResult]:
         return lambda: run_part(part, budget, 1)
 
     return each([task(part) for part in parts], wanted, PASSING)
 
 
-def run_part(part: Part, budget: Budget, workers: int = 1) -> Result:
+def run_part(part: Part, budget: SuiteBudget, workers: int = 1) -> SuiteResult:
     """Run one part."""
     replayer = Replayer(part.binding)
     if part.at.suite not in MADE_OF_CASES:
@@ -122,7 +122,7 @@ def run_part(part: Part, budget: Budget, workers: int = 1) -> Result:
     return run_suite(replayer, suite, cases=cases_of(suite, budget), workers=workers)
 
 
-def run_whole(replayer: Replayer[Any], kind: str, budget: Budget) -> Result:
+def run_whole(replayer: Replayer[Any], kind: str, budget: SuiteBudget) -> SuiteResult:
     """Run a suite that is not made of cases: a product, walks, or faults."""
     if kind == "product":
         return run_product(replayer, budget.max_states)
@@ -131,12 +131,12 @@ def run_whole(replayer: Replayer[Any], kind: str, budget: Budget) -> Result:
     return run_faults(replayer, budget.max_states)
 
 
-def cases_of(suite: Suite, budget: Budget) -> Sequence[Case]:
+def cases_of(suite: Suite, budget: SuiteBudget) -> Sequence[SuiteCase]:
     """The cases that a budget has room for."""
     return suite.cases if budget.sample_steps is None else sample(suite, budget.sample_steps)
 
 
-def sample(suite: Suite, steps: int) -> tuple[Case, ...]:
+def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
     """All cases if they fit into so many steps, else those that have the most classes for their steps.
 
     In the suite's order, so that what they share is done once.
@@ -167,5 +167,5 @@ def _distinct_steps(suite: Suite) -> int:
     })  # fmt: skip
 
 
-def _new(case: Case, covered: set[int]) -> int:
+def _new(case: SuiteCase, covered: set[int]) -> int:
     return len({number for classes in case.classes for number in classes} - covered)

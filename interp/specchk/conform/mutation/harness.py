@@ -19,7 +19,7 @@ from pathlib import Path
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import UNCHANGED
-from specchk.conform.mutation.outcomes import Ground, Outcome, words_of
+from specchk.conform.mutation.outcomes import Baseline, MutantOutcome, words_of
 from specchk.conform.mutation.patches import as_json
 from specchk.conform.work.forks import cores
 from specchk.conform.work.pool import DONE, LATE, Ended, Say, Task, run_all
@@ -38,8 +38,8 @@ _START = (
 
 
 def run_harness(
-    mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[Outcome], None]
-) -> tuple[Ground, list[Outcome]]:
+    mutants: Sequence[Mutant], binding: Path, options: Sequence[str], done: Callable[[MutantOutcome], None]
+) -> tuple[Baseline, list[MutantOutcome]]:
     """Run the self-check unchanged, where it must pass, and under each mutant; `done` receives each."""
 
     def task(mutant: Mutant) -> Task:
@@ -58,9 +58,9 @@ def run_harness(
     return _ground(_outcome(UNCHANGED, unchanged)), outcomes
 
 
-def _ground(control: Outcome) -> Ground:
+def _ground(control: MutantOutcome) -> Baseline:
     unfinished = () if control.how == DONE else (f"self-check ({control.how})",)
-    return Ground(control.kills, unfinished, control.tests, {}, is_late=control.is_late)
+    return Baseline(control.kills, unfinished, control.tests, {}, is_late=control.is_late)
 
 
 def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
@@ -84,11 +84,11 @@ def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, st
     return done.returncode, lines[0] if lines else ""
 
 
-def _outcome(mutant: Mutant, ended: Ended) -> Outcome:
+def _outcome(mutant: Mutant, ended: Ended) -> MutantOutcome:
     """A self-check that ends in any other way than well has caught its mutant; a crash is not a catch."""
     code, line = ended.said[0] if ended.said else (PASSED, "")
     kills = (Kill("self-check", f"exit {code}", line, ended.seconds),) if code in CAUGHT else ()
     how = ended.why or words_of(ended)
     if code not in (PASSED, *CAUGHT):
         how = f"the self-check ended with {code}: {line}"
-    return Outcome(mutant, kills, ("self-check",), 1, how, ended.seconds, is_late=ended.how == LATE)
+    return MutantOutcome(mutant, kills, ("self-check",), 1, how, ended.seconds, is_late=ended.how == LATE)

@@ -33,12 +33,12 @@ from specchk.conform.replay.cases import Suite
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import FAILURES, Divergence, Replayer
 from specchk.conform.replay.runner import Runner
-from specchk.conform.replay.suites import Result, Walks, run_product, run_walks
-from specchk.conform.work.effort import ENDLESS, Meter, TooMuch
+from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
+from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.lang.frontend import CheckedSpec
 
 PER_TEST = 5
-WALKS = Walks(5, 100, 50)
+WALKS = SuiteWalks(5, 100, 50)
 BROKEN = (*FAILURES, BindingError, ImportError, SyntaxError)  # what a mutant may make of a test
 
 
@@ -63,7 +63,7 @@ class Reporter:
     enough: int  # failures of different tests; 0: all of them
     work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
     told: Callable[[Kill], None]
-    meter: Meter = field(default_factory=Meter)
+    meter: WorkMeter = field(default_factory=WorkMeter)
     member: str = ""
     tests: int = 0
     most: int = 0  # work of one test
@@ -145,14 +145,14 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class SuiteMember:
     """A suite on a model, with the binding of `file` (the campaign's, if it has no name)."""
 
     name: str
     at: At
     file: str = ""
     limit: int | None = None  # of states
-    walks: Walks = WALKS
+    walks: SuiteWalks = WALKS
 
     def prepare(self, bench: Bench) -> None:
         """Compute what does not depend on the implementation."""
@@ -191,7 +191,7 @@ class Replay:
 
     def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
         for first in range(0, self.walks.walks, PER_TEST):
-            walks = Walks(self.walks.seed + first, PER_TEST, self.walks.steps)
+            walks = SuiteWalks(self.walks.seed + first, PER_TEST, self.walks.steps)
             if not reporter.ask(f"seed {walks.seed}", lambda walks=walks: _why(run_walks(replayer, walks))):  # type: ignore[misc]
                 return
 
@@ -208,7 +208,7 @@ class Outside:
         """Nothing to compute beforehand."""
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
-        """As `Replay.hold`."""
+        """As `SuiteMember.hold`."""
         # By prefix: `about` names packages, and what such a check runs in them is not known more exactly.
         if modules and not any(module.startswith(self.about) for module in modules):
             return False
@@ -236,7 +236,7 @@ def _told(divergence: Divergence | None) -> str:
     )
 
 
-def _why(result: Result) -> str:
+def _why(result: SuiteResult) -> str:
     return _told(result.divergence) or result.vacuous
 
 
@@ -282,8 +282,8 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
         listed: tuple[Member, ...] = load(path).MEMBERS
         return listed
     cls = bench.binding("")
-    gate = [Replay(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
-    walks = Replay(f"walks {_label(At(), cls)}", At(suite="walks"))
+    gate = [SuiteMember(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
+    walks = SuiteMember(f"walks {_label(At(), cls)}", At(suite="walks"))
     return (*gate, *([] if any(one.name == walks.name for one in gate) else [walks]))
 
 

@@ -30,8 +30,8 @@ from specchk import kept
 from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, members_of, watched
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.outcomes import (
-    Ground,
-    Outcome,
+    Baseline,
+    MutantOutcome,
     ground_of,
     outcome_of,
     read_ground,
@@ -73,12 +73,12 @@ class Settings:
     enough: int = 2
 
 
-def _nothing(outcome: Outcome) -> None:
+def _nothing(outcome: MutantOutcome) -> None:
     """Ignore an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Subject:
     """One subject of some members: a mutant, or for the survey the unchanged implementation."""
 
     mutant: Mutant
@@ -86,17 +86,17 @@ class Asked:
     work: tuple[tuple[str, int], ...] = ()  # that a test of each member may do
 
 
-By = Callable[["Campaign", Sequence[Asked], float, Callable[[int, Ended], None]], list[Ended]]
+By = Callable[["MutationCampaign", Sequence[Subject], float, Callable[[int, Ended], None]], list[Ended]]
 
 
 def _here(
-    campaign: Campaign, todo: Sequence[Asked], seconds: float, done: Callable[[int, Ended], None]
+    campaign: MutationCampaign, todo: Sequence[Subject], seconds: float, done: Callable[[int, Ended], None]
 ) -> list[Ended]:
     workers = campaign.settings.workers or cores()
     return run_all([campaign.task(one) for one in todo], workers, seconds, done)
 
 
-class Campaign:
+class MutationCampaign:
     """The common data of all mutants of one implementation; `packages` are the top names of changed modules.
 
     `by` is who holds the mutants, each within some seconds: processes of this machine, if not a crew.
@@ -116,7 +116,7 @@ class Campaign:
         self.settings = settings
         self.by = by or _here
         self.members = self._listed()
-        self.ground: Ground | None = None
+        self.ground: Baseline | None = None
 
     def _listed(self) -> list[Member]:
         """The selected members."""
@@ -124,12 +124,14 @@ class Campaign:
         wanted = self.settings.members.split(",")
         return [one for one in every if any(fnmatch.fnmatch(one.name, glob) for glob in wanted)]
 
-    def run(self, mutants: Sequence[Mutant], done: Callable[[Outcome], None] = _nothing) -> list[Outcome]:
+    def run(
+        self, mutants: Sequence[Mutant], done: Callable[[MutantOutcome], None] = _nothing
+    ) -> list[MutantOutcome]:
         """The outcomes of all mutants, in their order; `done` receives each as soon as it is known."""
         world = self._world()
         asked = {one.id: self._asked(one) for one in mutants}
         keys = {name: self._key(world, one) for name, one in asked.items()}
-        found: dict[str, Outcome] = {}
+        found: dict[str, MutantOutcome] = {}
         for one in mutants:
             known = read_outcome(keys[one.id], one) if self.settings.is_cached else None
             if known is not None:
@@ -151,12 +153,12 @@ class Campaign:
         self.by(self, [asked[one.id] for one in todo], self.settings.seconds, ended)
         return [found[one.id] for one in mutants]
 
-    def survey(self) -> Ground:
+    def survey(self) -> Baseline:
         """Run all members on the unchanged implementation; record the lines that each runs, and its work."""
         world = self._world()
         asked = {one.name: self._asked_unchanged(one.name) for one in self.members}
         keys = {name: self._key(world, one) for name, one in asked.items()}
-        found: dict[str, Ground] = {}
+        found: dict[str, Baseline] = {}
         for name, key in keys.items():
             known = read_ground(key) if self.settings.is_cached else None
             if known is not None:
@@ -174,11 +176,11 @@ class Campaign:
         self.ground = together([found[one.name] for one in self.members])
         return self.ground
 
-    def task(self, asked: Asked) -> Task:
+    def task(self, asked: Subject) -> Task:
         """The task of a process; `UNCHANGED` is surveyed."""
         return self._survey(asked) if asked.mutant == UNCHANGED else self._task(asked)
 
-    def _survey(self, asked: Asked) -> Task:
+    def _survey(self, asked: Subject) -> Task:
         def hold(say: Say) -> None:
             _silence()
             (name,) = asked.members
@@ -191,7 +193,7 @@ class Campaign:
 
         return hold
 
-    def _task(self, asked: Asked) -> Task:
+    def _task(self, asked: Subject) -> Task:
         mutant = asked.mutant
 
         def hold(say: Say) -> None:
@@ -206,18 +208,18 @@ class Campaign:
 
         return hold
 
-    def _asked_unchanged(self, name: str) -> Asked:
+    def _asked_unchanged(self, name: str) -> Subject:
         """A member of the survey: as much work as it likes, if no number was given."""
         work = ((name, self.settings.work),) if self.settings.work else ()
-        return Asked(UNCHANGED, frozenset({name}), work)
+        return Subject(UNCHANGED, frozenset({name}), work)
 
-    def _asked(self, mutant: Mutant) -> Asked:
+    def _asked(self, mutant: Mutant) -> Subject:
         """The members that could detect a mutant, and the work allowed to each of their tests."""
         changed, ground = touched(mutant.patches), self.ground
         names = [one.name for one in self.members]
         # Without a survey every member is held to be able: slower, and never wrong.
         able = [name for name in names if ground is None or reaches(ground.lines[name], changed)]
-        return Asked(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))
+        return Subject(mutant, frozenset(able), tuple((name, self._work(name)) for name in able))
 
     def _work(self, member: str) -> int:
         if self.settings.work:
@@ -249,7 +251,7 @@ class Campaign:
                 reporter.tell("loading", f"{type(error).__name__}: {error}")
             return []
 
-    def _key(self, world: str, asked: Asked) -> str:
+    def _key(self, world: str, asked: Subject) -> str:
         # The survey runs every test, however many failures are enough for a kill; its results serve both.
         enough = self.settings.enough if asked.mutant.patches else 0
         return kept.name_of(world, as_json(asked.mutant.patches), enough, sorted(asked.members), asked.work)

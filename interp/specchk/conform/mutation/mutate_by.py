@@ -16,7 +16,7 @@ from typing import Any
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.mutation.members import Bench, watched
-from specchk.conform.mutation.mutate import Asked, Campaign, Settings
+from specchk.conform.mutation.mutate import MutationCampaign, Settings, Subject
 from specchk.conform.replay.cases import Suite
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.kit import Kit, kit_of
@@ -29,7 +29,7 @@ WAVE = 4  # pieces for each hand between two looks at what came
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A `crews.Work` that holds mutants to a campaign's members.
+    """A `crews.Job` that holds mutants to a campaign's members.
 
     `main` is the binding's path from `base`, where the files come from; `mutants` is their folder's path
     from the binding's.
@@ -43,12 +43,12 @@ class Holding:
     suites: tuple[tuple[str, Suite], ...]
     seconds: float
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[Asked], Ended]:
+    def begin(self, cls: Any, folder: Path) -> Callable[[Subject], Ended]:
         """Runs one; the unchanged implementation is loaded, and data common to members are prepared."""
         spec = (folder / cls.spec).resolve()
         # Suites come along: computing them would take longer than most mutants.
         bench = Bench(folder, Path(self.main).name, spec, check(str(spec)), suites=dict(self.suites))
-        campaign = Campaign(bench, (folder / self.mutants).resolve(), self.packages, self.settings)
+        campaign = MutationCampaign(bench, (folder / self.mutants).resolve(), self.packages, self.settings)
         for member in campaign.members:
             member.prepare(bench)
         # The folder that corresponds to `base` there: as many levels above the binding as its path from
@@ -81,13 +81,17 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
 
 @dataclass(frozen=True, slots=True)
 class ByCrew:
-    """Runs a campaign's mutants by a crew; a value for `Campaign.by`."""
+    """Runs a campaign's mutants by a crew; a value for `MutationCampaign.by`."""
 
     crew: Crew
     kit: Kit
 
     def __call__(
-        self, campaign: Campaign, todo: Sequence[Asked], seconds: float, done: Callable[[int, Ended], None]
+        self,
+        campaign: MutationCampaign,
+        todo: Sequence[Subject],
+        seconds: float,
+        done: Callable[[int, Ended], None],
     ) -> list[Ended]:
         """As `pool.run_all` of their tasks: `done` receives each, in order, when its wave is back."""
         bench = campaign.bench

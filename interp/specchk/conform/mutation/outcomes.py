@@ -31,7 +31,7 @@ GOOD = frozenset({KILLED, ENDLESS})  # what counts as killed
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MutantOutcome:
     """The outcome of a mutant; `asked` are the members that ran, `tests` the number of their tests."""
 
     mutant: Mutant
@@ -64,7 +64,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Baseline:
     """The unchanged implementation: the tests that it passed, the lines that each member runs, and its work.
 
     `work` is the most that one test of a member did.
@@ -90,7 +90,7 @@ def words_of(ended: Ended) -> str:
     return f"{ended.how}: {ended.why}" if ended.why else ended.how
 
 
-def outcome_of(mutant: Mutant, ended: Ended) -> Outcome:
+def outcome_of(mutant: Mutant, ended: Ended) -> MutantOutcome:
     """The messages of a mutant's process, and its end."""
     kills = tuple(one[1] for one in ended.said if one[0] == "kill")
     asked = [one for one in ended.said if one[0] == "asked"]
@@ -98,23 +98,23 @@ def outcome_of(mutant: Mutant, ended: Ended) -> Outcome:
     tests = max((one[2] for one in asked), default=0)
     names = tuple(one[1] for one in asked)
     how, is_late = words_of(ended), ended.how == LATE
-    return Outcome(mutant, kills, names, tests, how, ended.seconds, is_late=is_late)
+    return MutantOutcome(mutant, kills, names, tests, how, ended.seconds, is_late=is_late)
 
 
-def ground_of(name: str, ended: Ended) -> Ground:
+def ground_of(name: str, ended: Ended) -> Baseline:
     """The result of one member on the unchanged implementation."""
     kills = tuple(said[1] for said in ended.said if said[0] == "kill")
     ran = [said for said in ended.said if said[0] == "ran"]
     if not ran:
         how = f"{name} ({ended.why or words_of(ended)})"
-        return Ground(kills, (how,), 0, {name: {}}, {name: 0}, ended.how == LATE)
+        return Baseline(kills, (how,), 0, {name: {}}, {name: 0}, ended.how == LATE)
     _, tests, lines, most = ran[0]
-    return Ground(kills, (), tests, {name: lines}, {name: most})
+    return Baseline(kills, (), tests, {name: lines}, {name: most})
 
 
-def together(every: list[Ground]) -> Ground:
+def together(every: list[Baseline]) -> Baseline:
     """The results of all members."""
-    return Ground(
+    return Baseline(
         tuple(kill for one in every for kill in one.kills),
         tuple(words for one in every for words in one.unfinished),
         sum(one.tests for one in every),
@@ -128,7 +128,7 @@ def _place(key: str) -> Path | None:
     return kept.place("mutants", f"{key}.json")
 
 
-def read_outcome(key: str, mutant: Mutant) -> Outcome | None:
+def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
     """The outcome that was kept under a name."""
     data = kept.read(_place(key))
     if data is None:
@@ -136,10 +136,10 @@ def read_outcome(key: str, mutant: Mutant) -> Outcome | None:
     found = json.loads(data)
     kills = tuple(Kill(**one) for one in found["kills"])
     asked = tuple(found["asked"])
-    return Outcome(mutant, kills, asked, found["tests"], DONE, found["seconds"], is_cached=True)
+    return MutantOutcome(mutant, kills, asked, found["tests"], DONE, found["seconds"], is_cached=True)
 
 
-def write_outcome(key: str, outcome: Outcome) -> None:
+def write_outcome(key: str, outcome: MutantOutcome) -> None:
     """Keep an outcome, unless it is none."""
     if outcome.how == DONE:
         # What was stopped says how fast this machine was; it is not kept.
@@ -148,7 +148,7 @@ def write_outcome(key: str, outcome: Outcome) -> None:
         kept.write(_place(key), json.dumps(found).encode())
 
 
-def read_ground(key: str) -> Ground | None:
+def read_ground(key: str) -> Baseline | None:
     """The stored results on the unchanged implementation."""
     data = kept.read(_place(key))
     if data is None:
@@ -156,10 +156,10 @@ def read_ground(key: str) -> Ground | None:
     found = json.loads(data)
     lines = {name: {module: frozenset(those) for module, those in one.items()}
              for name, one in found["lines"].items()}  # fmt: skip
-    return Ground((), (), found["tests"], lines, found["work"])
+    return Baseline((), (), found["tests"], lines, found["work"])
 
 
-def write_ground(key: str, ground: Ground) -> None:
+def write_ground(key: str, ground: Baseline) -> None:
     """Keep it if it is sound."""
     if ground.is_sound:
         lines = {

@@ -23,7 +23,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from specchk.conform.work.effort import TICK, Meter, counted
+from specchk.conform.work.effort import TICK, WorkMeter, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Counted:
     """The packages, by their top names, whose work a meter counts."""
 
     packages: frozenset[str]
-    meter: Meter
+    meter: WorkMeter
 
 
 class _Loader(SourceFileLoader):
     """Compiles the patched text; byte code on disk is neither read nor written."""
 
-    def __init__(self, name: str, path: str, patches: Sequence[Patch], meter: Meter | None) -> None:
+    def __init__(self, name: str, path: str, patches: Sequence[Patch], meter: WorkMeter | None) -> None:
         super().__init__(name, path)
         self._patches = patches
         self._meter = meter
@@ -94,14 +94,14 @@ class _Loader(SourceFileLoader):
         super().exec_module(module)
 
 
-def _compiled(text: str, path: str, meter: Meter | None) -> CodeType:
+def _compiled(text: str, path: str, meter: WorkMeter | None) -> CodeType:
     if meter is not None:
         return counted(text, path)
     code: CodeType = compile(text, path, "exec", dont_inherit=True)
     return code
 
 
-def _begin(module: ModuleType, meter: Meter | None) -> None:
+def _begin(module: ModuleType, meter: WorkMeter | None) -> None:
     if meter is not None:
         vars(module)[TICK] = meter.tick
 

@@ -56,7 +56,7 @@ class _Function:
 
 
 @dataclass(slots=True)
-class Tracer:
+class LineTracer:
     """Records lines of the files of some packages, by file name."""
 
     names: Mapping[str, str]  # file -> module
@@ -91,9 +91,9 @@ def _lines_of(code: CodeType) -> set[int]:
 
 
 @contextmanager
-def recording(packages: Iterable[str]) -> Iterator[Tracer]:
+def recording(packages: Iterable[str]) -> Iterator[LineTracer]:
     """Record the lines of packages that are run inside."""
-    tracer = Tracer(_files(packages))
+    tracer = LineTracer(_files(packages))
     before = sys.gettrace()
     sys.settrace(tracer)
     try:

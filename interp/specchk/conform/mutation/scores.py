@@ -21,22 +21,26 @@ from specchk.conform.mutation.outcomes import (
     UNFINISHED,
     WEAK,
     WRONGLY,
-    Ground,
-    Outcome,
+    Baseline,
+    MutantOutcome,
 )
 
 CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Requirement:
     """The share of mutants to be killed, and by how many tests each."""
 
     share: float
     tests: int
 
 
-WANTED_CURATED, WANTED_GENERATED, WANTED_HARNESS = Wanted(1.0, 2), Wanted(0.9, 1), Wanted(1.0, 1)
+WANTED_CURATED, WANTED_GENERATED, WANTED_HARNESS = (
+    Requirement(1.0, 2),
+    Requirement(0.9, 1),
+    Requirement(1.0, 1),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,12 @@ class Score:
     """A campaign's outcomes, and the required score."""
 
     kind: str
-    wanted: Wanted
-    outcomes: tuple[Outcome, ...]
-    ground: Ground | None
+    wanted: Requirement
+    outcomes: tuple[MutantOutcome, ...]
+    ground: Baseline | None
     seconds: float
 
-    def verdict(self, outcome: Outcome) -> str:
+    def verdict(self, outcome: MutantOutcome) -> str:
         """The verdict on a mutant, by the required number of tests."""
         return outcome.verdict(self.wanted.tests)
 
@@ -137,7 +141,7 @@ def _flaws(score: Score) -> int:
     return min(30, max((len(one.mutant.flaw) for one in score.outcomes), default=4))
 
 
-def _line(score: Score, outcome: Outcome, widths: tuple[int, int]) -> str:
+def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
     verdict = score.verdict(outcome)
     tests = dict.fromkeys(f"{kill.member} {kill.test}" for kill in outcome.kills)
     what = ", ".join(tests) if tests else verdict
@@ -164,7 +168,7 @@ def as_json(score: Score, exit_code: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _outcome(score: Score, outcome: Outcome) -> dict[str, object]:
+def _outcome(score: Score, outcome: MutantOutcome) -> dict[str, object]:
     mutant = outcome.mutant
     kills = [
         {"member": kill.member, "test": kill.test, "reason": kill.reason, "seconds": round(kill.seconds, 3),

@@ -15,7 +15,7 @@ SCHEMA = "specchk.mutation/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScoreRow:
     """One mutant: its kind, its name and flaw, the verdict, and how many tests killed it."""
 
     kind: str
@@ -30,7 +30,7 @@ class Scores:
     """The contents of some files: the scores by kind, and every mutant."""
 
     kills: Mapping[str, Kills]
-    rows: tuple[Row, ...]
+    rows: tuple[ScoreRow, ...]
 
 
 class NoScores(Exception):
@@ -44,7 +44,7 @@ def read_scores(paths: Sequence[str]) -> Scores:
     mutants undecided, or that its rows do not add up to.
     """
     kills: dict[str, Kills] = {}
-    rows: list[Row] = []
+    rows: list[ScoreRow] = []
     for path in paths:
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -62,7 +62,7 @@ def read_scores(paths: Sequence[str]) -> Scores:
     return Scores(kills, tuple(rows))
 
 
-def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
+def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Kills:
     """The score, if the rows confirm it."""
     open_ = [row.name for row in rows if row.verdict == UNFINISHED]
     if open_:
@@ -78,5 +78,5 @@ def _kills(path: str, rows: Sequence[Row], killed: int, counted: int) -> Kills:
     return found
 
 
-def _row(kind: str, found: Mapping[str, Any]) -> Row:
-    return Row(kind, str(found["id"]), str(found["flaw"]), str(found["verdict"]), len(found["kills"]))
+def _row(kind: str, found: Mapping[str, Any]) -> ScoreRow:
+    return ScoreRow(kind, str(found["id"]), str(found["flaw"]), str(found["verdict"]), len(found["kills"]))

@@ -48,7 +48,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RecordingResult:
     """The result of one recording."""
 
     name: str
@@ -76,7 +76,7 @@ class Campaign:
 
     tracing: str
     spec: str
-    results: tuple[Result, ...]
+    results: tuple[RecordingResult, ...]
     seconds: float
     workers: int
     vacuous: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CampaignOptions:
     """How a campaign is run: `power` spoils accepted recordings, `partial` is a few of many."""
 
     workers: int = 1
@@ -118,20 +118,20 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """A `crews.Work` that explains recordings, several at a time; `spec` is what its file is called."""
+    """A `crews.Job` that explains recordings, several at a time; `spec` is what its file is called."""
 
-    wanted: Wanted
+    wanted: CampaignOptions
     spec: str
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[Sequence[Sheet]], list[Result]]:
+    def begin(self, cls: Any, folder: Path) -> Callable[[Sequence[Sheet]], list[RecordingResult]]:
         """Explains by the spec of a tracing, which is named by its original path."""
         there = str(folder / cls.spec)
-        one = _Explainer(cls, check(there), self.wanted)
+        one = _RecordingExplainer(cls, check(there), self.wanted)
         names = str(Path(there).parent), str(Path(self.spec).parent)
         return lambda sheets: [_renamed(one.of(sheet), *names) for sheet in sheets]
 
 
-def _renamed(result: Result, here: str, there: str) -> Result:
+def _renamed(result: RecordingResult, here: str, there: str) -> RecordingResult:
     """A result that names a spec's files by another folder."""
     if result.blocked is None:
         return result
@@ -147,7 +147,11 @@ def _moved(where: str, here: str, there: str) -> str:
 
 
 def run_campaign(
-    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], wanted: Wanted, crew: Crew | None = None
+    cls: type[Tracing],
+    checked: CheckedSpec,
+    paths: Sequence[Path],
+    wanted: CampaignOptions,
+    crew: Crew | None = None,
 ) -> Campaign:
     """Explain all recordings, here or by a crew; raises `SpecError` if the spec has no room for one."""
     begun = perf_counter()
@@ -168,10 +172,10 @@ def run_campaign(
 
 
 def _here(
-    cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: Wanted
-) -> list[list[Result]]:
-    def share(mine: Sequence[Path]) -> list[Result]:
-        one = _Explainer(cls, checked, wanted)
+    cls: type[Tracing], checked: CheckedSpec, shares: Sequence[Sequence[Path]], wanted: CampaignOptions
+) -> list[list[RecordingResult]]:
+    def share(mine: Sequence[Path]) -> list[RecordingResult]:
+        one = _RecordingExplainer(cls, checked, wanted)
         return [one.result(path) for path in mine]
 
     return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
@@ -184,34 +188,34 @@ def _sheet(path: Path) -> Sheet:
         return Sheet(path.name, b"", str(error))
 
 
-class _Explainer:
+class _RecordingExplainer:
     """One process's work; programs are shared by recordings that need the same constants."""
 
-    def __init__(self, cls: type[Tracing], checked: CheckedSpec, wanted: Wanted) -> None:
+    def __init__(self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions) -> None:
         self.cls, self.checked, self.wanted = cls, checked, wanted
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
-    def result(self, path: Path) -> Result:
+    def result(self, path: Path) -> RecordingResult:
         """Explain the recording in a file, and its spoiled copies."""
         return self._read(path.name, lambda: read_recording(path))
 
-    def of(self, sheet: Sheet) -> Result:
+    def of(self, sheet: Sheet) -> RecordingResult:
         """The same of a file that was sent."""
         if sheet.bad:
-            return Result(sheet.name, bad=sheet.bad)
+            return RecordingResult(sheet.name, bad=sheet.bad)
         return self._read(sheet.name, lambda: decode(sheet.name, zlib.decompress(sheet.packed)))
 
-    def _read(self, name: str, read: Callable[[], Recording]) -> Result:
+    def _read(self, name: str, read: Callable[[], Recording]) -> RecordingResult:
         try:
             recording = read()
         except BadRecording as error:
-            return Result(name, bad=str(error))
+            return RecordingResult(name, bad=str(error))
         if recording.header["format"] != self.cls.reads:
             wrong = recording.header["format"]
-            return Result(name, bad=f"{name}:1: the format is {wrong}, not {self.cls.reads}")
+            return RecordingResult(name, bad=f"{name}:1: the format is {wrong}, not {self.cls.reads}")
         return self._explained(recording)
 
-    def _explained(self, recording: Recording) -> Result:
+    def _explained(self, recording: Recording) -> RecordingResult:
         validator = self._validator(recording)
         begun = perf_counter()
         found = self._explain(validator, recording)
@@ -221,7 +225,7 @@ class _Explainer:
         values = {name: frozenset(sorted(known)[:2]) for name, known in found.seen.items()}
         blocked = None if found.blocked is None else told(validator, recording, found.blocked)
         copies = self._copies(validator, recording) if self.wanted.power and blocked is None else ()
-        return Result(
+        return RecordingResult(
             recording.name, len(recording.events), found.consumed, found.most, found.total, found.silent,
             seconds, kinds, values, copies, "", blocked,
         )  # fmt: skip
@@ -250,7 +254,7 @@ class _Explainer:
         return tuple(found)
 
 
-def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: Wanted) -> tuple[str, ...]:
+def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: CampaignOptions) -> tuple[str, ...]:
     """Every reason why the campaign shows nothing."""
     found = [one.bad for one in campaign.results if one.bad]
     # Alone: that nothing was compared follows from it, and would hide it among ten lines.
@@ -272,7 +276,7 @@ def _vacuous(cls: type[Tracing], campaign: Campaign, wanted: Wanted) -> tuple[st
     return tuple(found)
 
 
-def _constant(results: Sequence[Result]) -> list[str]:
+def _constant(results: Sequence[RecordingResult]) -> list[str]:
     """The fields that never had a second value."""
     values: dict[str, set[str]] = {}
     for one in results:
@@ -281,7 +285,7 @@ def _constant(results: Sequence[Result]) -> list[str]:
     return sorted(name for name, known in values.items() if len(known) < 2)
 
 
-def _too_large(results: Sequence[Result]) -> list[str]:
+def _too_large(results: Sequence[RecordingResult]) -> list[str]:
     consumed = sum(one.consumed for one in results)
     mean = sum(one.total for one in results) / max(consumed, 1)
     most = max(one.most for one in results)

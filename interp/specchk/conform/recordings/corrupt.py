@@ -25,7 +25,7 @@ KINDS = ("flip", "drop", "swap", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoiled:
+class SpoiledCopy:
     """A copy with one planted error, and its description."""
 
     kind: str
@@ -33,7 +33,7 @@ class Spoiled:
     recording: Recording
 
 
-def spoil(recording: Recording, kind: str, random: Random) -> Spoiled | None:
+def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None:
     """A copy with one planted error of a kind; None where the kind does not apply."""
     events = list(recording.events)
     if kind == "flip":
@@ -64,7 +64,7 @@ def spoil(recording: Recording, kind: str, random: Random) -> Spoiled | None:
         at, next_ = random.choice(pairs)
         what = f"{_named(events, at)} comes after {_named(events, next_)}"
         events[at], events[next_] = events[next_], events[at]
-    return Spoiled(kind, what, replace(recording, events=renumbered(events)))
+    return SpoiledCopy(kind, what, replace(recording, events=renumbered(events)))
 
 
 def _named(events: list[Event], at: int) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specchk.conform.contract.tracing import Call, Impossible, Seen
+from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.ir.nodes import And, Bind, Expr, Guard, Unwrap
 from specchk.ir.program import Action, Property
@@ -75,7 +75,7 @@ def _misses(
     for call in way:
         try:
             index, instances = validator.instances(call)
-        except Impossible:
+        except ImpossibleEvent:
             return
         after = validator.by_call(call, states)
         if not after:

@@ -23,7 +23,7 @@ from typing import Any
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, Impossible, Meaning, Seen, Tracing
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Seen, Tracing
 from specchk.conform.contract.values import NotAValue, raw
 from specchk.ir.nodes import Expr
 from specchk.ir.types import Map, Type
@@ -103,7 +103,7 @@ class Validator:
             try:
                 meaning = tracing.meaning(event)
                 after, silent, known = self._onward(tracing, event, meaning, candidates, everywhere)
-            except (Impossible, TooMany) as error:
+            except (ImpossibleEvent, TooMany) as error:
                 found.blocked = Blocked(number, event, meaning, candidates, str(error))
                 return found
             if not after:
@@ -178,16 +178,16 @@ class Validator:
         """An action's number, and all arguments that a call may have; none if one is not a value."""
         number = self._numbers.get(call.action)
         if number is None:
-            raise Impossible(f"the spec has no action `{call.action}`")
+            raise ImpossibleEvent(f"the spec has no action `{call.action}`")
         params, domains = self.program.actions[number].params, self._domains[number]
         if len(params) != len(call.args):
-            raise Impossible(f"`{call.action}` takes {len(params)} arguments, not {len(call.args)}")
+            raise ImpossibleEvent(f"`{call.action}` takes {len(params)} arguments, not {len(call.args)}")
         choices: list[Sequence[Any]] = []
         for arg, param, domain in zip(call.args, params, domains, strict=True):
             try:
                 choices.append(domain if arg is ANY else (raw(arg, param.type),))
             except NotAValue as error:
-                raise Impossible(f"{call}: {error}") from None
+                raise ImpossibleEvent(f"{call}: {error}") from None
         return number, list(product(*choices))
 
     @staticmethod

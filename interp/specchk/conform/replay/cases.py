@@ -35,7 +35,7 @@ class CaseStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SuiteCase:
     """A path, with the positions in `Suite.classes` of the effect classes of each of its steps.
 
     `start` is which of the spec's initial states (ascending) it starts in.
@@ -93,7 +93,7 @@ class Suite:
     kind: str
     model: str
     bounds: tuple[tuple[str, str], ...]
-    cases: tuple[Case, ...]
+    cases: tuple[SuiteCase, ...]
     classes: tuple[EffectClass, ...]
     probe_classes: tuple[EffectClass, ...]
     probes: tuple[Probe, ...]
@@ -107,7 +107,7 @@ class Suite:
         """The model and its bounds, as in `two_brokers MaxOffset=1`."""
         return label_of(self.model, self.bounds)
 
-    def case(self, wanted: str) -> Case | None:
+    def case(self, wanted: str) -> SuiteCase | None:
         """The case with an id, or the only one whose id begins with it."""
         # Any beginning that is unique, as with commits of git.
         found = [case for case in self.cases if case.id.startswith(wanted)]
@@ -154,9 +154,9 @@ def from_json(text: str) -> Suite:
     )
 
 
-def _case(found: Mapping[str, Any]) -> Case:
+def _case(found: Mapping[str, Any]) -> SuiteCase:
     steps = tuple(CaseStep(s["action"], tuple(s["args"]), s["choice"]) for s in found["steps"])
-    return Case(found["id"], steps, tuple(tuple(one) for one in found["classes"]), found["start"])
+    return SuiteCase(found["id"], steps, tuple(tuple(one) for one in found["classes"]), found["start"])
 
 
 def _class(found: Mapping[str, Any]) -> EffectClass:

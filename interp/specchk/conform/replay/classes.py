@@ -20,7 +20,7 @@ from typing import Any
 from specchk.conform.replay.cases import EffectClass, stable_id
 from specchk.ir.program import Action
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
-from specchk.meaning.tracing import Looked, Mark, Marks, Tracer
+from specchk.meaning.tracing import Decision, Looked, Marks, Tracer
 from specchk.meaning.values import State, universe
 
 Key = tuple[int, Marks, tuple[str, ...]]
@@ -108,14 +108,14 @@ class Classifier:
     def _path(self, end: Marks) -> str:
         return "; ".join(sorted(self._sign(mark) for mark in end if mark.kind != "branch"))
 
-    def _branch(self, mark: Mark) -> str:
+    def _branch(self, mark: Decision) -> str:
         point = self.program.points[mark.where]
         return f"{_short(point.span.text)} -> {point.label}"
 
-    def _text(self, mark: Mark) -> str:
+    def _text(self, mark: Decision) -> str:
         return self._texts[mark.where]
 
-    def _sign(self, mark: Mark) -> str:
+    def _sign(self, mark: Decision) -> str:
         return f"{self._text(mark)} {mark.kind} {mark.how}"
 
 

@@ -18,8 +18,8 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from specchk.conform.replay.cases import Case, CaseStep, Probe, Suite, case_id, label_of
-from specchk.conform.replay.graph import ClassGraph, Edge, Refusal, explore
+from specchk.conform.replay.cases import CaseStep, Probe, Suite, SuiteCase, case_id, label_of
+from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, Refusal, explore
 from specchk.ir.program import Program
 from specchk.meaning.values import show
 
@@ -57,22 +57,22 @@ def build_suite(
     )  # fmt: skip
 
 
-Path = tuple[int, tuple[Edge, ...]]  # the initial state's number, and the steps
+Path = tuple[int, tuple[ClassifiedEdge, ...]]  # the initial state's number, and the steps
 
 
-def _case(graph: ClassGraph, label: str, path: Path) -> Case:
+def _case(graph: ClassGraph, label: str, path: Path) -> SuiteCase:
     start, edges = path
     steps = tuple(_step(graph.program, edge) for edge in edges)
     classes = tuple(graph.edges_of(edge.source)[edge] for edge in edges)
-    return Case(case_id(label, start, steps), steps, classes, start)
+    return SuiteCase(case_id(label, start, steps), steps, classes, start)
 
 
-def _step(program: Program, edge: Edge) -> CaseStep:
+def _step(program: Program, edge: ClassifiedEdge) -> CaseStep:
     action = program.actions[edge.action]
     return CaseStep(action.name, _shown(program, edge), edge.choice)
 
 
-def _shown(program: Program, at: Edge | Refusal) -> tuple[str, ...]:
+def _shown(program: Program, at: ClassifiedEdge | Refusal) -> tuple[str, ...]:
     params = program.actions[at.action].params
     return tuple(show(arg, param.type) for arg, param in zip(at.args, params, strict=True))
 
@@ -100,7 +100,7 @@ class _Tree:
 
     graph: ClassGraph
     states: set[int] = field(default_factory=set)
-    ends: dict[Edge, None] = field(default_factory=dict)
+    ends: dict[ClassifiedEdge, None] = field(default_factory=dict)
     covered: Counter[int] = field(default_factory=Counter)
     refused: set[int] = field(default_factory=set)
 
@@ -128,11 +128,11 @@ class _Tree:
         self.states.add(state)
         self.refused.update(self.graph.refused_in(state))
 
-    def has(self, edge: Edge) -> bool:
+    def has(self, edge: ClassifiedEdge) -> bool:
         """Whether an edge is on the tree."""
         return edge in self.ends or (edge.target in self.states and self.graph.first[edge.target] == edge)
 
-    def grow_by(self, edge: Edge) -> None:
+    def grow_by(self, edge: ClassifiedEdge) -> None:
         """Add an edge, with the way to where it starts."""
         self.grow_to(edge.source)
         # The edge that reached its target first is a branch of the tree of shortest ways. Any other ends its
@@ -162,7 +162,7 @@ def _class_paths(graph: ClassGraph) -> list[Path]:
         range(len(graph.classes.keys)), key=lambda one: (-depths[graph.classes.examples[one][0].source], one)
     )
     for number in deepest:
-        edges: list[Edge] = graph.classes.examples[number]
+        edges: list[ClassifiedEdge] = graph.classes.examples[number]
         # Of the nearest examples first, so that paths stay shortest; farther ones only where these are too
         # few.
         near = [edge for edge in edges if depths[edge.source] == depths[edges[0].source]]
@@ -191,8 +191,8 @@ def _tours(graph: ClassGraph) -> Iterator[Path]:
         yield found[0].source, tuple(found)
 
 
-def _tour(graph: ClassGraph, left: list[dict[Edge, None]], start: int) -> list[Edge]:
-    path: list[Edge] = []
+def _tour(graph: ClassGraph, left: list[dict[ClassifiedEdge, None]], start: int) -> list[ClassifiedEdge]:
+    path: list[ClassifiedEdge] = []
     state = start
     # At least one way, however far it is: else an edge beyond that length would never be taken.
     while len(path) < LONGEST_TOUR or not path:
@@ -206,9 +206,11 @@ def _tour(graph: ClassGraph, left: list[dict[Edge, None]], start: int) -> list[E
     return path
 
 
-def _nearest(graph: ClassGraph, left: list[dict[Edge, None]], state: int) -> list[Edge] | None:
+def _nearest(
+    graph: ClassGraph, left: list[dict[ClassifiedEdge, None]], state: int
+) -> list[ClassifiedEdge] | None:
     """The shortest path that ends with an edge that is left."""
-    before: dict[int, Edge | None] = {state: None}
+    before: dict[int, ClassifiedEdge | None] = {state: None}
     queue = deque([state])
     while queue:
         at = queue.popleft()

@@ -20,7 +20,7 @@ from specchk.conform.replay.replay import Divergence
 from specchk.explore.view import Viewer
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.report.diff import Change, changes
+from specchk.report.diff import VariableChange, changes
 from specchk.report.draw.contrast import contrasted
 from specchk.report.draw.picture import Picture, picture
 from specchk.report.itf import trace_itf
@@ -60,7 +60,7 @@ def instead(found: Divergence, beside: State | None) -> State | None:
     return tuple(spec if seen is None else seen for spec, seen in pairs)
 
 
-def differences(program: Program, found: Divergence, beside: State | None) -> list[Change]:
+def differences(program: Program, found: Divergence, beside: State | None) -> list[VariableChange]:
     """Every place in which the implementation's state is not the spec's."""
     other = instead(found, beside)
     return [] if other is None or beside is None else changes(program, beside, other)

@@ -18,15 +18,15 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError, Interruption, Mistake
-from specchk.conform.replay.replay import Diverged, Divergence, Found, Instance, Place, Replayer
-from specchk.conform.replay.suites import Result, breadth_first, why_vacuous
+from specchk.conform.replay.replay import ActionCall, Diverged, Divergence, Found, Place, Replayer
+from specchk.conform.replay.suites import SuiteResult, breadth_first, why_vacuous
 from specchk.meaning.values import State
 from specchk.search.verdict import Step
 
 S = TypeVar("S")
 
 
-def run_faults(replayer: Replayer[Any], limit: int | None = None) -> Result:
+def run_faults(replayer: Replayer[Any], limit: int | None = None) -> SuiteResult:
     """Explore spec and implementation together, and let faults strike inside every step.
 
     Raises `BindingError` if the binding has no interruption.
@@ -40,7 +40,7 @@ def run_faults(replayer: Replayer[Any], limit: int | None = None) -> Result:
     seconds = perf_counter() - begun
     vacuous = "" if divergence is not None else suite.vacuous()
     complete = suite.complete and divergence is None
-    return Result("faults", divergence, replayer.tally, len(suite.seen), complete, seconds, vacuous)
+    return SuiteResult("faults", divergence, replayer.tally, len(suite.seen), complete, seconds, vacuous)
 
 
 class _Faults(Generic[S]):
@@ -78,8 +78,8 @@ class _Faults(Generic[S]):
             yield from self.replayer.take(place, instance, successors)
 
     def _interrupt(
-        self, place: Place[S], taken: tuple[Instance, str, tuple[State, ...]], fault: Interruption,
-        striking: Instance,
+        self, place: Place[S], taken: tuple[ActionCall, str, tuple[State, ...]], fault: Interruption,
+        striking: ActionCall,
     ) -> None:  # fmt: skip
         """Let a fault strike at each moment of a step, until the step ends first."""
         instance, way, successors = taken
@@ -114,7 +114,7 @@ class _Faults(Generic[S]):
                 return True
         return False
 
-    def _blame(self, place: Place[S], taken: Instance, by: Instance, moment: int) -> Divergence:
+    def _blame(self, place: Place[S], taken: ActionCall, by: ActionCall, moment: int) -> Divergence:
         reason = (
             f"{by.label} struck inside {taken.label}, at its moment {moment}, and left a state that the "
             "spec reaches neither with the fault before that step nor with the fault after it"

@@ -24,7 +24,7 @@ from specchk.meaning.values import State
 CANDIDATES = 16  # examples kept of each class
 
 
-class Edge(NamedTuple):
+class ClassifiedEdge(NamedTuple):
     """A step between two states, by their numbers.
 
     `choice` is the position of the state after it among the instance's successors, ascending.
@@ -53,7 +53,7 @@ class Kinds:
     examples: list[list[Any]] = field(default_factory=list)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
 
-    def note(self, key: Hashable, example: Edge | Refusal) -> int:
+    def note(self, key: Hashable, example: ClassifiedEdge | Refusal) -> int:
         """The number of a class, of which this is an example."""
         number = self._numbers.setdefault(key, len(self.keys))
         if number == len(self.keys):
@@ -69,7 +69,9 @@ class Kinds:
         return self._numbers[key]
 
 
-Around = tuple[dict[Edge, tuple[int, ...]], dict[int, Refusal]]  # of a state: its edges, its refusals
+Around = tuple[
+    dict[ClassifiedEdge, tuple[int, ...]], dict[int, Refusal]
+]  # of a state: its edges, its refusals
 
 
 @dataclass(slots=True)
@@ -80,27 +82,27 @@ class ClassGraph:
     classifier: Classifier
     states: list[State] = field(default_factory=list)
     number: dict[State, int] = field(default_factory=dict)
-    first: list[Edge | None] = field(default_factory=list)
+    first: list[ClassifiedEdge | None] = field(default_factory=list)
     depth: list[int] = field(default_factory=list)
     classes: Kinds = field(default_factory=Kinds)
     refusals: Kinds = field(default_factory=Kinds)
-    out: list[dict[Edge, tuple[int, ...]]] = field(default_factory=list)
+    out: list[dict[ClassifiedEdge, tuple[int, ...]]] = field(default_factory=list)
     """Of each state the edges, each with its classes; kept where they are asked for, else empty."""
     expanded: set[int] = field(default_factory=set)
     edges: int = 0
     complete: bool = True
     _looked: dict[int, Around] = field(default_factory=dict)  # what was asked for again
 
-    def way_to(self, state: int) -> list[Edge]:
+    def way_to(self, state: int) -> list[ClassifiedEdge]:
         """The shortest path to a state from where it starts."""
-        path: list[Edge] = []
+        path: list[ClassifiedEdge] = []
         step = self.first[state]
         while step is not None:
             path.append(step)
             step = self.first[step.source]
         return path[::-1]
 
-    def edges_of(self, state: int) -> dict[Edge, tuple[int, ...]]:
+    def edges_of(self, state: int) -> dict[ClassifiedEdge, tuple[int, ...]]:
         """The edges of an expanded state, each with its classes."""
         return self.out[state] or self._around(state)[0]
 
@@ -116,7 +118,7 @@ class ClassGraph:
             self._looked[state] = self._look(state)
         return self._looked[state]
 
-    def add(self, state: State, by: Edge | None, depth: int) -> None:
+    def add(self, state: State, by: ClassifiedEdge | None, depth: int) -> None:
         """A state that is reached for the first time."""
         self.number[state] = len(self.states)
         self.states.append(state)
@@ -135,7 +137,7 @@ class ClassGraph:
         yield from range(known, len(self.states))
 
     def _look(self, source: int) -> Around:
-        edges: dict[Edge, tuple[int, ...]] = {}
+        edges: dict[ClassifiedEdge, tuple[int, ...]] = {}
         refused: dict[int, Refusal] = {}
         state = self.states[source]
         for looked in self.classifier.tracer.look(state):
@@ -148,14 +150,14 @@ class ClassGraph:
                 refused.setdefault(number, refusal)
         return edges, refused
 
-    def _edges(self, source: int, looked: Looked, edges: dict[Edge, tuple[int, ...]]) -> None:
+    def _edges(self, source: int, looked: Looked, edges: dict[ClassifiedEdge, tuple[int, ...]]) -> None:
         after = sorted({reached.after for reached in looked.reached})
         for reached in looked.reached:
             choice = after.index(reached.after)
             if reached.after not in self.number:
-                by = Edge(source, looked.index, looked.args, choice, len(self.states))
+                by = ClassifiedEdge(source, looked.index, looked.args, choice, len(self.states))
                 self.add(reached.after, by, self.depth[source] + 1)
-            edge = Edge(source, looked.index, looked.args, choice, self.number[reached.after])
+            edge = ClassifiedEdge(source, looked.index, looked.args, choice, self.number[reached.after])
             key = self.classifier.edge(self.states[source], looked, reached.after, reached.marks)
             number = self.classes.note(key, edge)
             # One edge may be reached by several ways through the action, each with a class.

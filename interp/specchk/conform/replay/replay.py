@@ -16,7 +16,7 @@ observed variables; what was kept of a system is looked at again before and afte
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -33,6 +33,7 @@ from specchk.conform.contract.binding import (  # fmt: skip
     mistakes,
 )
 from specchk.conform.contract.values import NotAValue, plain, raw
+from specchk.conform.replay.tally import ReplayTally
 from specchk.ir.nodes import Value
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
@@ -48,7 +49,7 @@ Found = tuple[Value | None, ...]  # a projected state; None where a variable is 
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ActionCall:
     """An action with its arguments; `ways` are the environment's choices, one empty without any."""
 
     index: int
@@ -112,39 +113,6 @@ class Divergence:
     found_after: int | None = None
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts by action: steps taken, probes refused, probes not applicable.
-
-    `compared` and `reopened` count states that were looked at, and systems that were opened again.
-    """
-
-    taken: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, int] = field(default_factory=dict)
-    impossible: dict[str, int] = field(default_factory=dict)
-    left: dict[str, int] = field(default_factory=dict)
-    """Successors that the spec allows and the implementation never chose."""
-    compared: int = 0
-    struck: int = 0
-    """Faults that struck inside a step."""
-    reopened: int = 0
-
-    def add(self, other: Tally) -> None:
-        """Add the counts of another worker."""
-        for mine, more in ((self.taken, other.taken), (self.refused, other.refused),
-                           (self.impossible, other.impossible), (self.left, other.left)):  # fmt: skip
-            for name, count in more.items():
-                self.count(mine, name, count)
-        self.compared += other.compared
-        self.reopened += other.reopened
-        self.struck += other.struck
-
-    @staticmethod
-    def count(table: dict[str, int], name: str, more: int = 1) -> None:
-        """Add to one number of a table."""
-        table[name] = table.get(name, 0) + more
-
-
 class Diverged(Exception):
     """Ends a suite; carries the divergence."""
 
@@ -162,7 +130,7 @@ class Replayer(Generic[S]):
             raise BindingError(wrong)
         self.binding = binding
         self.program = binding.program
-        self.tally = Tally()
+        self.tally = ReplayTally()
         self._stepper = Stepper(self.program)
         self._properties = Properties(self.program, self._stepper)
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
@@ -176,7 +144,7 @@ class Replayer(Generic[S]):
         self.instances = tuple(self._all_instances())
         self.blind_to: tuple[str, ...] = ()
 
-    def _all_instances(self) -> Iterator[Instance]:
+    def _all_instances(self) -> Iterator[ActionCall]:
         values = Values()
         ways = {one.action: one.ways or ("",) for one in self.binding.actions()}
         for index, action in enumerate(self.program.actions):
@@ -184,7 +152,7 @@ class Replayer(Generic[S]):
                 typed = [(arg, param.type) for arg, param in zip(args, action.params, strict=True)]
                 label = Step(action.name, tuple(show(arg, kind) for arg, kind in typed), ())
                 given = tuple(plain(arg, kind) for arg, kind in typed)
-                yield Instance(index, tuple(args), given, label, ways[action.name])
+                yield ActionCall(index, tuple(args), given, label, ways[action.name])
 
     def begin(self) -> Place[S]:
         """The implementation's initial state, which must be one of the spec's."""
@@ -239,7 +207,7 @@ class Replayer(Generic[S]):
         """Whether the spec's constraints let a search continue here."""
         return self._properties.inside(self._properties.environment(state))
 
-    def options(self, state: State) -> tuple[list[tuple[Instance, tuple[State, ...]]], list[Instance]]:
+    def options(self, state: State) -> tuple[list[tuple[ActionCall, tuple[State, ...]]], list[ActionCall]]:
         """The spec's answer for each instance in a state: enabled, with its successors, or disabled.
 
         One that only leads beyond a horizon is neither.
@@ -259,30 +227,30 @@ class Replayer(Generic[S]):
                 disabled.append(instance)
         return enabled, disabled
 
-    def allowed(self, state: State, instance: Instance) -> tuple[State, ...]:
+    def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
         """The successors by one instance; none where it is not enabled."""
         found = self._stepper.of_action(state, instance.index, instance.args)
         return tuple(dict.fromkeys(after for _, _, after in found))
 
-    def forbids(self, state: State, instance: Instance) -> bool:
+    def forbids(self, state: State, instance: ActionCall) -> bool:
         """Whether an instance is disabled, and not because it leads beyond a horizon."""
         return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
 
-    def _goes_beyond(self, state: State, instance: Instance) -> bool:
+    def _goes_beyond(self, state: State, instance: ActionCall) -> bool:
         cuts = self._stepper.horizon_cuts
         self._stepper.of_action(state, instance.index, instance.args)
         return self._stepper.horizon_cuts > cuts
 
-    def take(self, place: Place[S], instance: Instance, successors: tuple[State, ...]) -> list[Place[S]]:
+    def take(self, place: Place[S], instance: ActionCall, successors: tuple[State, ...]) -> list[Place[S]]:
         """Take an enabled step in each way; the places it led to."""
         reached: dict[State, Place[S]] = {}
         for way in instance.ways:
             after = self._take(place, instance, way, successors)
             reached.setdefault(after.state, after)
-        Tally.count(self.tally.left, instance.label.action, len(successors) - len(reached))
+        ReplayTally.count(self.tally.left, instance.label.action, len(successors) - len(reached))
         return list(reached.values())
 
-    def _take(self, place: Place[S], instance: Instance, way: str, allowed: tuple[State, ...]) -> Place[S]:
+    def _take(self, place: Place[S], instance: ActionCall, way: str, allowed: tuple[State, ...]) -> Place[S]:
         system = self._back(place.kept)
         answer = self._ask(system, place, instance, way)
         # Each step begins from what was kept, so that no step sees what another one left behind.
@@ -293,12 +261,18 @@ class Replayer(Generic[S]):
         if not matching:
             raise Diverged(self._blame(place, instance, way, "state", "", allowed, found))
         self._only_one(matching, self._blame(place, instance, way, "ambiguous", "", allowed, found))
-        Tally.count(self.tally.taken, instance.label.action)
+        ReplayTally.count(self.tally.taken, instance.label.action)
         step = Step(instance.label.action, instance.label.args, matching[0])
         return Place(matching[0], self._keep(system), step, place, way)
 
     def cut_short(
-        self, place: Place[S], instance: Instance, way: str, fault: Interruption, by: Instance, moment: int
+        self,
+        place: Place[S],
+        instance: ActionCall,
+        way: str,
+        fault: Interruption,
+        by: ActionCall,
+        moment: int,
     ) -> Found | None:
         """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
         system = self._back(place.kept)
@@ -308,7 +282,7 @@ class Replayer(Generic[S]):
         self.tally.struck += 1
         return self._state(system, self._blame(place, by, way, "outside", f"inside {instance.label}"))
 
-    def probe(self, place: Place[S], instance: Instance) -> bool:
+    def probe(self, place: Place[S], instance: ActionCall) -> bool:
         """Try a disabled instance in each way: it must be refused and change nothing.
 
         True if the implementation was asked; False where the binding had nothing to ask it with.
@@ -320,17 +294,17 @@ class Replayer(Generic[S]):
             if isinstance(answer, Accepted):
                 raise Diverged(self._accepted(system, place, instance, way))
             if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
-                Tally.count(self.tally.impossible, instance.label.action)
+                ReplayTally.count(self.tally.impossible, instance.label.action)
                 continue
             found = self._state(system, self._blame(place, instance, way, "outside", ""))
             if not self.same(place.state, found):
                 reason = f"a refused step changed the state (refused because: {answer.reason})"
                 raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
-            Tally.count(self.tally.refused, instance.label.action)
+            ReplayTally.count(self.tally.refused, instance.label.action)
             was_asked = True
         return was_asked
 
-    def _accepted(self, system: S, place: Place[S], instance: Instance, way: str) -> Divergence:
+    def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""
         reason, found = "the spec has no such step here", None
         try:
@@ -340,7 +314,7 @@ class Replayer(Generic[S]):
             reason += f"; and then: {diverged.divergence.reason}"
         return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
 
-    def _ask(self, system: S, place: Place[S], instance: Instance, way: str) -> Answer:
+    def _ask(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Answer:
         handler = self._handlers[instance.label.action]
         try:
             answer = handler(system, *instance.plain, *([way] if way else []))
@@ -354,7 +328,7 @@ class Replayer(Generic[S]):
         return answer
 
     def _blame(
-        self, place: Place[S], instance: Instance, way: str, kind: str, reason: str,
+        self, place: Place[S], instance: ActionCall, way: str, kind: str, reason: str,
         expected: tuple[State, ...] = (), found: Found | None = None,
     ) -> Divergence:  # fmt: skip
         trace, ways = place.trace(), place.ways()

@@ -21,9 +21,10 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError
-from specchk.conform.replay.cases import Case, CaseStep, Suite
-from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer, Tally
-from specchk.conform.replay.suites import Coverage, Result, why_vacuous
+from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase
+from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
+from specchk.conform.replay.tally import ReplayTally
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Faulty
@@ -44,7 +45,7 @@ PASSING = (BindingError, Faulty, StaleCase)  # what is wrong with binding, spec 
 class CaseResult:
     """The result of a case; `taken` is fewer than its steps where the implementation chose otherwise."""
 
-    case: Case
+    case: SuiteCase
     divergence: Divergence | None
     taken: int
 
@@ -60,7 +61,7 @@ class Done:
     refused: set[int] = field(default_factory=set)
     impossible: set[int] = field(default_factory=set)
     failures: list[tuple[int, Divergence]] = field(default_factory=list)  # by the case's position
-    tally: Tally = field(default_factory=Tally)
+    tally: ReplayTally = field(default_factory=ReplayTally)
     blind_to: tuple[str, ...] = ()
 
     def add(self, other: Done) -> None:
@@ -89,7 +90,7 @@ class Runner(Generic[S]):
         self._places: list[Place[S]] = []
         self._wanted = _probes_at(suite)
 
-    def follow(self, before: Case, case: Case) -> None:
+    def follow(self, before: SuiteCase, case: SuiteCase) -> None:
         """Continue as after `before`, where `case` is next and another runner runs the cases before it.
 
         What the two share is done here, too, and counted there.  So the numbers of a suite are the
@@ -106,10 +107,10 @@ class Runner(Generic[S]):
 
     def _new_page(self) -> Done:
         """Count from nothing from now on."""
-        self.replayer.tally = Tally()
+        self.replayer.tally = ReplayTally()
         return Done(tally=self.replayer.tally)
 
-    def run(self, case: Case) -> CaseResult:
+    def run(self, case: SuiteCase) -> CaseResult:
         """Take a case from its initial state, or from where the one before it began to differ."""
         divergence = None
         taken = 0
@@ -121,7 +122,7 @@ class Runner(Generic[S]):
         self.done.blind_to = self.done.blind_to or self.replayer.blind_to
         return CaseResult(case, divergence, taken)
 
-    def _take(self, case: Case) -> int:
+    def _take(self, case: SuiteCase) -> int:
         shared = self._shared(case)
         # What was kept along the shared steps is used again; places behind them are of another path.
         del self._places[shared + 1 :]
@@ -141,7 +142,7 @@ class Runner(Generic[S]):
             self._arrive(after, case, number + 1)
         return len(case.steps)
 
-    def _shared(self, case: Case) -> int:
+    def _shared(self, case: SuiteCase) -> int:
         """The number of steps that lead along known places."""
         if not self._places or self._places[0].state != self._initial[case.start]:
             self._places.clear()
@@ -163,7 +164,7 @@ class Runner(Generic[S]):
                 return next((after for after in reached if after.state == wanted), None)
         raise StaleCase(f"{step} is not enabled at its place in the case")
 
-    def _arrive(self, place: Place[S], case: Case, number: int) -> None:
+    def _arrive(self, place: Place[S], case: SuiteCase, number: int) -> None:
         """Check a new place: that it can be restored and reopened, and the steps that it forbids."""
         self.replayer.check_kept(place)
         # Before and after the probes: if a probe changes what was kept, it is noticed here and not in a
@@ -197,15 +198,15 @@ def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], l
     return found
 
 
-def run_case(replayer: Replayer[Any], suite: Suite, case: Case, probing: str = "all") -> CaseResult:
+def run_case(replayer: Replayer[Any], suite: Suite, case: SuiteCase, probing: str = "all") -> CaseResult:
     """Take one case."""
     return Runner(replayer, suite, probing).run(case)
 
 
 def run_suite(
-    replayer: Replayer[Any], suite: Suite, *, cases: Sequence[Case] | None = None,
+    replayer: Replayer[Any], suite: Suite, *, cases: Sequence[SuiteCase] | None = None,
     keep_going: bool = False, workers: int = 1, probing: str = "all",
-) -> Result:  # fmt: skip
+) -> SuiteResult:  # fmt: skip
     """Take all cases of a suite, or some, up to the first that fails or (`keep_going`) all of them.
 
     With `workers` 0 on every core.
@@ -230,7 +231,7 @@ def slices(count: int, parts: int) -> list[range]:
 
 
 def run_slice(
-    runner: Runner[Any], cases: Sequence[Case], positions: range, *, keep_going: bool = False
+    runner: Runner[Any], cases: Sequence[SuiteCase], positions: range, *, keep_going: bool = False
 ) -> Done:
     """Run some of the cases with a new runner; its results."""
     first = positions.start
@@ -246,8 +247,13 @@ def run_slice(
 
 
 def merged(
-    suite: Suite, cases: Sequence[Case], parts: Sequence[Done], seconds: float, *, keep_going: bool = False
-) -> Result:
+    suite: Suite,
+    cases: Sequence[SuiteCase],
+    parts: Sequence[Done],
+    seconds: float,
+    *,
+    keep_going: bool = False,
+) -> SuiteResult:
     """The slices of a suite, in their order, put together: the results of a single runner."""
     done = Done()
     for part in parts:
@@ -258,7 +264,7 @@ def merged(
     return _result(suite, cases, done, seconds)
 
 
-def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> Result:
+def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float) -> SuiteResult:
     failures = [(cases[at].id, found) for at, found in sorted(done.failures, key=lambda one: one[0])]
     divergence = failures[0][1] if failures else None
     coverage = Coverage(
@@ -271,7 +277,7 @@ def _result(suite: Suite, cases: Sequence[Case], done: Done, seconds: float) -> 
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
     if not divergence and not vacuous and not done.disabled:
         vacuous = "no forbidden step was tried"
-    return Result(
+    return SuiteResult(
         suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous, tuple(failures),
         coverage,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
-from specchk.conform.replay.cases import Case, Suite
+from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.replay.replay import Place, Replayer
 from specchk.conform.replay.runner import run_suite
 
@@ -60,7 +60,7 @@ class _Scene:
     Where it looks like `where` it refuses the action `refused`.
     """
 
-    case: Case
+    case: SuiteCase
     first: Plain
     before: Plain
     last: Plain
@@ -115,7 +115,7 @@ def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
     raise NothingToSabotage("the suite has no case of two steps with a refusal on the way")
 
 
-def _places(replayer: Replayer[Any], case: Case) -> tuple[list[Place[Any]], Given]:
+def _places(replayer: Replayer[Any], case: SuiteCase) -> tuple[list[Place[Any]], Given]:
     """Where a case leads, fewer places where the implementation chooses otherwise; its last arguments."""
     places, args = [replayer.begin()], Given()
     for step in case.steps:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from specchk.conform.replay.replay import Diverged, Divergence, Instance, Place, Replayer
+from specchk.conform.replay.replay import ActionCall, Diverged, Divergence, Place, Replayer
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
@@ -27,14 +27,14 @@ from specchk.search.verdict import Step
 S = TypeVar("S")
 MAX_STEPS = 20_000  # taken on the implementation while shrinking
 MAX_STATES = 50_000  # of the spec, looked at for a shortest path
-Came = dict[State, tuple[State, Instance] | None]  # from where, and by what; None for initial states
+Came = dict[State, tuple[State, ActionCall] | None]  # from where, and by what; None for initial states
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
     """A step to take: the instance, and the way in which it was taken."""
 
-    instance: Instance
+    instance: ActionCall
     way: str
 
 
@@ -66,7 +66,7 @@ class _Shrinker(Generic[S]):
         steps = zip(self.best.trace.steps, self.best.ways, strict=True)
         return [_Move(self._instance(step), way) for step, way in steps]
 
-    def _instance(self, step: Step) -> Instance:
+    def _instance(self, step: Step) -> ActionCall:
         return self._by_label[step.action, step.args]
 
     def first(self) -> Divergence | None:
@@ -161,7 +161,7 @@ class _Shrinker(Generic[S]):
             return  # it chooses another successor, or diverges elsewhere: the longer path stands
         self._try(places, [])
 
-    def _reach(self, place: Place[S], instance: Instance, state: State) -> Place[S]:
+    def _reach(self, place: Place[S], instance: ActionCall, state: State) -> Place[S]:
         """Take an instance in the first way that leads to a state."""
         allowed = self.replayer.allowed(place.state, instance)
         ways = (replace(instance, ways=(way,)) for way in instance.ways)
@@ -169,7 +169,7 @@ class _Shrinker(Generic[S]):
             after for way in ways for after in self.replayer.take(place, way, allowed) if after.state == state
         )
 
-    def _shortest(self, target: State, longest: int) -> list[tuple[Instance, State]] | None:
+    def _shortest(self, target: State, longest: int) -> list[tuple[ActionCall, State]] | None:
         """Instances and states of a shortest path in the spec, None where it is longer than `longest`."""
         program = self.replayer.program
         stepper = Stepper(program)
@@ -187,7 +187,7 @@ class _Shrinker(Generic[S]):
         return _path(came, target) if target in came else None
 
 
-def _path(came: Came, target: State) -> list[tuple[Instance, State]]:
+def _path(came: Came, target: State) -> list[tuple[ActionCall, State]]:
     path = []
     state = target
     while (before := came[state]) is not None:

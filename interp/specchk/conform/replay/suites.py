@@ -24,7 +24,8 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.replay.cases import EffectClass
-from specchk.conform.replay.replay import Diverged, Divergence, Instance, Place, Replayer, Tally
+from specchk.conform.replay.replay import ActionCall, Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.tally import ReplayTally
 from specchk.meaning.values import State
 
 S = TypeVar("S")
@@ -76,7 +77,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SuiteResult:
     """The result of a suite; `complete` when no budget ended it.
 
     `failures` are the ids of the cases that diverged, each with its divergence; `divergence` is the
@@ -85,7 +86,7 @@ class Result:
 
     suite: str
     divergence: Divergence | None
-    tally: Tally
+    tally: ReplayTally
     states: int
     complete: bool
     seconds: float
@@ -106,7 +107,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Walks:
+class SuiteWalks:
     """The size of a random suite."""
 
     seed: int
@@ -114,17 +115,17 @@ class Walks:
     steps: int
 
 
-def run_product(replayer: Replayer[Any], limit: int | None = None) -> Result:
+def run_product(replayer: Replayer[Any], limit: int | None = None) -> SuiteResult:
     """Explore spec and implementation together; at most `limit` states are expanded."""
     return _Product(replayer, limit).run()
 
 
-def run_walks(replayer: Replayer[Any], walks: Walks) -> Result:
+def run_walks(replayer: Replayer[Any], walks: SuiteWalks) -> SuiteResult:
     """Walk at random, repeatably by seed."""
     return _Walker(replayer, walks).run()
 
 
-def why_vacuous(tally: Tally, blind_to: Sequence[str], disabled: int) -> str:
+def why_vacuous(tally: ReplayTally, blind_to: Sequence[str], disabled: int) -> str:
     """The reason why a suite without a divergence is vacuous; empty if it is sound."""
     if blind_to:
         return f"a wrong value of {', '.join(blind_to)} was not detected"
@@ -149,7 +150,7 @@ class _Suite(ABC, Generic[S]):
         self.complete = True
         self.disabled = 0
 
-    def run(self) -> Result:
+    def run(self) -> SuiteResult:
         """The whole suite, to its end or its first divergence."""
         begun = perf_counter()
         divergence = None
@@ -161,9 +162,9 @@ class _Suite(ABC, Generic[S]):
         complete = self.complete and divergence is None
         tally = self.replayer.tally
         vacuous = "" if divergence is not None else why_vacuous(tally, self.replayer.blind_to, self.disabled)
-        return Result(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
+        return SuiteResult(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
 
-    def _probe(self, place: Place[S], disabled: list[Instance]) -> None:
+    def _probe(self, place: Place[S], disabled: list[ActionCall]) -> None:
         """Try all forbidden steps at a place, and check that the place is unchanged."""
         self.disabled += len(disabled)
         for instance in disabled:
@@ -226,7 +227,7 @@ class _Product(_Suite[S]):
 class _Walker(_Suite[S]):
     name = "walks"
 
-    def __init__(self, replayer: Replayer[S], walks: Walks) -> None:
+    def __init__(self, replayer: Replayer[S], walks: SuiteWalks) -> None:
         super().__init__(replayer)
         self.walks = walks
         self.random = random.Random(walks.seed)  # noqa: S311 - chooses tests, keeps no secrets

@@ -14,11 +14,11 @@ from html import escape
 from pathlib import Path
 
 from specchk.conform.gate.choices import Choices, Listed
-from specchk.conform.gate.gate import Bound
+from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.cases import EffectClass
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.sources import files_of, fingerprint
 
 REFRESH = "run --update-choices"
@@ -52,7 +52,7 @@ class Standing:
 
 
 def standing(
-    path: Path, choices: Choices, bound: Bound, parts: Sequence[Part], results: Sequence[Result], *,
+    path: Path, choices: Choices, bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], *,
     written: bool = False,
 ) -> Standing:  # fmt: skip
     """The status of a gate's choices after a run."""
@@ -67,7 +67,7 @@ def standing(
     return Standing(path, choices, is_of_spec, is_same, listed, counted, tuple(wrong), written)
 
 
-def implementation_of(bound: Bound) -> str:
+def implementation_of(bound: BoundSpec) -> str:
     """The fingerprint of the explored model."""
     return fingerprint(files_of(bound.path, bound.cls.implementation), bound.path.resolve().parent)
 

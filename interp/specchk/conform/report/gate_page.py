@@ -13,9 +13,9 @@ from types import MappingProxyType
 from specchk.conform.gate.gate import Held
 from specchk.conform.gate.lock import Kills
 from specchk.conform.gate.tiers import Part
-from specchk.conform.mutation.scores_file import Row
+from specchk.conform.mutation.scores_file import ScoreRow
 from specchk.conform.replay.cases import EffectClass
-from specchk.conform.replay.suites import Coverage, Result
+from specchk.conform.replay.suites import Coverage, SuiteResult
 
 # What a cell says by its letter and its colour.
 CELLS = MappingProxyType({
@@ -26,7 +26,7 @@ CELLS = MappingProxyType({
 
 
 def sections(
-    parts: Sequence[Part], results: Sequence[Result], held: Held | None, mutants: Sequence[Row] = ()
+    parts: Sequence[Part], results: Sequence[SuiteResult], held: Held | None, mutants: Sequence[ScoreRow] = ()
 ) -> list[str]:
     """All of them, each as HTML."""
     found = [_map(part, result.coverage) for part, result in zip(parts, results, strict=True)
@@ -126,7 +126,7 @@ def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
         yield f"<h2>Mutants</h2><table><tr><th>kind</th><th>killed</th><th>all</th></tr>{rows}</table>"
 
 
-def _mutants(mutants: Sequence[Row]) -> Iterator[str]:
+def _mutants(mutants: Sequence[ScoreRow]) -> Iterator[str]:
     """A line for each mutant; one that no test killed is marked, unless that is argued."""
     if mutants:
         rows = "".join(
@@ -141,5 +141,5 @@ def _mutants(mutants: Sequence[Row]) -> Iterator[str]:
         yield f"<details><summary>{len(mutants)} mutants</summary><table>{head}{rows}</table></details>"
 
 
-def _marked(mutant: Row) -> str:
+def _marked(mutant: ScoreRow) -> str:
     return ' class="never"' if mutant.verdict in ("survived", "weak", "wrongly") else ""

@@ -12,15 +12,17 @@ from types import MappingProxyType
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from specchk.conform.gate.gate import Held
-from specchk.conform.gate.tiers import MADE_OF_CASES, Budget, Part
-from specchk.conform.replay.suites import Result
+from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import About, render
 
 SKIPPED = "the suite ended at its first divergence"
 _REPLACED = MappingProxyType({code: "?" for code in range(32) if code not in (9, 10, 13)})  # no XML has them
 
 
-def junit(parts: Sequence[Part], results: Sequence[Result], budget: Budget, held: Held | None) -> str:
+def junit(
+    parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget, held: Held | None
+) -> str:
     """The whole document."""
     root = Element("testsuites", name="specchk conform")
     for part, result in zip(parts, results, strict=True):
@@ -31,7 +33,7 @@ def junit(parts: Sequence[Part], results: Sequence[Result], budget: Budget, held
     return '<?xml version="1.0" encoding="utf-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(root: Element, part: Part, result: Result, budget: Budget) -> None:
+def _suite(root: Element, part: Part, result: SuiteResult, budget: SuiteBudget) -> None:
     suite = SubElement(root, "testsuite", name=f"{part.label} ({result.suite})", time=f"{result.seconds:.3f}")
     properties = SubElement(suite, "properties")
     for name, value in _properties(part, result):
@@ -52,7 +54,7 @@ def _suite(root: Element, part: Part, result: Result, budget: Budget) -> None:
     _count(suite)
 
 
-def _properties(part: Part, result: Result) -> Iterator[tuple[str, object]]:
+def _properties(part: Part, result: SuiteResult) -> Iterator[tuple[str, object]]:
     yield "spec", part.instance.program.path
     yield "states", result.states
     yield "steps", result.steps
@@ -64,7 +66,7 @@ def _properties(part: Part, result: Result) -> Iterator[tuple[str, object]]:
         yield "unobserved", f"{name}: {reason}"
 
 
-def _failures(part: Part, result: Result, otherwise: str) -> dict[str, str]:
+def _failures(part: Part, result: SuiteResult, otherwise: str) -> dict[str, str]:
     """By case the report of its divergence."""
     if result.divergence is None and not result.vacuous:
         return {}

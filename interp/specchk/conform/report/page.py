@@ -11,8 +11,9 @@ from html import escape
 from types import MappingProxyType
 
 from specchk.conform.replay.divergence import WORDS, differences, instead, step_text, told, wanted
-from specchk.conform.replay.replay import Divergence, Tally
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.replay import Divergence
+from specchk.conform.replay.suites import SuiteResult
+from specchk.conform.replay.tally import ReplayTally
 from specchk.conform.report.suite import About, basis, headline, verdict
 from specchk.ir.program import Program
 from specchk.report.diff import parts
@@ -24,7 +25,7 @@ COLORS = MappingProxyType({
 })  # fmt: skip
 
 
-def page(about: About, result: Result, drawing: str | None, sections: Sequence[str] = ()) -> str:
+def page(about: About, result: SuiteResult, drawing: str | None, sections: Sequence[str] = ()) -> str:
     """The whole page; `drawing` is the SVG of the divergence, `sections` are further ones, in HTML."""
     program, title = about.instance.program, headline(about, result)
     body = [
@@ -79,7 +80,7 @@ def _instead(program: Program, found: Divergence, number: int) -> str:
     return frame.step(number, f"the implementation instead{by}", rows)
 
 
-def _actions(program: Program, tally: Tally) -> Iterator[str]:
+def _actions(program: Program, tally: ReplayTally) -> Iterator[str]:
     """The counts by action; one that was never taken is marked."""
     yield "<h2>Actions</h2><table><tr><th>action</th><th>steps taken</th><th>probes refused</th>"
     yield "<th>not applicable</th><th>successors never chosen</th></tr>"

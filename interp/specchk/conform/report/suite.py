@@ -14,7 +14,7 @@ from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import Binding
 from specchk.conform.replay.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.replay.divergence import as_json as divergence_json
-from specchk.conform.replay.suites import Coverage, Result
+from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.ir.footprint import switched_off
 from specchk.report.draw.text import text
 from specchk.report.json import value_json
@@ -37,7 +37,7 @@ class About:
         return f"{program.spec}, model {program.model}, on {type(self.binding).__name__}"
 
 
-def verdict(result: Result) -> str:
+def verdict(result: SuiteResult) -> str:
     """`diverges`, `vacuous`, `conforms`, or `conforms so far` where a budget ended the suite."""
     if result.divergence is not None:
         return "diverges"
@@ -46,14 +46,14 @@ def verdict(result: Result) -> str:
     return "conforms" if result.complete else "conforms so far"
 
 
-def headline(about: About, result: Result) -> str:
+def headline(about: About, result: SuiteResult) -> str:
     """The verdict in one line."""
     why = f": {WORDS[result.divergence.kind]}" if result.divergence is not None else ""
     why = f": {result.vacuous}" if result.vacuous else why
     return f"{verdict(result)}{why}: {about.name}"
 
 
-def render(about: About, result: Result) -> str:
+def render(about: About, result: SuiteResult) -> str:
     """The whole report."""
     lines = [headline(about, result)]
     lines += [part for line in basis(about, result) for part in _wrapped(line)]
@@ -67,7 +67,7 @@ def _wrapped(line: str) -> list[str]:
                 break_on_hyphens=False)  # fmt: skip
 
 
-def basis(about: About, result: Result) -> Iterator[str]:
+def basis(about: About, result: SuiteResult) -> Iterator[str]:
     """The figures, and the parts that were not checked."""
     program, tally = about.instance.program, result.tally
     nothing = sum(tally.impossible.values())
@@ -111,7 +111,7 @@ def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
         yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
 
 
-def _coverage_json(result: Result) -> dict[str, object] | None:
+def _coverage_json(result: SuiteResult) -> dict[str, object] | None:
     found = result.coverage
     if found is None:
         return None
@@ -134,7 +134,7 @@ def _coverage_json(result: Result) -> dict[str, object] | None:
     }
 
 
-def as_json(about: About, result: Result, exit_code: int) -> dict[str, object]:
+def as_json(about: About, result: SuiteResult, exit_code: int) -> dict[str, object]:
     """The report as one JSON object."""
     program = about.instance.program
     return {

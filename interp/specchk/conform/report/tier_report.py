@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.cases import Suite
-from specchk.conform.replay.suites import Result
+from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import About, render, verdict
 from specchk.conform.report.suite import as_json as as_json_of
 
@@ -14,12 +14,12 @@ from specchk.conform.report.suite import as_json as as_json_of
 _WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
 
 
-def overall(results: Sequence[Result]) -> Result:
+def overall(results: Sequence[SuiteResult]) -> SuiteResult:
     """The result that the whole is to be judged by: the first of the worst."""
     return min(results, key=lambda result: _WORST_FIRST.index(verdict(result)))
 
 
-def render_tier(tier: str, parts: Sequence[Part], results: Sequence[Result]) -> str:
+def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]) -> str:
     """The whole report: a failing suite, if it is the only one, is reported as if it had run alone."""
     if len(parts) == 1:
         return render(About(parts[0].instance, parts[0].binding), results[0])
@@ -38,7 +38,7 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[Result]) -> 
     return "\n".join(lines)
 
 
-def _line(part: Part, result: Result) -> str:
+def _line(part: Part, result: SuiteResult) -> str:
     said = f"{verdict(result)}: {part.label}, {result.suite}, {result.states} states, {result.steps} steps"
     if result.coverage is not None:
         said += f", {result.coverage}"
@@ -46,7 +46,7 @@ def _line(part: Part, result: Result) -> str:
 
 
 def tier_json(
-    tier: str, parts: Sequence[Part], results: Sequence[Result], codes: Sequence[int]
+    tier: str, parts: Sequence[Part], results: Sequence[SuiteResult], codes: Sequence[int]
 ) -> dict[str, object]:
     """The suite that the whole is judged by as one JSON object, with the objects of all in `suites`."""
     found = [

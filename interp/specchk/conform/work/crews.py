@@ -22,7 +22,7 @@ Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 
 
-class Work(Protocol[P, T]):
+class Job(Protocol[P, T]):
     """A job on pieces; `cls` is the user's class, loaded from `folder` where the job runs."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[P], T]:
@@ -36,5 +36,5 @@ class Crew(Protocol):
     def hands(self) -> int:
         """How many pieces are done at once."""
 
-    def each(self, work: Work[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
+    def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
         """The result of each piece, in order; `about` is for observers."""

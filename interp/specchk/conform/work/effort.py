@@ -39,7 +39,7 @@ class TooMuch(BaseException):
 
 
 @dataclass(slots=True)
-class Meter:
+class WorkMeter:
     """Counts work; `left` is the allowed rest, and below zero everything that is counted raises."""
 
     given: int = ENDLESS
@@ -74,7 +74,7 @@ class Meter:
 
 
 def counted(source: str, path: str) -> CodeType:
-    """The code of a module that counts; it takes a `Meter.tick` under the name `TICK`."""
+    """The code of a module that counts; it takes a `WorkMeter.tick` under the name `TICK`."""
     tree = ast.fix_missing_locations(_Counting().visit(ast.parse(source, path)))
     # Without this module's own `from __future__`, which `compile` would pass on.
     code: CodeType = compile(tree, path, "exec", dont_inherit=True)

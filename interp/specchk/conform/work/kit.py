@@ -22,7 +22,7 @@ from typing import Any
 
 from specchk.conform.contract.load import load_binding, load_tracing
 from specchk.conform.contract.tracing import Tracing
-from specchk.conform.work.crews import Work
+from specchk.conform.work.crews import Job
 from specchk.conform.work.sources import files_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
@@ -85,7 +85,7 @@ def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
 class Shipped:
     """A work, and how to begin it where a kit was unpacked; `deep` is how far Python may recurse there."""
 
-    work: Work[Any, Any]
+    work: Job[Any, Any]
     main: str
     roots: tuple[str, ...]
     is_tracing: bool
@@ -101,7 +101,7 @@ class Shipped:
         return self.work.begin(cls, main.parent)
 
 
-def shipped(work: Work[Any, Any], kit: Kit, cls: type[Any]) -> Shipped:
+def shipped(work: Job[Any, Any], kit: Kit, cls: type[Any]) -> Shipped:
     """A work to be sent with a kit."""
     return Shipped(work, kit.main, kit.roots, issubclass(cls, Tracing), sys.getrecursionlimit())
 

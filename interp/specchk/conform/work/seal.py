@@ -20,7 +20,7 @@ DIGITS = 16
 _SEAL = "seal = "
 
 
-class Broken(Exception):
+class BrokenSeal(Exception):
     """A file that was changed after it was written; the text describes how."""
 
 
@@ -34,21 +34,21 @@ def write(path: Path, lines: Iterable[str], people: str = "") -> None:
 
 
 def read(path: Path, people: str = "") -> str:
-    """The text of a file as it was written; raises `Broken`, and `OSError` where there is none."""
+    """The text of a file as it was written; raises `BrokenSeal`, and `OSError` where there is none."""
     data = path.read_bytes()
     try:
         # A checkout on Windows changes line ends; that is no edit.
         text = data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise Broken(f"{path} was changed after it was written: it is not text") from None
+        raise BrokenSeal(f"{path} was changed after it was written: it is not text") from None
     lines = text.split("\n")
     seals = [line for line in lines if line.startswith(_SEAL)]
     rest = [line for line in lines if not line.startswith(_SEAL)]
     if not seals:
-        raise Broken(f"{path} has no seal, so it was written by an older specchk, or truncated")
+        raise BrokenSeal(f"{path} has no seal, so it was written by an older specchk, or truncated")
     # `rest[:-1]`: behind the last line end there is nothing; a text that does not end with one was cut off.
     if not text.endswith("\n") or seals != [f'{_SEAL}"{_digest(rest[:-1], people)}"']:
-        raise Broken(f"{path} was edited, merged or damaged after it was written")
+        raise BrokenSeal(f"{path} was edited, merged or damaged after it was written")
     return text
 
 

@@ -11,7 +11,7 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import counted, nearest
 
 
-def check_call(checker: Checker, node: tree.Call, context: Context, expected: Type | None) -> Type:
+def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected: Type | None) -> Type:
     """A definition, built-in or constructor applied to arguments."""
     home = context.spec.lookup(node.callee.qualifier)
     name = node.callee.text
@@ -29,7 +29,7 @@ def check_call(checker: Checker, node: tree.Call, context: Context, expected: Ty
     return UNKNOWN
 
 
-def _not_callable(checker: Checker, node: tree.Call, home: Spec | None, context: Context) -> None:
+def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, context: Context) -> None:
     name = node.callee.text
     if home is None:
         no_import(checker, node.callee, context)
@@ -48,7 +48,7 @@ def _not_callable(checker: Checker, node: tree.Call, home: Spec | None, context:
         )
 
 
-def _builtin(checker: Checker, node: tree.Call, context: Context, expected: Type | None) -> Type:
+def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: Type | None) -> Type:
     checker.facts.refs[id(node)] = Ref("builtin", node.callee.text)
     fewest, most, rule = BUILTINS[node.callee.text]
     values = _positional(checker, node)
@@ -63,7 +63,7 @@ def _builtin(checker: Checker, node: tree.Call, context: Context, expected: Type
     return rule(checker, values, context, expected)
 
 
-def _positional(checker: Checker, node: tree.Call) -> tuple[tree.Expr, ...]:
+def _positional(checker: Checker, node: tree.CallExpr) -> tuple[tree.Expr, ...]:
     for arg in node.args:
         if arg.label is not None:
             checker.report.add(
@@ -75,7 +75,7 @@ def _positional(checker: Checker, node: tree.Call) -> tuple[tree.Expr, ...]:
     return tuple(arg.value for arg in node.args)
 
 
-def _apply(checker: Checker, node: tree.Call, home: Spec, context: Context) -> Type:
+def _apply(checker: Checker, node: tree.CallExpr, home: Spec, context: Context) -> Type:
     decl = home.defs[node.callee.text]
     checker.facts.refs[id(node)] = Ref("def", decl.name, home)
     values = _positional(checker, node)
@@ -93,7 +93,7 @@ def _apply(checker: Checker, node: tree.Call, home: Spec, context: Context) -> T
     return checker.returns(decl, home, node)
 
 
-def _construct(checker: Checker, node: tree.Call, home: Spec, context: Context) -> Type:
+def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Context) -> Type:
     tag = node.callee.text
     owner = home.variants[tag]
     kind = checker.resolver.declared(owner, home, home.types[owner])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specchk.lang.check.access import place_at
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.levels import Level, Levels, children
+from specchk.lang.check.levels import Level, LevelChecker, children
 from specchk.lang.check.spec import Spec
 from specchk.lang.check.types import (
     BOOL,
@@ -28,7 +28,7 @@ Place = tuple[str, tuple[tree.Accessor, ...], Span]
 class Declarations:
     """Checks every declaration of one namespace (models and scenarios: lang/check/model_rules.py)."""
 
-    def __init__(self, checker: Checker, levels: Levels) -> None:
+    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
         self.checker = checker
         self.levels = levels
         self.report = checker.report
@@ -150,7 +150,7 @@ class Declarations:
                                 "an action's parameters range over finite types")  # fmt: skip
             self.checker.fresh(param.name, param.span, context)
             context = context.bind(param.name, kind)
-        Statements(self.checker, self.levels).block(decl.body, context, [])
+        StatementChecker(self.checker, self.levels).block(decl.body, context, [])
 
     def _view(self, view: decls.View, spec: Spec) -> None:
         lane = self._lane(view, spec)
@@ -208,10 +208,10 @@ class Declarations:
                 self.checker.check(binding.value, Context(spec))
 
 
-class Statements:
+class StatementChecker:
     """Checks one action body; `assigned` are the places written on the path so far."""
 
-    def __init__(self, checker: Checker, levels: Levels) -> None:
+    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
         self.checker = checker
         self.levels = levels
 

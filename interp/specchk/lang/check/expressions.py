@@ -39,7 +39,7 @@ def infer(checker: Checker, node: tree.Expr, context: Context, expected: Type | 
             return access.check_index(checker, node, context)
         case tree.Field():
             return access.check_field(checker, node, context, expected)
-        case tree.Call():
+        case tree.CallExpr():
             return calls.check_call(checker, node, context, expected)
         case tree.Fold():
             return check_fold(checker, node, context)

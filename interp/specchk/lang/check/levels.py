@@ -49,7 +49,7 @@ def children(node: tree.Node) -> Iterator[tree.Node]:
             yield from (part for part in value if isinstance(part, tree.Node))
 
 
-class Levels:
+class LevelChecker:
     """Checks levels, with the levels of definitions found once."""
 
     def __init__(self, facts: Facts, report: Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.levels import Level, Levels
+from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.models import FixedModel, consts_of, fixed, sorts_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.check.types import BOOL, Sort, Type
@@ -14,7 +14,7 @@ from specchk.lang.text.diagnostics import Report, counted, nearest
 class Models:
     """Checks the models and scenarios of one spec."""
 
-    def __init__(self, checker: Checker, levels: Levels) -> None:
+    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
         self.checker = checker
         self.levels = levels
         self.report = checker.report
@@ -108,7 +108,7 @@ class Models:
             self.checker.check(step.where, context, BOOL)
             self.levels.demand(step.where, Level.STATE, "`where` describes the state after the step")
 
-    def _call(self, call: tree.Call, context: Context) -> None:
+    def _call(self, call: tree.CallExpr, context: Context) -> None:
         action = context.spec.actions.get(call.callee.text)
         if action is None:
             self.checker.unknown(call.callee, context.spec.actions, "action", context.spec)

@@ -22,7 +22,7 @@ class FixedModel:
 
     name: str
     decl: decls.Model | None
-    bindings: dict[str, decls.Binding] = field(default_factory=dict)
+    bindings: dict[str, decls.ModelBinding] = field(default_factory=dict)
     actions: tuple[tree.Name, ...] | None = None
     properties: tuple[tree.Name, ...] | None = None
     expects: tuple[decls.Expect, ...] = ()
@@ -30,7 +30,7 @@ class FixedModel:
 
 
 def fixed(
-    spec: Spec, name: str | None, report: Report, overrides: Sequence[decls.Binding] = ()
+    spec: Spec, name: str | None, report: Report, overrides: Sequence[decls.ModelBinding] = ()
 ) -> FixedModel | None:
     """The model `name` (the first one by default; none needed when overrides fix everything)."""
     if name is None:
@@ -82,7 +82,7 @@ def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
 def _apply(decl: decls.Model, model: FixedModel) -> None:
     for item in decl.items:
         match item:
-            case decls.Binding():
+            case decls.ModelBinding():
                 model.bindings[item.name.full] = item
             case decls.Selection(kind="actions"):
                 model.actions = item.names
@@ -134,7 +134,7 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
         model.members[full] = names
 
 
-def _names(decl: decls.Sort, binding: decls.Binding, report: Report) -> tuple[str, ...]:
+def _names(decl: decls.Sort, binding: decls.ModelBinding, report: Report) -> tuple[str, ...]:
     value = binding.value
     match value:
         case tree.IntLiteral() if 1 <= value.value <= 32:

@@ -16,7 +16,7 @@ COMMENT_GAP = 2
 
 
 @dataclass(slots=True)
-class Cells:
+class AlignedLine:
     """A line in pieces: `texts[i]` is at the alignment point `points[i]`.
 
     The first piece has the point "" and stands at the indentation.  `columns` and `gaps` say
@@ -43,7 +43,7 @@ class Cells:
         return code.ljust(self.comment_column) + self.comment if self.texts else code + self.comment
 
 
-def align(paragraph: list[Cells]) -> None:
+def align(paragraph: list[AlignedLine]) -> None:
     """Line up the points, then the comments, of lines without a blank line between them."""
     for point in ("name", ":", "="):
         for group in _groups(((line, _at(line, point)) for line in paragraph), _source_column):
@@ -57,18 +57,18 @@ def align(paragraph: list[Cells]) -> None:
             line.comment_column = column
 
 
-Place = tuple[Cells, int]
+Place = tuple[AlignedLine, int]
 
 
-def _at(line: Cells, point: str) -> int:
+def _at(line: AlignedLine, point: str) -> int:
     return line.points.index(point) if point in line.points else -1
 
 
-def _source_column(line: Cells, index: int) -> int:
+def _source_column(line: AlignedLine, index: int) -> int:
     return line.columns[index]
 
 
-def _groups(places: Iterable[Place], column: Callable[[Cells, int], int]) -> Iterator[list[Place]]:
+def _groups(places: Iterable[Place], column: Callable[[AlignedLine, int], int]) -> Iterator[list[Place]]:
     """Neighbours, among the lines that have the point at all, that had it in one column."""
     group: list[Place] = []
     for line, index in places:

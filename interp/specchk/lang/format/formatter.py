@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from lark import Token
 
-from specchk.lang.format.align import Cells, align
+from specchk.lang.format.align import AlignedLine, align
 from specchk.lang.format.spacing import Spacing
 from specchk.lang.load import fits
 from specchk.lang.syntax.parse import parse_tokens
@@ -87,13 +87,13 @@ def _by_line(source: Source, offset: int, stream: list[Token]) -> Iterator[tuple
         yield number, _Piece(spacing, first, index, offset, level, starts)
 
 
-def _cells(source: Source, number: int, piece: _Piece | None) -> Cells:
+def _cells(source: Source, number: int, piece: _Piece | None) -> AlignedLine:
     """One line cut at its alignment points, still with its source's indentation."""
     raw = source.line(number)
     if piece is None:
-        return Cells(_width(raw[: len(raw) - len(raw.lstrip())]), comment=raw.strip())
+        return AlignedLine(_width(raw[: len(raw) - len(raw.lstrip())]), comment=raw.strip())
     base = piece.offset - source.line_starts[number - 1]
-    cells = Cells(_width(raw[: base + (piece.tokens[0].start_pos or 0)]))
+    cells = AlignedLine(_width(raw[: base + (piece.tokens[0].start_pos or 0)]))
     cuts = _cuts(piece)
     for (first, point), (last, _) in zip(cuts, [*cuts[1:], (piece.last, "")], strict=True):
         start = base + (piece.spacing.tokens[first].start_pos or 0)
@@ -130,7 +130,7 @@ def _width(blank: str) -> int:
     return len(blank.expandtabs(INDENT))
 
 
-def _indented(lines: list[Cells], pieces: dict[int, _Piece]) -> list[Cells]:
+def _indented(lines: list[AlignedLine], pieces: dict[int, _Piece]) -> list[AlignedLine]:
     """The lines at their new indentation; the source's is needed until all of it is determined."""
     new: dict[int, int] = {}
     start, base = 0, 0
@@ -153,7 +153,7 @@ def _least(piece: _Piece, base: int) -> int:
     return base if base or str(piece.tokens[0]) in ")]}" else INDENT
 
 
-def _comments(lines: list[Cells], new: dict[int, int]) -> None:
+def _comments(lines: list[AlignedLine], new: dict[int, int]) -> None:
     """Set every line's new indentation; a comment line follows the nearest code above or below it.
 
     Of the two it takes the one whose column it was closer to; in column 1 it stays there.
@@ -181,7 +181,7 @@ def _of_comment(column: int, below: tuple[int, int] | None, above: tuple[int, in
     return min(near, key=lambda code: abs(code[0] - column))[1]
 
 
-def _rendered(lines: list[Cells]) -> Iterator[str]:
+def _rendered(lines: list[AlignedLine]) -> Iterator[str]:
     """The lines as text, blank lines thinned out."""
     blank, first = 0, True
     for paragraph in _paragraphs(lines):
@@ -195,9 +195,9 @@ def _rendered(lines: list[Cells]) -> Iterator[str]:
         blank, first = 0, False
 
 
-def _paragraphs(lines: list[Cells]) -> Iterator[list[Cells] | None]:
+def _paragraphs(lines: list[AlignedLine]) -> Iterator[list[AlignedLine] | None]:
     """Runs of lines that are not blank, and None for each blank line."""
-    run: list[Cells] = []
+    run: list[AlignedLine] = []
     for line in lines:
         if line.texts or line.comment:
             run.append(line)

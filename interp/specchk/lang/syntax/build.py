@@ -150,7 +150,7 @@ class _Expressions(_Base):
         return self._deep(tree.Field(self.span(meta), c[0], str(c[1]), self._at(c[1])), c)
 
     def call(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Call(self.span(meta), self._callee(c[0]), c[1] or ()), c)
+        return self._deep(tree.CallExpr(self.span(meta), self._callee(c[0]), c[1] or ()), c)
 
     def fold(self, meta: Meta, c: list[Child]) -> Child:
         node = tree.Fold(self.span(meta), self._callee(c[0]), c[1], c[2], c[3])

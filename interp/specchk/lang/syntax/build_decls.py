@@ -133,7 +133,7 @@ class Builder(Statements):
         return present(c)
 
     def binding(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Binding(self.span(meta), c[0], c[1])
+        return decls.ModelBinding(self.span(meta), c[0], c[1])
 
     def only_actions(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Selection(self.span(meta), "actions", c[0])
@@ -152,11 +152,11 @@ class Builder(Statements):
         return tuple(c)
 
     def take_step(self, meta: Meta, c: list[Child]) -> Child:
-        call = tree.Call(self.span(meta), c[0], c[1] or ())
+        call = tree.CallExpr(self.span(meta), c[0], c[1] or ())
         return decls.TakeStep(self.span(meta), call, c[2], refused=False)
 
     def refused_step(self, meta: Meta, c: list[Child]) -> Child:
-        call = tree.Call(self.span(meta), c[0], c[1] or ())
+        call = tree.CallExpr(self.span(meta), c[0], c[1] or ())
         return decls.TakeStep(self.span(meta), call, None, refused=True)
 
     def view_log(self, _: Meta, c: list[Child]) -> Child:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specchk.lang.syntax.tree import Accessor, Binder, Call, Expr, Name, Node, TypeExpr
+from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +198,11 @@ class Refines(Node):
     """`refines other with { x = e }`."""
 
     path: tuple[str, ...]
-    mapping: tuple[Binding, ...]
+    mapping: tuple[ModelBinding, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Binding(Node):
+class ModelBinding(Node):
     """`Replica = 2` in a model, `x = e` in a refinement."""
 
     name: Name
@@ -236,14 +236,14 @@ class Model(Node):
 
     name: str
     base: Name | None
-    items: tuple[Binding | Selection | Expect, ...]
+    items: tuple[ModelBinding | Selection | Expect, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeStep(Node):
     """`serve_fetch(r2)` in a scenario, with `where e` to pick a branch; `refused` expects none."""
 
-    call: Call
+    call: CallExpr
     where: Expr | None
     refused: bool
 

@@ -52,7 +52,7 @@ class LayoutError(Exception):
     hint: str | None = None
 
 
-class Layout:
+class LayoutFilter:
     """Lark's post-lexer: `process` rewrites the token stream of one declaration."""
 
     # Inside an expression the parser expects no line end, and the contextual lexer would reject one there. It

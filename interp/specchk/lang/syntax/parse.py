@@ -24,7 +24,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
-from specchk.lang.syntax.layout import Layout, LayoutError
+from specchk.lang.syntax.layout import LayoutError, LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.lang.syntax.unexpected import (
     DECLARATIONS,
@@ -50,7 +50,7 @@ class Parser:
 
     def __init__(self) -> None:
         self.builder = Builder()
-        self.layout = Layout()
+        self.layout = LayoutFilter()
         grammar = get_data("specchk.lang.syntax", "grammar.lark")  # from a zip file, too, on a cluster
         assert grammar is not None
         self.lark = load_parser(grammar.decode("utf-8"), self.layout)

@@ -17,12 +17,12 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 from specchk import kept
-from specchk.lang.syntax.layout import Layout
+from specchk.lang.syntax.layout import LayoutFilter
 
 ROOMS = ("lang",)  # whose sources decide what the tables are
 
 
-def load_parser(grammar: str, layout: Layout) -> Lark:
+def load_parser(grammar: str, layout: LayoutFilter) -> Lark:
     """The parser of a grammar, from the cache where that is possible."""
     path = kept.place("grammars", kept.name_of(lark.__version__, grammar, kept.sources(*ROOMS)))
     tables = _read(path)
@@ -36,7 +36,7 @@ def load_parser(grammar: str, layout: Layout) -> Lark:
     return built
 
 
-def _build(grammar: str, layout: Layout) -> Lark:
+def _build(grammar: str, layout: LayoutFilter) -> Lark:
     return Lark(
         grammar,
         parser="lalr",

@@ -101,7 +101,7 @@ class Argument(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class CallExpr(Node):
     """A definition, built-in function or union constructor applied to arguments."""
 
     callee: Name
@@ -249,7 +249,7 @@ class With(Node):
 
 
 Expr = (
-    Name | IntLiteral | BoolLiteral | NoneLiteral | Unary | Binary | Prime | Index | Field | Call
+    Name | IntLiteral | BoolLiteral | NoneLiteral | Unary | Binary | Prime | Index | Field | CallExpr
     | Fold | Quantified | IfElse | LetIn | Match | SetLiteral | SeqLiteral | PairLiteral | SetComp
     | MapComp | With
 )  # fmt: skip

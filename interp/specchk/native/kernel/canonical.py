@@ -15,7 +15,7 @@ from llvmlite import ir
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, PTR, Asm, Val
-from specchk.native.machine.layout import WORD, Layout, decode, encode, is_scalar, key_count, set_size
+from specchk.native.machine.layout import WORD, StateLayout, decode, encode, is_scalar, key_count, set_size
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains
 from specchk.native.values.expressions import read_bits, write_bits
@@ -162,7 +162,7 @@ def _no_values(_: object) -> Val:
     raise AssertionError("renaming evaluates no expressions")
 
 
-def emit_canonical(module: ir.Module, layout: Layout, renamings: Sequence[Renaming]) -> ir.Function:
+def emit_canonical(module: ir.Module, layout: StateLayout, renamings: Sequence[Renaming]) -> ir.Function:
     """`canonical(state)`: replace a state by the least of its renamings, in place."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR]), "canonical")
     function.linkage = "internal"
@@ -191,7 +191,7 @@ def _number(new: Sequence[int]) -> int:
 
 
 def _loop(
-    asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
+    asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
 ) -> None:
     # Sorted, so that the table of a program is the same in every process, and its object code is found
     # again.
@@ -214,7 +214,7 @@ def _loop(
     asm.loop(0, len(renamings) - 1, visit)
 
 
-def _try(asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], renamed: Renamed) -> None:
+def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Value], renamed: Renamed) -> None:
     """Compute one renaming, first word first, and keep it if it is less."""
     done = asm.block("not_less")
     out: list[Val] = list(words)
@@ -239,7 +239,12 @@ def _try(asm: Asm, layout: Layout, words: Sequence[Val], best: list[ir.Value], r
 
 
 def _rename_all(
-    asm: Asm, layout: Layout, words: Sequence[Val], out: list[Val], slots: Sequence[int], renamed: Renamed
+    asm: Asm,
+    layout: StateLayout,
+    words: Sequence[Val],
+    out: list[Val],
+    slots: Sequence[int],
+    renamed: Renamed,
 ) -> list[Val]:
     for slot in slots:
         place = layout.places[slot]

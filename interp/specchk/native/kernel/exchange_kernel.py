@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.frames import BATCH, INDEX_BITS, Control, Exchange, Thread
+from specchk.native.machine.frames import BATCH, INDEX_BITS, Exchange, SharedWord, Thread
 from specchk.native.machine.layout import mask
 
 BUCKET_SHIFT, BUCKET_BITS = 20, 20
@@ -137,9 +137,9 @@ class ExchangeKernel(Kernel):
         asm = self.function("absorb", 4, ir.VoidType())
         control, thread, block, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
-        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
         # A partition has one worker at a time, so nothing here is atomic.
-        states = self.pointer(asm, control, Control.STATES)
+        states = self.pointer(asm, control, SharedWord.STATES)
         hashes = self.pointer(asm, thread, Thread.HASHES)
 
         def batch(number: ir.Value) -> None:

@@ -14,10 +14,10 @@ from llvmlite import ir
 
 from specchk.ir.program import Program, Property
 from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
-from specchk.native.machine.frames import FAULTS, Record, Thread, record_words, records_of
-from specchk.native.machine.layout import Layout
-from specchk.native.values.expressions import Expressions
-from specchk.native.values.totality import Facts
+from specchk.native.machine.frames import FAULTS, RecordKind, Thread, record_words, records_of
+from specchk.native.machine.layout import StateLayout
+from specchk.native.values.expressions import ExpressionEmitter
+from specchk.native.values.totality import ExpressionFacts
 
 RECORD = "note"
 
@@ -54,10 +54,12 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
     return function
 
 
-class Predicates(Expressions):
+class Predicates(ExpressionEmitter):
     """Emits the functions that check properties."""
 
-    def __init__(self, asm: Asm, program: Program, layout: Layout, facts: Facts, thread: ir.Value) -> None:
+    def __init__(
+        self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts, thread: ir.Value
+    ) -> None:
         counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
         super().__init__(asm, layout, facts, counts)
         self.program = program
@@ -80,7 +82,7 @@ class Predicates(Expressions):
         self.asm.b.store(self.asm.val(self.value(prop.body), I1), answer)
         self.asm.goto(done)
         self.asm.enter(self.undefined)
-        self._note(Record("undefined", prop.name), state, state)
+        self._note(RecordKind("undefined", prop.name), state, state)
         self.asm.goto(done)
         self.asm.enter(done)
         return self.asm.b.load(answer)
@@ -92,18 +94,19 @@ class Predicates(Expressions):
         self.undefined = self.beyond = asm.block("undefined")
         value = self.value(prop.body)
         asm.when(
-            value if note_if else asm.negate(value), lambda: self._note(Record(kind, prop.name), state, after)
+            value if note_if else asm.negate(value),
+            lambda: self._note(RecordKind(kind, prop.name), state, after),
         )
         asm.goto(done)
         asm.enter(self.undefined)
-        self._note(Record("undefined", prop.name), state, after)
+        self._note(RecordKind("undefined", prop.name), state, after)
         asm.goto(done)
         asm.enter(done)
 
-    def _note(self, record: Record, state: ir.Value, after: ir.Value) -> None:
+    def _note(self, record: RecordKind, state: ir.Value, after: ir.Value) -> None:
         note_fault(self.asm, self.thread, self._position(record), state, after)
 
-    def _position(self, record: Record) -> int:
+    def _position(self, record: RecordKind) -> int:
         first = FAULTS + len(self.program.actions)  # before these are the records of deadlocks and actions
         return first + self.records[first:].index(record)
 
@@ -121,7 +124,9 @@ def _function(
     return function, Asm(function)
 
 
-def emit_check(module: ir.Module, program: Program, layout: Layout, facts: Facts) -> ir.Function:
+def emit_check(
+    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+) -> ir.Function:
     """`check(state, thread) -> i1`: all checks of a new state."""
     function, asm = _function(module, "check", [PTR, PTR], I1)
     state, thread = function.args
@@ -146,7 +151,9 @@ def _each(ask: Predicates, props: Sequence[Property], state: ir.Value, *, note_i
         ask.ask(prop, state, state, note_if=note_if)
 
 
-def emit_check_step(module: ir.Module, program: Program, layout: Layout, facts: Facts) -> ir.Function:
+def emit_check_step(
+    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+) -> ir.Function:
     """`check_step(state, after, thread)`: check the step invariants of a step."""
     function, asm = _function(module, "check_step", [PTR, PTR, PTR], ir.VoidType())
     state, after, thread = function.args
@@ -159,7 +166,9 @@ def emit_check_step(module: ir.Module, program: Program, layout: Layout, facts: 
     return function
 
 
-def emit_may_end(module: ir.Module, program: Program, layout: Layout, facts: Facts) -> ir.Function:
+def emit_may_end(
+    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
+) -> ir.Function:
     """`may_end(state, thread) -> i1`: whether a state without steps is fine."""
     function, asm = _function(module, "may_end", [PTR, PTR], I1)
     state, thread = function.args

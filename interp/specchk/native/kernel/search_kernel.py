@@ -14,7 +14,7 @@ from llvmlite import ir
 from specchk.native.kernel.predicates import note_fault
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm, Val
-from specchk.native.machine.frames import BATCH, DEADLOCK, FAULTS, INDEX_BITS, Control, Thread
+from specchk.native.machine.frames import BATCH, DEADLOCK, FAULTS, INDEX_BITS, SharedWord, Thread
 from specchk.native.machine.layout import mask
 
 
@@ -42,7 +42,7 @@ class Kernel(TableKernel):
         asm.b.ret(pending)
         asm.enter(some)
         asm.bump(thread, int(Thread.GENERATED), count)
-        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
         hashes = self.pointer(asm, thread, Thread.HASHES)
         end = asm.b.add(pending, count)
 
@@ -92,8 +92,8 @@ class Kernel(TableKernel):
         asm = Asm(function)
         control, thread, pending = function.args
         waiting, hashes = self.pointer(asm, thread, Thread.PENDING), self.pointer(asm, thread, Thread.HASHES)
-        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
-        states = self.pointer(asm, control, Control.STATES)
+        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
+        states = self.pointer(asm, control, SharedWord.STATES)
         last = asm.sub(pending, 1)
 
         def fetch(index: ir.Value) -> None:
@@ -120,9 +120,12 @@ class Kernel(TableKernel):
         """`work(control, thread)`: expand pieces of the level until there are none or STOP is set."""
         asm = self.function(name, 2, ir.VoidType())
         control, thread = asm.function.args
-        states, work = self.pointer(asm, control, Control.STATES), self.pointer(asm, control, Control.WORK)
-        stop = asm.b.gep(control, [asm.val(int(Control.STOP))])
-        cursor = asm.b.gep(control, [asm.val(int(Control.CURSOR))])
+        states, work = (
+            self.pointer(asm, control, SharedWord.STATES),
+            self.pointer(asm, control, SharedWord.WORK),
+        )
+        stop = asm.b.gep(control, [asm.val(int(SharedWord.STOP))])
+        cursor = asm.b.gep(control, [asm.val(int(SharedWord.CURSOR))])
         # Where the last call stopped: an unfinished piece continues with its next state.
         current = asm.cell(I64, asm.load(thread, int(Thread.PIECE)))
         end = asm.cell(I64, asm.load(thread, int(Thread.PIECE_END)))
@@ -137,7 +140,7 @@ class Kernel(TableKernel):
         # Every worker moves the cursor past the end once, where the list is used up; `Store.work` cuts it
         # back.
         index = asm.b.atomic_rmw("add", cursor, asm.val(1), "monotonic")
-        asm.b.cbranch(asm.b.icmp_unsigned("<", index, asm.load(control, int(Control.WORK_END))), take, out)
+        asm.b.cbranch(asm.b.icmp_unsigned("<", index, asm.load(control, int(SharedWord.WORK_END))), take, out)
         asm.enter(take)
         entry = asm.b.gep(work, [asm.b.mul(index, asm.val(2))])
         asm.b.store(asm.load(entry, 0), current)
@@ -183,7 +186,7 @@ class Kernel(TableKernel):
         asm = self.function("precede", 6, ir.VoidType())
         control, thread, first_, end_, target, best = asm.function.args
         first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
-        states, out = self.pointer(asm, control, Control.STATES), self.pointer(asm, thread, Thread.PENDING)
+        states, out = self.pointer(asm, control, SharedWord.STATES), self.pointer(asm, thread, Thread.PENDING)
         counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
         cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
         wanted = self.load_state(asm, target)

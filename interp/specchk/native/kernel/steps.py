@@ -1,7 +1,7 @@
 """Actions as instructions: the successors of a packed state, written to a buffer.
 
 As in `meaning.step`, a block is built from its first statement on, each statement continuing with what
-follows it, once for each way to go on.  A `Path` is one such way at build time: the words of the
+follows it, once for each way to go on.  A `BlockPath` is one such way at build time: the words of the
 state after it and the block where the next way begins.  After a `when` without choices inside the two ways
 join, and the rest is built once; other alternatives get a copy of it each (or a loop around it).
 
@@ -33,21 +33,21 @@ from specchk.ir.nodes import (
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality
 from specchk.meaning.values import universe
-from specchk.native.kernel.ways import Claim, Join, Path, Then, assigned_often, is_straight, split
+from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, assigned_often, is_straight, split
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.layout import WORD, Layout, field_offset, width
+from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
 from specchk.native.values.codes import constant
 from specchk.native.values.domains import item_kind
-from specchk.native.values.expressions import Expressions, read_bits, write_bits
+from specchk.native.values.expressions import ExpressionEmitter, read_bits, write_bits
 from specchk.native.values.operators import key_position
 from specchk.native.values.sequence_rules import check_index
-from specchk.native.values.totality import Facts
+from specchk.native.values.totality import ExpressionFacts
 
 
-class Steps(Expressions):
+class Steps(ExpressionEmitter):
     """Emits the function `successors(state, out, counts, cuts) -> count or -(action + 1)`."""
 
-    def __init__(self, asm: Asm, program: Program, layout: Layout, facts: Facts) -> None:
+    def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
         self.program = program
@@ -61,7 +61,7 @@ class Steps(Expressions):
         """Emit all actions in order and the return."""
         asm = self.asm
         asm.goto(first := asm.block("actions"))
-        # The block that `Expressions` begins with; each action has its own, so that the fault names the
+        # The block that `ExpressionEmitter` begins with; each action has its own, so that the fault names the
         # action.
         asm.b.position_at_end(self.undefined)
         asm.b.unreachable()
@@ -78,7 +78,7 @@ class Steps(Expressions):
         self.often = assigned_often(action.body)
         self.point = action.point
         done = self.asm.block(f"after.{action.name}")
-        path = Path(tuple(self.before), (), done)
+        path = BlockPath(tuple(self.before), (), done)
         head, body = self._head(action)
         self._params(list(action.params), head, body, path)
         self.asm.enter(self.undefined)
@@ -114,7 +114,7 @@ class Steps(Expressions):
         return head, ()
 
     def _params(
-        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: Path
+        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: BlockPath
     ) -> None:
         open_ = {param.slot for param in params}
         # As many loops as a guard does not mention are entered only where it holds.
@@ -126,7 +126,7 @@ class Steps(Expressions):
             self.block((*ready, *body), path, self._emit_state)
 
     def _param(
-        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: Path
+        self, params: list[Local], head: list[tuple[frozenset[int], Stmt]], body: Block, path: BlockPath
     ) -> None:
         param, rest = params[0], params[1:]
         count = cardinality(param.type)
@@ -153,7 +153,7 @@ class Steps(Expressions):
             self.asm.loop(0, count - 1, visit)
         self.asm.goto(path.next)
 
-    def _emit_state(self, path: Path) -> None:
+    def _emit_state(self, path: BlockPath) -> None:
         at = self.asm.b.load(self.written)
         for index, word in enumerate(path.words):
             self.asm.store(word, self.out, self.asm.add(at, index))
@@ -163,14 +163,14 @@ class Steps(Expressions):
         self.count(self.point)
         self.asm.goto(path.next)
 
-    def block(self, body: Sequence[Stmt], path: Path, then: Then) -> None:
+    def block(self, body: Sequence[Stmt], path: BlockPath, then: Then) -> None:
         """Emit statements and their continuation; control ends in `path.next`."""
         if not body:
             then(path)
             return
         stmt, rest = body[0], body[1:]
 
-        def following(p: Path) -> None:
+        def following(p: BlockPath) -> None:
             self.block(rest, p, then)
 
         # Without the join, ten `when` in a row would make 1024 copies of what follows them.
@@ -181,7 +181,7 @@ class Steps(Expressions):
         else:
             self._statement(stmt, path, following)
 
-    def _statement(self, stmt: Stmt, path: Path, then: Then) -> None:
+    def _statement(self, stmt: Stmt, path: BlockPath, then: Then) -> None:
         match stmt:
             case Guard():
                 self._guard(stmt.condition, path, then)
@@ -205,10 +205,10 @@ class Steps(Expressions):
             case _:
                 assert_never(stmt)
 
-    def _only_if(self, condition: Val, path: Path) -> None:
+    def _only_if(self, condition: Val, path: BlockPath) -> None:
         self.asm.leave_if(self.asm.negate(condition), path.next)
 
-    def _guard(self, condition: Expr, path: Path, then: Then) -> None:
+    def _guard(self, condition: Expr, path: BlockPath, then: Then) -> None:
         value = self.value(condition)
         if isinstance(value, int) and not value:
             self.asm.goto(path.next)
@@ -216,7 +216,7 @@ class Steps(Expressions):
         self._only_if(value, path)
         then(path)
 
-    def _choice(self, stmt: Choice, path: Path, then: Then) -> None:
+    def _choice(self, stmt: Choice, path: BlockPath, then: Then) -> None:
         def body(item: Val) -> None:
             following = self.asm.block("next")
             self.bind(stmt.local, item, item_kind(stmt.domain))
@@ -226,11 +226,11 @@ class Steps(Expressions):
         self.domains.each(stmt.domain, body)
         self.asm.goto(path.next)
 
-    def _branch(self, point: int, body: Block, path: Path, then: Then) -> None:
+    def _branch(self, point: int, body: Block, path: BlockPath, then: Then) -> None:
         self.count(point)
         self.block(body, path, then)
 
-    def _either(self, stmt: Either, path: Path, then: Then) -> None:
+    def _either(self, stmt: Either, path: BlockPath, then: Then) -> None:
         self.domains.copies *= len(stmt.branches)
         for point, branch in zip(stmt.points, stmt.branches, strict=True):
             following = self.asm.block("or")
@@ -239,7 +239,7 @@ class Steps(Expressions):
         self.domains.copies //= len(stmt.branches)
         self.asm.goto(path.next)
 
-    def _when(self, stmt: When, path: Path, then: Then) -> None:
+    def _when(self, stmt: When, path: BlockPath, then: Then) -> None:
         condition = self.value(stmt.condition)
         if isinstance(condition, int):
             # Decided by the constants: the other branch is not built, and its coverage point stays at 0.
@@ -253,7 +253,7 @@ class Steps(Expressions):
         self.asm.enter(no)
         self._branch(stmt.points[1], stmt.orelse, path, then)
 
-    def _assign(self, stmt: Assign, path: Path, then: Then) -> None:
+    def _assign(self, stmt: Assign, path: BlockPath, then: Then) -> None:
         place = self.layout.places[stmt.slot]
         # The order is the reference stepper's: keys, value, claim, index.  It shows where two things are
         # wrong: a value above the horizon ends the step quietly even if the place was assigned before.
@@ -268,7 +268,7 @@ class Steps(Expressions):
         self._finish_beyond(path, beyond)
         then(replace(path, words=tuple(written)))
 
-    def _finish_beyond(self, path: Path, outer: ir.Block) -> None:
+    def _finish_beyond(self, path: BlockPath, outer: ir.Block) -> None:
         here = self.asm.b.block
         self.asm.enter(self.beyond)
         # Only an assignment ends a step at a horizon; elsewhere `beyond` is the block of undefined.
@@ -279,12 +279,12 @@ class Steps(Expressions):
 
     def _place(
         self, stmt: Assign, start: int
-    ) -> tuple[Val, Type, tuple[Val, ...], list[Callable[[Path], None]]]:
+    ) -> tuple[Val, Type, tuple[Val, ...], list[Callable[[BlockPath], None]]]:
         """Where the assigned place starts, its type, its path, and the checks of sequence indexes."""
         offset: Val = start
         kind = self.layout.places[stmt.slot].type
         keys: list[Val] = []
-        checks: list[Callable[[Path], None]] = []
+        checks: list[Callable[[BlockPath], None]] = []
         for step in stmt.path:
             inner: Val
             if step.field is not None:
@@ -316,7 +316,7 @@ class Steps(Expressions):
         # leaves first.
         return min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
 
-    def _inside(self, slot: int, path: Path, kind: Seq, offset: Val, index: Val) -> None:
+    def _inside(self, slot: int, path: BlockPath, kind: Seq, offset: Val, index: Val) -> None:
         """Leave for `undefined` unless an index is inside the sequence as assigned so far."""
         place = self.layout.places[slot]
         # The sequence as assigned so far, and not as before the step: its length may have changed on this
@@ -340,7 +340,7 @@ class Steps(Expressions):
         whole = asm.with_bits(asm.val(whole, shape), asm.sub(offset, place.offset), size, code, shape)
         return write_bits(asm, list(words), place.offset, place.width, whole)
 
-    def _claimed(self, slot: int, keys: tuple[Val, ...], path: Path) -> Path:
+    def _claimed(self, slot: int, keys: tuple[Val, ...], path: BlockPath) -> BlockPath:
         if slot not in self.often:
             return path
         for claim in path.claims:

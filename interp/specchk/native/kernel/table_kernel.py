@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
-from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, Control, Thread
+from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
 from specchk.native.machine.layout import mask
 
 I128 = ir.IntType(128)
@@ -123,8 +123,8 @@ class TableKernel:
         function.linkage = "internal"
         asm = Asm(function)
         control, thread, state, hashed = function.args
-        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
-        states = self.pointer(asm, control, Control.STATES)
+        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
+        states = self.pointer(asm, control, SharedWord.STATES)
         words = self.load_state(asm, state)
         at = asm.cell(I64, asm.band(hashed, bits))
         probe, empty, full, following, done = (
@@ -196,7 +196,7 @@ class TableKernel:
 
     def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> None:
         self._end_run(asm, thread, asm.load(thread, int(Thread.FREE)))
-        place = asm.b.gep(control, [asm.val(int(Control.NEXT))])
+        place = asm.b.gep(control, [asm.val(int(SharedWord.NEXT))])
         # Monotonic is enough: numbers need only be different.  What is stored under them is published by
         # slots.
         first = asm.b.atomic_rmw("add", place, asm.val(CHUNK), "monotonic")
@@ -205,14 +205,14 @@ class TableKernel:
             asm.store(value, thread, int(word))
         # Both limits have a reserve, because STOP is a request: every worker ends its batch first
         # (`Store.slack`, `Worker._runs`).
-        too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, int(Control.LIMIT)))
+        too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, int(SharedWord.LIMIT)))
         crowded = asm.b.icmp_unsigned(">", asm.load(thread, int(Thread.RUNS)), asm.val(MAX_RUNS // 2))
         asm.when(asm.b.or_(too_many, crowded), lambda: self._stop(asm, control))
 
     def _stop(self, asm: Asm, control: ir.Value) -> None:
         # Nothing is read on the strength of STOP, so it orders nothing; Python sees the rest once the call
         # returns.
-        asm.b.store_atomic(asm.val(1), asm.b.gep(control, [asm.val(int(Control.STOP))]), "monotonic", 8)
+        asm.b.store_atomic(asm.val(1), asm.b.gep(control, [asm.val(int(SharedWord.STOP))]), "monotonic", 8)
 
     def _end_run(self, asm: Asm, thread: ir.Value, end: ir.Value) -> None:
         """Note the run of new states that ends before `end`."""
@@ -246,8 +246,8 @@ class TableKernel:
         asm = self.function("rehash", 3, ir.VoidType())
         control, first_, end_ = asm.function.args
         first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
-        states = self.pointer(asm, control, Control.STATES)
-        table, bits = self.pointer(asm, control, Control.TABLE), asm.load(control, int(Control.MASK))
+        states = self.pointer(asm, control, SharedWord.STATES)
+        table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
         # In the entry block: an alloca inside a loop would take more of the stack with every turn.
         hashes = asm._cells.alloca(I64, BATCH)
 

@@ -21,7 +21,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class BlockPath:
     """One way through a block: the words of the state after, and where to go when it ends."""
 
     words: tuple[Val, ...]
@@ -29,7 +29,7 @@ class Path:
     next: ir.Block
 
 
-Then = Callable[[Path], None]
+Then = Callable[[BlockPath], None]
 
 
 class Join:
@@ -39,9 +39,9 @@ class Join:
         self.asm = asm
         self.then = then
         self.block = asm.block("join")
-        self.ways: list[tuple[Path, ir.Block]] = []
+        self.ways: list[tuple[BlockPath, ir.Block]] = []
 
-    def arrive(self, path: Path) -> None:
+    def arrive(self, path: BlockPath) -> None:
         """One way gets here."""
         # The block where the code of this way ended, not where it began: conditions inside it have opened
         # others, and a phi names the blocks that jump to it.
@@ -64,7 +64,7 @@ class Join:
         # All ways go on to the same `next`: a straight `when` has no choice inside that would make a new
         # one.
         claims = self._claims()
-        self.then(Path(words, claims, self.ways[0][0].next))
+        self.then(BlockPath(words, claims, self.ways[0][0].next))
 
     def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
         first = values[0]

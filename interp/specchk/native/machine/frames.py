@@ -1,6 +1,6 @@
 """The memory that Python and the kernel share: blocks of 64-bit words, by position.
 
-`Control` is one block for all workers, `Thread` one for each; the coverage counts follow the
+`SharedWord` is one block for all workers, `Thread` one for each; the coverage counts follow the
 thread's fixed words.  A *record* is what a worker has to say about a property: whether anything was
 found, and the smallest state (for step invariants: step) for which it was.
 """
@@ -29,7 +29,7 @@ INDEX_BITS = 40  # of a table slot; the others are the tag
 MAX_SUCCESSORS = 1 << 20
 
 
-class Control(IntEnum):
+class SharedWord(IntEnum):
     """Words of the block that all workers share."""
 
     TABLE = 0
@@ -81,23 +81,23 @@ class Exchange(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordKind:
     """The subject of a record; `kind` as in `search.verdict.Violation`, or `reached`."""
 
     kind: str
     name: str
 
 
-def records_of(program: Program) -> tuple[Record, ...]:
+def records_of(program: Program) -> tuple[RecordKind, ...]:
     """All records of a program; positions are what the kernel refers to."""
-    records: list[Record] = [Record("deadlock", "deadlock")]
-    records += [Record("undefined", action.name) for action in program.actions]
-    records.append(Record("undefined", "deadlock"))  # `deadlock ok when` something undefined
+    records: list[RecordKind] = [RecordKind("deadlock", "deadlock")]
+    records += [RecordKind("undefined", action.name) for action in program.actions]
+    records.append(RecordKind("undefined", "deadlock"))  # `deadlock ok when` something undefined
     for prop in (*program.invariants, *program.step_invariants):
-        records += [Record(prop.kind, prop.name), Record("undefined", prop.name)]
-    records += [Record("undefined", prop.name) for prop in program.constraints]
+        records += [RecordKind(prop.kind, prop.name), RecordKind("undefined", prop.name)]
+    records += [RecordKind("undefined", prop.name) for prop in program.constraints]
     for prop in program.witnesses:
-        records += [Record("reached", prop.name), Record("undefined", prop.name)]
+        records += [RecordKind("reached", prop.name), RecordKind("undefined", prop.name)]
     return tuple(records)
 
 

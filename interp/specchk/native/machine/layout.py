@@ -201,7 +201,7 @@ def mask(size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BitRange:
     """A variable's bits: `offset` from bit 0 of word 0."""
 
     name: str
@@ -211,10 +211,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StateLayout:
     """Where every variable is; `words` 64-bit words make a state."""
 
-    places: tuple[Place, ...]  # in the order of the program's variables
+    places: tuple[BitRange, ...]  # in the order of the program's variables
     words: int
 
     def pack(self, state: State) -> tuple[int, ...]:
@@ -232,7 +232,7 @@ class Layout:
         return tuple([decode(p.type, code >> p.offset & mask(p.width)) for p in self.places])
 
 
-def layout_of(program: Program) -> Layout:
+def layout_of(program: Program) -> StateLayout:
     """Place the variables in the fewest words, straddling only where that is needed."""
     _check_lists(program)
     sizes = [width(variable.type) for variable in program.variables]
@@ -242,8 +242,10 @@ def layout_of(program: Program) -> Layout:
     # A straddling variable costs two shifts at each access, one word more costs memory for all states:
     # words first.
     offsets = _fitted(sizes, words) or _in_a_row(sizes)
-    places = [Place(v.name, v.type, offsets[slot], sizes[slot]) for slot, v in enumerate(program.variables)]
-    return Layout(tuple(places), words)
+    places = [
+        BitRange(v.name, v.type, offsets[slot], sizes[slot]) for slot, v in enumerate(program.variables)
+    ]
+    return StateLayout(tuple(places), words)
 
 
 def _check_lists(program: Program) -> None:

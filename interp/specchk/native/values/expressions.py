@@ -38,22 +38,24 @@ from specchk.ir.types import Int, Map, Option, Set, Type, Union
 from specchk.ir.typing import result_type
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
-from specchk.native.machine.layout import WORD, Layout, key_count, mask
+from specchk.native.machine.layout import WORD, StateLayout, key_count, mask
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains, item_kind
 from specchk.native.values.fitting import Fitting
 from specchk.native.values.operators import RULES
 from specchk.native.values.set_rules import singleton
-from specchk.native.values.totality import Facts
+from specchk.native.values.totality import ExpressionFacts
 
 CHEAP = 24  # plain parts of at most this cost are computed without a branch
 UNROLLED_KEYS = 32
 
 
-class Expressions:
+class ExpressionEmitter:
     """Emits expressions into one function."""
 
-    def __init__(self, asm: Asm, layout: Layout, facts: Facts, counts: ir.Value | None) -> None:
+    def __init__(
+        self, asm: Asm, layout: StateLayout, facts: ExpressionFacts, counts: ir.Value | None
+    ) -> None:
         self.asm = asm
         self.layout = layout
         self.facts = facts

@@ -13,7 +13,7 @@ from specchk.ir.types import cardinality
 from specchk.ir.verify import bound, parts
 
 
-class Facts:
+class ExpressionFacts:
     """Facts about expressions, each found once."""
 
     def __init__(self) -> None:

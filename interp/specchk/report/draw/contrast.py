@@ -17,14 +17,14 @@ from itertools import zip_longest
 
 from specchk.explore.view import Cell, Viewer
 from specchk.meaning.values import State
-from specchk.report.diff import Change, changes
-from specchk.report.draw.picture import SHARED, Box, Line, LogCell, Mark, Picture, Row, lane_of
+from specchk.report.diff import VariableChange, changes
+from specchk.report.draw.picture import SHARED, Box, Line, LogCell, LogMark, Picture, Row, lane_of
 
 
 def contrasted(viewer: Viewer, drawn: Picture, wanted: State, found: State, title: str) -> Picture:
     """The picture of a trace that ends in `wanted`, with `found` as a further row of this title."""
     slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
-    by_lane: dict[int, list[Change]] = {}
+    by_lane: dict[int, list[VariableChange]] = {}
     for change in changes(viewer.program, wanted, found):
         by_lane.setdefault(lane_of(viewer, slots[change.variable], change), []).append(change)
     last = drawn.rows[-1]
@@ -43,14 +43,14 @@ def contrasted(viewer: Viewer, drawn: Picture, wanted: State, found: State, titl
     return replace(drawn, rows=(*drawn.rows[:-1], replace(last, boxes=boxes), instead))
 
 
-def _line(viewer: Viewer, lane: int, change: Change) -> Line:
+def _line(viewer: Viewer, lane: int, change: VariableChange) -> Line:
     own = "" if lane == SHARED else f"[{viewer.lanes[lane]}]"
     path = change.path.replace(own, "", 1) if own else change.path
     return Line(f"{path}: the spec has {change.before}, the implementation {change.after}", differs=True)
 
 
 def _wanted(
-    viewer: Viewer, box: Box | None, wanted: State, found: State, lane: int, different: list[Change]
+    viewer: Viewer, box: Box | None, wanted: State, found: State, lane: int, different: list[VariableChange]
 ) -> Box:  # fmt: skip
     """The box of the spec's row, made for the purpose if the step left the lane alone."""
     mine, others = viewer.log(wanted, lane), viewer.log(found, lane)
@@ -62,7 +62,7 @@ def _wanted(
     return _with_lines(Box(log, marks, box.lines), different, f"[{viewer.lanes[lane]}]")
 
 
-def _with_lines(box: Box, different: list[Change], own: str) -> Box:
+def _with_lines(box: Box, different: list[VariableChange], own: str) -> Box:
     """The box with its lines marked that show a place that differs."""
     paths = tuple(change.path.replace(own, "", 1) + ":" for change in different)
     lines = tuple(replace(line, differs=line.changed and line.text.startswith(paths)) for line in box.lines)
@@ -91,9 +91,9 @@ def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: tuple[
     return Box(log, marks, (*lines, *labels))
 
 
-def _marks(viewer: Viewer, state: State, lane: int) -> tuple[Mark, ...]:
+def _marks(viewer: Viewer, state: State, lane: int) -> tuple[LogMark, ...]:
     at = sorted(viewer.marks(state, lane).items(), key=lambda mark: (mark[1], mark[0]))
-    return tuple(Mark(name, offset) for name, offset in at)
+    return tuple(LogMark(name, offset) for name, offset in at)
 
 
 def _differing(log: tuple[LogCell, ...], others: tuple[Cell, ...]) -> tuple[LogCell, ...]:

@@ -20,10 +20,10 @@ from specchk.report.draw.layout import (
     PAD,
     TITLE,
     Cells,
-    Layout,
     Marks,
     Placed,
     PlacedMark,
+    PlacedPicture,
     Strip,
     Text,
     Titled,
@@ -60,11 +60,11 @@ def dot(picture: Picture) -> str:
     return "\n".join([*lines, *_ending(placed), "}"]) + "\n"
 
 
-def _name(row: int, column: int, placed: Layout) -> str:
+def _name(row: int, column: int, placed: PlacedPicture) -> str:
     return f"s{row}l{column % len(placed.x_of)}"
 
 
-def _head(placed: Layout) -> Iterator[str]:
+def _head(placed: PlacedPicture) -> Iterator[str]:
     picture = placed.picture
     yield "digraph trace {"
     yield '  graph [bgcolor="white", outputorder="edgesfirst", pad=0.15, splines=line];'
@@ -174,7 +174,7 @@ def _marks(strip: Marks) -> str:
     return _outer(f"<TR>{''.join(parts)}</TR>")
 
 
-def _ending(placed: Layout) -> Iterator[str]:
+def _ending(placed: PlacedPicture) -> Iterator[str]:
     if not placed.ending:
         return
     wide = max(placed.width - TITLE, 560)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specchk.report.draw.picture import Box, Line, LogCell, Mark, Picture, Row
+from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Row
 
 CHAR = 6.7  # width of a character of text, with some air: 0.602 em in the usual fonts
 SMALL = 5.4  # width of a character of a mark
@@ -100,7 +100,7 @@ class Titled:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PlacedPicture:
     """A picture with places; `x_of` is the centre of each column."""
 
     picture: Picture
@@ -117,7 +117,7 @@ class Layout:
         return TITLE + COLUMN * max(len(self.x_of), 1)
 
 
-def layout(picture: Picture) -> Layout:
+def layout(picture: Picture) -> PlacedPicture:
     """Give everything its place."""
     x_of = {column: TITLE + COLUMN * index + COLUMN // 2 for index, column in enumerate(picture.columns)}
     cell = _cell_width(picture)
@@ -139,7 +139,7 @@ def layout(picture: Picture) -> Layout:
         y += tall + ROW_GAP
     ending = tuple(part for line in picture.ending for part in wrapped(line, 90))
     tall = LINE * len(ending) + 2 * PAD if ending else 0
-    return Layout(picture, x_of, tuple(titles), tuple(boxes), ending, y + tall // 2, y + tall)
+    return PlacedPicture(picture, x_of, tuple(titles), tuple(boxes), ending, y + tall // 2, y + tall)
 
 
 def title_lines(row: Row) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _texts(line: Line) -> Iterator[Text]:
         yield Text(part, line.changed, line.differs)
 
 
-def _log(log: tuple[LogCell, ...], marks: tuple[Mark, ...], width: int) -> Iterator[Strip]:
+def _log(log: tuple[LogCell, ...], marks: tuple[LogMark, ...], width: int) -> Iterator[Strip]:
     """Cells in rows as wide as the box; under each boundary its marks."""
     fit = INNER // width
     if not log:
@@ -216,7 +216,7 @@ def _log(log: tuple[LogCell, ...], marks: tuple[Mark, ...], width: int) -> Itera
         yield from _mark_rows(list(zip(here, at, strict=True)), len(log))
 
 
-def _mark_rows(marks: list[tuple[Mark, int]], length: int) -> Iterator[Marks]:
+def _mark_rows(marks: list[tuple[LogMark, int]], length: int) -> Iterator[Marks]:
     """Marks side by side where there is room, else in further rows; beyond the log with their offset."""
     rows: list[list[PlacedMark]] = []
     pointed: dict[int, int] = {}  # a boundary, and where the last mark at it ends

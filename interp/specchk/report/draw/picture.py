@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from specchk.explore.view import Cell, Viewer
 from specchk.ir.types import Map
 from specchk.meaning.values import State, show
-from specchk.report.diff import Change, changes
+from specchk.report.diff import VariableChange, changes
 from specchk.search.verdict import Step, Trace, Violation
 
 
@@ -29,7 +29,7 @@ class LogCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LogMark:
     """A name at an offset of the log; `changed` when it was elsewhere before."""
 
     name: str
@@ -52,7 +52,7 @@ class Box:
     """The content of one lane in one row: log, marks at its offsets, lines of text."""
 
     log: tuple[LogCell, ...] | None
-    marks: tuple[Mark, ...]
+    marks: tuple[LogMark, ...]
     lines: tuple[Line, ...]
 
 
@@ -148,7 +148,7 @@ def _shared(viewer: Viewer, state: State) -> Iterable[tuple[str, str]]:
 
 def _row(viewer: Viewer, number: int, before: State, step: Step) -> Row:
     slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
-    by_lane: dict[int, list[Change]] = {}
+    by_lane: dict[int, list[VariableChange]] = {}
     for change in changes(viewer.program, before, step.state):
         if change.variable not in viewer.hidden:
             by_lane.setdefault(lane_of(viewer, slots[change.variable], change), []).append(change)
@@ -169,7 +169,7 @@ def _has_news(box: Box) -> bool:
     return cells or any(mark.changed for mark in box.marks) or any(line.changed for line in box.lines)
 
 
-def lane_of(viewer: Viewer, slot: int, change: Change) -> int:
+def lane_of(viewer: Viewer, slot: int, change: VariableChange) -> int:
     """The lane in which a change is shown."""
     if not viewer.is_lane_variable(slot):
         return SHARED
@@ -178,15 +178,17 @@ def lane_of(viewer: Viewer, slot: int, change: Change) -> int:
     return viewer.lanes.index(key)
 
 
-def _line(change: Change, path: str) -> Line:
+def _line(change: VariableChange, path: str) -> Line:
     return Line(f"{path}: {change.before} → {change.after}", changed=True)
 
 
-def _box(viewer: Viewer, before: State | None, after: State, lane: int, found: Iterable[Change]) -> Box:
+def _box(
+    viewer: Viewer, before: State | None, after: State, lane: int, found: Iterable[VariableChange]
+) -> Box:
     old = before if before is not None else after
     was = viewer.marks(old, lane)
     at = sorted(viewer.marks(after, lane).items(), key=lambda mark: (mark[1], mark[0]))
-    marks = tuple(Mark(name, offset, was.get(name) != offset) for name, offset in at)
+    marks = tuple(LogMark(name, offset, was.get(name) != offset) for name, offset in at)
     own = f"[{viewer.lanes[lane]}]"  # `hw[r1]: 0 → 1` is `hw: 0 → 1` in the lane of r1
     lines = [_line(change, change.path.replace(own, "", 1)) for change in found]
     lines += _labels(viewer.labels(old, lane), viewer.labels(after, lane))

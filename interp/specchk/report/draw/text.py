@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.report.draw.picture import Box, Line, LogCell, Mark, Picture, Row
+from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Row
 
 
 def text(picture: Picture) -> str:
@@ -33,7 +33,7 @@ def _box(name: str, box: Box) -> Iterator[str]:
         yield f"       {_sign(line) or ' '} {line.text}"
 
 
-def _sign(part: Mark | Line) -> str:
+def _sign(part: LogMark | Line) -> str:
     return "!" if part.differs else "*" if part.changed else ""
 
 

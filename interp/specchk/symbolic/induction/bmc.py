@@ -20,9 +20,9 @@ from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Ver
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
-from specchk.symbolic.induction.encode.steps import Instance
+from specchk.symbolic.induction.encode.steps import ActionInstance
 from specchk.symbolic.induction.models import path_of
-from specchk.symbolic.replay import Path, Replay, raised
+from specchk.symbolic.replay import Replay, ReplayPath, raised
 
 QUERY_SECONDS = 60.0
 
@@ -37,7 +37,7 @@ class Unrolling:
         # For each query; all of them together have the budget of `Meter`.
         self.solver.set("timeout", int(query_seconds * 1000))
         self.states: list[Open] = [self.system.state(0)]
-        self.steps: list[list[Instance]] = []  # out of each state
+        self.steps: list[list[ActionInstance]] = []  # out of each state
         self.queries = 0
         self.seconds_solver = 0.0
         self._facts = 0
@@ -91,7 +91,7 @@ class Unrolling:
         inside = conj(self.system.constrained(self.states[-1]))
         return conj([inside, *idle, negation(fine)])
 
-    def ask(self, goal: Truth) -> Path | str | None:
+    def ask(self, goal: Truth) -> ReplayPath | str | None:
         """A path whose last state satisfies the goal, a reason why that is not known, or None."""
         if goal is False:
             # Decided while encoding; most goals of the first states are.
@@ -103,7 +103,7 @@ class Unrolling:
             self.solver.add(goal)
         started = time.monotonic()
         result = self.solver.check()
-        found: Path | str | None = None
+        found: ReplayPath | str | None = None
         if result == z3.sat:
             found = path_of(self._smallest(), self.program, self.states, self.steps)
         elif result == z3.unknown:
@@ -137,7 +137,7 @@ class Unrolling:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Unrolling:
     program: Program
     depth: int
     meter: Meter
@@ -171,7 +171,7 @@ class _Run:
                 return Violated(self._violations(found, is_left=is_left))
         return self._witnesses()
 
-    def _violations(self, path: Path, *, is_left: bool) -> tuple[Violation, ...]:
+    def _violations(self, path: ReplayPath, *, is_left: bool) -> tuple[Violation, ...]:
         replay = Replay(raised(self.program, path))
         trace = replay.trace(path.states)
         failed = replay.left(trace.last) if is_left else replay.met(trace)
@@ -185,7 +185,7 @@ class _Run:
                 continue
             parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
             found = self.unrolling.ask(conj(parts))
-            if isinstance(found, Path):
+            if isinstance(found, ReplayPath):
                 replay = Replay(raised(self.program, found))
                 trace = replay.trace(found.states)
                 if not replay.reaches(trace.last, prop.name):
@@ -200,7 +200,7 @@ def bounded(program: Program, depth: int, budget: Budget, query_seconds: float =
     Raises `Unencodable` where the program has something that has no encoding.
     """
     meter = Meter(budget)
-    run = _Run(program, depth, meter, Unrolling(program, query_seconds))
+    run = _Unrolling(program, depth, meter, Unrolling(program, query_seconds))
     verdict = run.run()
     states = run.unrolling.states
     statistics = Statistics(

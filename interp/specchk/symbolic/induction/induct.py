@@ -22,28 +22,28 @@ import z3
 from specchk.ir.program import Program
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
 from specchk.symbolic.induction.encode.program import System, distinct_from, step
-from specchk.symbolic.induction.encode.steps import Instance, Outcome, arguments, instance
+from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, arguments, instance
 from specchk.symbolic.induction.models import path_of
-from specchk.symbolic.replay import Path
+from specchk.symbolic.replay import ReplayPath
 
 SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable state
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ObligationResult:
     """The result of an obligation: None is proved, a path of states refutes it, a text is unknown."""
 
     kind: str
     name: str
     action: int
-    found: Path | str | None
+    found: ReplayPath | str | None
 
 
 @dataclass(slots=True)
-class Work:
+class InductionWork:
     """Answers of some instances, with their costs."""
 
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ObligationResult] = field(default_factory=list)
     queries: int = 0
     settled: int = 0
     seconds_solver: float = 0.0
@@ -53,12 +53,12 @@ class Work:
         """Kind and name of the properties that an answer leaves unproved."""
         return {(answer.kind, answer.name) for answer in self.answers if answer.found is not None}
 
-    def add(self, other: Work) -> None:
+    def add(self, other: InductionWork) -> None:
         """Count another worker's work, too."""
         self.answers += other.answers
         self.add_effort(other)
 
-    def add_effort(self, other: Work) -> None:
+    def add_effort(self, other: InductionWork) -> None:
         """Count another worker's costs, without its answers."""
         self.queries += other.queries
         self.settled += other.settled
@@ -72,11 +72,11 @@ class Induction:
         self.program = program
         self.system = System(program)
         self.states = [self.system.state(index) for index in range(k)]
-        self.work = Work()
+        self.work = InductionWork()
         self.solver = z3.Solver()
         self.solver.set("timeout", int(query_seconds * 1000))
         self.known: list[Any] = []
-        self.steps: list[list[Instance]] = []  # out of each state but the last one
+        self.steps: list[list[ActionInstance]] = []  # out of each state but the last one
         for index, state in enumerate(self.states):
             # Of all k states: from one outside of the constraints no step is taken, so the behaviours in
             # question have none.
@@ -109,7 +109,7 @@ class Induction:
             self._consecution(found, outcome)
         self.solver.pop()
 
-    def _defined(self, found: Instance) -> None:
+    def _defined(self, found: ActionInstance) -> None:
         faults = [fault.when for fault in found.faults]
         if disj(faults) is False:
             self.work.settled += 1
@@ -117,7 +117,7 @@ class Induction:
         action = self.program.actions[found.action]
         self._ask("undefined", action.name, [disj(faults)], found, None)
 
-    def _consecution(self, found: Instance, outcome: Outcome) -> None:
+    def _consecution(self, found: ActionInstance, outcome: ActionPath) -> None:
         last, after = self.states[-1], outcome.after
         goals = [(prop, self.system.holds(prop, after)) for prop in self.program.invariants]
         goals += [(prop, self.system.holds(prop, last, after)) for prop in self.program.step_invariants]
@@ -141,19 +141,19 @@ class Induction:
             self.solver.pop()
 
     def _ask(
-        self, kind: str, name: str, wrong: list[Truth], instance: Instance, outcome: Outcome | None
+        self, kind: str, name: str, wrong: list[Truth], instance: ActionInstance, outcome: ActionPath | None
     ) -> None:
         """One query: a state in which all of `wrong` holds."""
         self.solver.push()
         self.solver.add(*wrong)
         answer = self._check()
-        found: Path | str | None = None
+        found: ReplayPath | str | None = None
         if answer == z3.sat:
             found = self._path(instance, outcome)
         elif answer == z3.unknown:
             found = self.solver.reason_unknown()
         self.solver.pop()
-        self.work.answers.append(Answer(kind, name, instance.action, found))
+        self.work.answers.append(ObligationResult(kind, name, instance.action, found))
 
     def _check(self) -> Any:
         started = time.monotonic()
@@ -162,7 +162,7 @@ class Induction:
         self.work.queries += 1
         return answer
 
-    def _path(self, instance: Instance, outcome: Outcome | None) -> Path:
+    def _path(self, instance: ActionInstance, outcome: ActionPath | None) -> ReplayPath:
         """The states of a refutation, their offsets small where small ones do."""
         model = self.solver.model()
         offsets = [*self.system.fresh.offsets, *instance.numbers]

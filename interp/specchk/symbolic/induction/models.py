@@ -10,17 +10,17 @@ from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.symbolic.induction.encode.bools import conj
 from specchk.symbolic.induction.encode.merge import equal
-from specchk.symbolic.induction.encode.states import Reading
-from specchk.symbolic.induction.encode.steps import Instance
+from specchk.symbolic.induction.encode.states import ModelReader
+from specchk.symbolic.induction.encode.steps import ActionInstance
 from specchk.symbolic.induction.encode.trees import Tree
-from specchk.symbolic.replay import Path
+from specchk.symbolic.replay import ReplayPath
 
 
 def path_of(
-    model: Any, program: Program, states: Sequence[Sequence[Tree]], steps: Sequence[Sequence[Instance]]
-) -> Path:
+    model: Any, program: Program, states: Sequence[Sequence[Tree]], steps: Sequence[Sequence[ActionInstance]]
+) -> ReplayPath:
     """The path in a model: `steps` are those out of each state, and the next one shows which were taken."""
-    reading = Reading(model)
+    reading = ModelReader(model)
     found = tuple([_state(reading, program, state) for state in states])
     numbers = [0]
     for instances, after in zip_longest(steps, states[1:]):
@@ -29,15 +29,15 @@ def path_of(
             # far.
             if instance.numbers and _is_met(reading, instance, after):
                 numbers += [reading.number(number) for number in instance.numbers]
-    return Path(found, max(numbers))
+    return ReplayPath(found, max(numbers))
 
 
-def _state(reading: Reading, program: Program, trees: Sequence[Tree]) -> State:
+def _state(reading: ModelReader, program: Program, trees: Sequence[Tree]) -> State:
     pairs = zip(trees, program.variables, strict=True)
     return tuple([reading.value(tree, variable.type) for tree, variable in pairs])
 
 
-def _is_met(reading: Reading, instance: Instance, after: Sequence[Tree] | None) -> bool:
+def _is_met(reading: ModelReader, instance: ActionInstance, after: Sequence[Tree] | None) -> bool:
     """Whether an instance was taken, or is why a state has no steps."""
     if any(reading.truth(fault.when) for fault in instance.faults):
         return True

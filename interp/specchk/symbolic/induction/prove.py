@@ -25,7 +25,7 @@ from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options
-from specchk.search.proof import Effort, Failure, Proof, Unanswered
+from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
 from specchk.search.reference import search
 from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import MAX_RENAMINGS, Renaming, renamer, sorts_in
@@ -33,8 +33,8 @@ from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments
 from specchk.symbolic.induction.encode.trees import plain
-from specchk.symbolic.induction.induct import Answer, Induction, Work
-from specchk.symbolic.replay import Path, Replay, raised
+from specchk.symbolic.induction.induct import Induction, InductionWork, ObligationResult
+from specchk.symbolic.replay import Replay, ReplayPath, raised
 
 LOOK_SECONDS = 5.0  # for whether a counterexample to induction is reached by the enumerated states
 EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
@@ -42,7 +42,7 @@ NO_INVARIANTS = "the model has no invariant to prove"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProofOptions:
     """How to prove: the length of induction, processes, and seconds for one query."""
 
     k: int = 1
@@ -51,7 +51,7 @@ class Asked:
     budget: Budget = Budget()
 
 
-def prove(program: Program, asked: Asked) -> Proof:
+def prove(program: Program, asked: ProofOptions) -> Proof:
     """Try to prove the invariants and step invariants of a program by induction.
 
     Raises `Unencodable` where the program has something that has no encoding.
@@ -59,7 +59,9 @@ def prove(program: Program, asked: Asked) -> Proof:
     meter = Meter(asked.budget)
     goals = (*program.invariants, *program.step_invariants)
     if not goals:
-        return _proof(program, asked, Inconclusive(NO_INVARIANTS, budget=False), Work(), (0, 0), meter)
+        return _proof(
+            program, asked, Inconclusive(NO_INVARIANTS, budget=False), InductionWork(), (0, 0), meter
+        )
     # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
     start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
     # "Inconclusive" is what the base reports where it holds: its depth ended.  If a limit or the solver
@@ -67,7 +69,7 @@ def prove(program: Program, asked: Asked) -> Proof:
     # nothing.
     is_whole = isinstance(start.verdict, Inconclusive) and start.verdict.budget
     if not is_whole or start.statistics.depth < asked.k:
-        return _proof(program, asked, start.verdict, Work(), (0, 0), meter)
+        return _proof(program, asked, start.verdict, InductionWork(), (0, 0), meter)
     instances, alike = representatives(program)
     work, stopped = _asked(program, asked, instances, meter)
     proved = () if stopped else _proved(program, asked, instances, work, meter)
@@ -75,7 +77,7 @@ def prove(program: Program, asked: Asked) -> Proof:
 
 
 def _proved(
-    program: Program, asked: Asked, instances: list[tuple[int, int]], work: Work, meter: Meter
+    program: Program, asked: ProofOptions, instances: list[tuple[int, int]], work: InductionWork, meter: Meter
 ) -> tuple[str, ...]:
     """The properties whose obligations hold with no other hypotheses than invariants among them.
 
@@ -164,7 +166,7 @@ def _renamings(program: Program) -> list[Renaming]:
     return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
 
 
-def instance_work(program: Program, asked: Asked, todo: list[tuple[int, int]]) -> Work:
+def instance_work(program: Program, asked: ProofOptions, todo: list[tuple[int, int]]) -> InductionWork:
     """All goals of some instances; run in a worker process."""
     induction = Induction(program, asked.k, asked.query_seconds)
     for index, position in todo:
@@ -173,9 +175,9 @@ def instance_work(program: Program, asked: Asked, todo: list[tuple[int, int]]) -
 
 
 def _asked(
-    program: Program, asked: Asked, instances: list[tuple[int, int]], meter: Meter
-) -> tuple[Work, Inconclusive | None]:
-    total = Work()
+    program: Program, asked: ProofOptions, instances: list[tuple[int, int]], meter: Meter
+) -> tuple[InductionWork, Inconclusive | None]:
+    total = InductionWork()
     stopped: Inconclusive | None = None
     for work in _results(program, asked, instances):
         total.add(work)
@@ -186,7 +188,9 @@ def _asked(
     return total, stopped
 
 
-def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -> Iterator[Work]:
+def _results(
+    program: Program, asked: ProofOptions, instances: list[tuple[int, int]]
+) -> Iterator[InductionWork]:
     """The work of each task, in their order.
 
     Which counterexample the solver finds depends on what it was asked before, so each task is asked in
@@ -208,20 +212,20 @@ def _results(program: Program, asked: Asked, instances: list[tuple[int, int]]) -
 
 
 def _proof(
-    program: Program, asked: Asked, verdict: Verdict, work: Work, counts: tuple[int, int], meter: Meter,
-    failures: tuple[Failure, ...] = (), proved: tuple[str, ...] = (),
+    program: Program, asked: ProofOptions, verdict: Verdict, work: InductionWork, counts: tuple[int, int],
+    meter: Meter, failures: tuple[Failure, ...] = (), proved: tuple[str, ...] = (),
 ) -> Proof:  # fmt: skip
     unanswered = tuple([
         Unanswered(a.kind, a.name, program.actions[a.action].name, a.found)
         for a in work.answers
         if isinstance(a.found, str)
     ])  # fmt: skip
-    effort = Effort(work.queries, work.settled, *counts, meter.seconds, work.seconds_solver)
+    effort = ProofCosts(work.queries, work.settled, *counts, meter.seconds, work.seconds_solver)
     return Proof(program, asked.k, verdict, proved, failures, unanswered, effort)
 
 
 def _concluded(
-    program: Program, asked: Asked, work: Work, counts: tuple[int, int], meter: Meter,
+    program: Program, asked: ProofOptions, work: InductionWork, counts: tuple[int, int], meter: Meter,
     stopped: Inconclusive | None, proved: tuple[str, ...],
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
@@ -245,17 +249,17 @@ def _concluded(
     return _proof(program, asked, verdict, work, counts, meter, failures, proved)
 
 
-def _failures(program: Program, answers: list[Answer]) -> tuple[Failure, ...]:
+def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failure, ...]:
     """One failure for each property, the first found, replayed."""
     found: dict[tuple[str, str], Failure] = {}
     for answer in answers:
         key = (answer.kind, answer.name)
-        if isinstance(answer.found, Path) and key not in found:
+        if isinstance(answer.found, ReplayPath) and key not in found:
             found[key] = _failure(program, answer, answer.found)
     return tuple(found.values())
 
 
-def _failure(program: Program, answer: Answer, path: Path) -> Failure:
+def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Failure:
     replay = Replay(raised(program, path))
     trace = replay.trace(path.states)
     for _, name, blame in replay.failed(trace):

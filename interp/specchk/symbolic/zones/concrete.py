@@ -19,7 +19,7 @@ from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.moves import Moves
-from specchk.meaning.paths import START, Matrix, Path, Term, outside
+from specchk.meaning.paths import START, ForkPath, Matrix, Term, outside
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
@@ -75,7 +75,7 @@ class Concretiser:
     def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
         self.program = program
         self.symmetry = symmetry
-        self.path = Path()
+        self.path = ForkPath()
         self.moves = Moves(program, self.path, horizons=horizons)
         self.beyond = Moves(program, self.path) if horizons and steps_list_horizon(program) else None
         self.shapes = Shapes(program)

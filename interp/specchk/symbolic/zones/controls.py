@@ -4,7 +4,7 @@ A `Control` has a tree for each instance of an action and for each property.  Mo
 taken in a control part whatever the offsets are, and most properties hold; those are found out once, and
 a zone of that shape does not ask them again.
 
-The leaves say what came of a run (`Answer`, `Effect`, `Idle`), and what it adds to the coverage.
+The leaves say what came of a run (`PredicateValue`, `Effect`, `Idle`), and what it adds to the coverage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.trees import Classes, Recorder, Tree, Walker
+from specchk.symbolic.zones.trees import Classes, Recorder, Tree, TreeWalker
 from specchk.symbolic.zones.zones import Reach, Shape, Shapes, Zone, zone_at
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Idle(Leaf):
 
 
 @dataclass(slots=True)
-class Answer(Leaf):
+class PredicateValue(Leaf):
     """The value of a predicate, or the reason why it has none."""
 
     value: bool | Undefined
@@ -137,7 +137,7 @@ def _is_idle(tree: Tree) -> bool:
 
 
 def _is_settled(question: Question, tree: Tree) -> bool:
-    return isinstance(tree.only, Answer) and tree.only.value is (not question.wanted)
+    return isinstance(tree.only, PredicateValue) and tree.only.value is (not question.wanted)
 
 
 class Controls:
@@ -192,7 +192,7 @@ class Controls:
             counts[point] = 0
         return result, delta, moves.horizon_cuts
 
-    def _answer(self, test: Test, env: list[Any]) -> Answer:
+    def _answer(self, test: Test, env: list[Any]) -> PredicateValue:
         def ask() -> bool | Undefined:
             try:
                 return bool(test(env))
@@ -200,7 +200,7 @@ class Controls:
                 return undefined
 
         value, delta, cuts = self._counted(ask)
-        return Answer(delta, cuts, value)
+        return PredicateValue(delta, cuts, value)
 
     def _step(self, state: State, index: int, args: tuple[Any, ...]) -> Leaf:
         # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
@@ -227,7 +227,7 @@ class Controls:
         taken = Taken(index, args, shape)
         return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))
 
-    def _stops(self, env: list[Any]) -> Answer:
+    def _stops(self, env: list[Any]) -> PredicateValue:
         """Whether a state is a deadlock if nothing can be done there, or why `deadlock ok` has no value."""
 
         def ask() -> bool | Undefined:
@@ -237,9 +237,11 @@ class Controls:
                 return Undefined(unclear.blame.span, unclear.blame.text)
 
         value, delta, cuts = self._counted(ask)
-        return Answer(delta, cuts, value)
+        return PredicateValue(delta, cuts, value)
 
-    def complete(self, state: State, effect: Effect, walker: Walker, known: tuple[Classes, Matrix]) -> None:
+    def complete(
+        self, state: State, effect: Effect, walker: TreeWalker, known: tuple[Classes, Matrix]
+    ) -> None:
         """Give a step from a state the trees of its checks: step invariants and constraints.
 
         `known` is of the first zone that takes the step; what needs no question is settled with it.

@@ -32,8 +32,8 @@ from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Viola
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.replay import Replay
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
-from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Part
-from specchk.symbolic.zones.members import SLICE, Arrival, Member, Taking
+from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
+from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
 from specchk.symbolic.zones.words import condition
 from specchk.symbolic.zones.workers import Workers, cores
 from specchk.symbolic.zones.zones import Reach
@@ -93,7 +93,7 @@ class ZoneEngine(Engine[range]):
     nodes: list[tuple[int, Taken]] = field(init=False, default_factory=list)
     steps: dict[Taken, Taken] = field(init=False, default_factory=dict)
     counts: Counts = field(init=False)
-    workers: Workers[Member] = field(init=False)
+    workers: Workers[ZoneMember] = field(init=False)
     expander: Expander = field(init=False)
     concretiser: Concretiser = field(init=False)
     reach: Reach | None = field(init=False)
@@ -132,7 +132,7 @@ class ZoneEngine(Engine[range]):
                 if self._is_inside(state):
                     zone = self.expander.initial(state)
                     arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
-            return self._number(self.workers.call(Member.start, [(arrivals,)] * self.workers.count))
+            return self._number(self.workers.call(ZoneMember.start, [(arrivals,)] * self.workers.count))
         return range(0)
 
     def size(self, frontier: range) -> int:
@@ -186,8 +186,8 @@ class ZoneEngine(Engine[range]):
                 f"{reason}; the other engines can run this model", budget=False
             )
 
-    def _member(self, count: int, number: int) -> Member:
-        return Member(number, count, self.expander, covering=self.options.covering)
+    def _member(self, count: int, number: int) -> ZoneMember:
+        return ZoneMember(number, count, self.expander, covering=self.options.covering)
 
     def _unreached(self) -> list[str]:
         return [prop.name for prop in self.program.witnesses if prop.name not in self.findings.reached]
@@ -206,13 +206,13 @@ class ZoneEngine(Engine[range]):
             self.findings.note(Violation(kind, name, Trace(state, ()), blame))
         return False
 
-    def _level(self, *, only_ask: bool) -> Part:
+    def _level(self, *, only_ask: bool) -> Expansion:
         """What comes of a level, or of as much of it as the budget allows."""
-        level = Part(self.counts)
+        level = Expansion(self.counts)
         asked = self._unanswered()
         first, is_more = 0, True
         while is_more and not self._look(level.arrived):
-            done = self.workers.call(Member.expand, [(first, asked, only_ask)] * self.workers.count)
+            done = self.workers.call(ZoneMember.expand, [(first, asked, only_ask)] * self.workers.count)
             first += SLICE
             is_more = any(more for _, more in done)
             for part, _ in done:
@@ -227,8 +227,8 @@ class ZoneEngine(Engine[range]):
 
     def _next(self) -> range:
         """Have every zone that arrived taken by its owner; the next frontier."""
-        parcels = self.workers.call(Member.sent, [()] * self.workers.count)
-        return self._number(self.workers.call(Member.take, list(zip(*parcels, strict=True))))
+        parcels = self.workers.call(ZoneMember.sent, [()] * self.workers.count)
+        return self._number(self.workers.call(ZoneMember.take, list(zip(*parcels, strict=True))))
 
     def _number(self, takings: list[Taking]) -> range:
         """Number the new zones in one order, whoever owns them."""
@@ -240,7 +240,7 @@ class ZoneEngine(Engine[range]):
             numbers[owner].append(index)
             self.nodes.append((parent, self.steps.setdefault(taken, taken)))
         self.counts.covered += sum([own.dropped for own in takings])
-        self.workers.call(Member.number_level, [(own,) for own in numbers])
+        self.workers.call(ZoneMember.number_level, [(own,) for own in numbers])
         return range(first, len(self.nodes))
 
     def _unanswered(self) -> frozenset[str]:

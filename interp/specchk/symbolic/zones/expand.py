@@ -19,7 +19,7 @@ from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.controls import Control, Controls, Effect, Idle, Leaf, Question
-from specchk.symbolic.zones.trees import Classes, Tree, Walker
+from specchk.symbolic.zones.trees import Classes, Tree, TreeWalker
 from specchk.symbolic.zones.zones import Reach, Zone
 
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
@@ -64,7 +64,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Part:
+class Expansion:
     """The results of some zones of a level, by the position of the zone.
 
     `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any);
@@ -87,7 +87,7 @@ class Expander:
         self.program = program
         self.reach = reach
         self.controls = Controls(program, symmetry, horizons=horizons)
-        self.walker = Walker(self.controls.recorder)
+        self.walker = TreeWalker(self.controls.recorder)
         fine = program.deadlock_ok
         self.may_stop_wrongly = not (fine is not None and isinstance(fine.body, Const) and fine.body.value)
         self._hit: list[Leaf] = []
@@ -99,9 +99,11 @@ class Expander:
         effect = self.controls.effect(Leaf((), 0), 0, (), state)
         return effect.zone([(0, 0)], START, self.reach)
 
-    def expand(self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]) -> Part:
+    def expand(
+        self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]
+    ) -> Expansion:
         """Check and expand; without `arrive`, only check.  The questions `asked` are decided already."""
-        part = Part(Counts(len(self.program.points)))
+        part = Expansion(Counts(len(self.program.points)))
         walker = self.walker
         walker.forks = walker.known = 0
         for index, zone in zones:
@@ -157,7 +159,7 @@ class Expander:
         yield from islice(self._failures(question, tree, classes, rows), 1)
 
     def _successors(
-        self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
+        self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Expansion
     ) -> None:
         # All of them before the first successor: whether a state has successors at all depends on every
         # action.
@@ -193,7 +195,7 @@ class Expander:
 
     def _arrive(
         self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
-        arrive: Arrive, part: Part,
+        arrive: Arrive, part: Expansion,
     ) -> None:  # fmt: skip
         """A state after a step: its step invariants, the constraints, and its zone."""
         if effect.still is None:
@@ -221,7 +223,7 @@ class Expander:
                     part.steps.append((index, Candidate(kind, question.name, effect.taken)))
 
     def _found(
-        self, index: int, effect: Effect, classes: Classes, rows: Matrix, arrive: Arrive, part: Part
+        self, index: int, effect: Effect, classes: Classes, rows: Matrix, arrive: Arrive, part: Expansion
     ) -> None:
         zone = effect.zone(classes, rows, self.reach)
         if arrive(index, zone, effect.taken):
@@ -229,7 +231,7 @@ class Expander:
         else:
             part.counts.covered += 1
 
-    def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Part) -> None:
+    def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Expansion) -> None:
         """Nothing can be done here: whether there are states in which that is a deadlock."""
         for answer, *_ in self.walker.walk(control.stops, classes, rows):
             self._count(answer)

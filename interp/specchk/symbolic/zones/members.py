@@ -17,7 +17,7 @@ from operator import itemgetter
 
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.covering import Covered
-from specchk.symbolic.zones.expand import Expander, Part
+from specchk.symbolic.zones.expand import Expander, Expansion
 from specchk.symbolic.zones.zones import Shape, Zone
 
 SLICE = 1500  # zones between two looks at the budget
@@ -34,7 +34,7 @@ class Taking:
     dropped: int
 
 
-class Member:
+class ZoneMember:
     """The member with a number, of so many."""
 
     def __init__(self, number: int, count: int, expander: Expander, *, covering: bool) -> None:
@@ -58,7 +58,7 @@ class Member:
         self._indexes = indexes
         self._met.clear()
 
-    def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Part, bool]:
+    def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Expansion, bool]:
         """Check and expand a slice of the frontier; whether there is more."""
         last = first + SLICE
         zones = list(zip(self._indexes[first:last], self._level[first:last], strict=True))

@@ -11,7 +11,7 @@ What the answers before it decide is no question, so a node tells nothing about 
 and each zone comes to the leaves that its own runs would give.
 
     x_i - x_j <= bound     `Ask`; symbols are the offsets of the shape in their order, and 0 the number 0
-    one of so many ways    `Way`; a zone takes them all
+    one of so many ways    `Alternative`; a zone takes them all
     a new symbol           `Fresh`
 
 Not here: what the leaves are (`expand`), and the meaning of the code (`core`).
@@ -24,48 +24,48 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from specchk.meaning.paths import FREE, Matrix, Path, assuming, widened
+from specchk.meaning.paths import FREE, ForkPath, Matrix, assuming, widened
 
 Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
 End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whether something was assumed
 
 
-class Node:
+class TreeNode:
     """One place of a run, and its continuation after each answer; None was not seen yet."""
 
     __slots__ = ("after", "side", "up")
 
-    def __init__(self, up: Node | None, side: int, ways: int) -> None:
+    def __init__(self, up: TreeNode | None, side: int, ways: int) -> None:
         self.up = up  # the node before, and the answer there that leads here
         self.side = side
         self.after: list[Any] = [None] * ways
 
 
-class Ask(Node):
+class Ask(TreeNode):
     """Whether `x_i - x_j <= bound`: 1 is yes."""
 
     __slots__ = ("bound", "i", "j")
 
-    def __init__(self, up: Node | None, side: int, i: int, j: int, bound: int) -> None:
+    def __init__(self, up: TreeNode | None, side: int, i: int, j: int, bound: int) -> None:
         super().__init__(up, side, 2)
         self.i = i
         self.j = j
         self.bound = bound
 
 
-class Way(Node):
+class Alternative(TreeNode):
     """One of so many ways to continue."""
 
     __slots__ = ()
 
 
-class Fresh(Node):
+class Fresh(TreeNode):
     """A new symbol."""
 
     __slots__ = ()
 
 
-class Recorder(Path):
+class Recorder(ForkPath):
     """The path of the recorded runs: it contains the answers to the run, and no more.
 
     Answers come from the tree as far as a zone walked it, and from what is known in that zone beyond.
@@ -73,7 +73,7 @@ class Recorder(Path):
 
     __slots__ = ("_classes", "_guide", "_node", "_side")
 
-    def record(self, size: int, at: tuple[Node, int], classes: Classes, rows: Matrix) -> None:
+    def record(self, size: int, at: tuple[TreeNode, int], classes: Classes, rows: Matrix) -> None:
         """Begin a run on `size` offsets that reaches the answer `at` a node, and continues as a zone does."""
         # The answers from the top to this place: the code is run again from its beginning, since a run
         # cannot be continued from the middle of a Python function.
@@ -87,7 +87,7 @@ class Recorder(Path):
         self.begin(_unknown(size), script[::-1])
         self._node, self._side = node, side
         self._classes = classes.copy()
-        self._guide = Path()
+        self._guide = ForkPath()
         self._guide.begin(rows, [])
 
     def end(self, leaf: object) -> None:
@@ -124,7 +124,7 @@ class Recorder(Path):
             return 0
         node = self._node.after[self._side]
         if node is None:
-            node = self._node.after[self._side] = Way(self._node, self._side, count)
+            node = self._node.after[self._side] = Alternative(self._node, self._side, count)
         answer = self._script[self._at] if self._at < len(self._script) else 0
         self._went(node, answer)
         return answer
@@ -140,7 +140,7 @@ class Recorder(Path):
         self._went(node, 0)
         return super().fresh()
 
-    def _went(self, node: Node, answer: int) -> None:
+    def _went(self, node: TreeNode, answer: int) -> None:
         self._node, self._side = node, answer
         self._at += 1
 
@@ -162,17 +162,17 @@ class Tree:
     def __init__(self, size: int, run: Callable[[], object]) -> None:
         self.size = size
         self.run = run
-        self.top = Node(None, 0, 1)
+        self.top = TreeNode(None, 0, 1)
 
     @property
     def only(self) -> Any:
         """The leaf where no question is left; None if there is one, or nothing is known yet."""
         first = self.top.after[0]
-        return None if isinstance(first, Node) else first
+        return None if isinstance(first, TreeNode) else first
 
 
 @dataclass(slots=True)
-class Walker:
+class TreeWalker:
     """Walks trees with zones; `forks` and `known` count the open and the decided answers."""
 
     recorder: Recorder
@@ -190,7 +190,7 @@ class Walker:
 
         Every state of the zone is in exactly one part for each choice among ways.
         """
-        left: list[tuple[Node, int, Classes, Matrix, bool]] = [(tree.top, 0, classes, rows, False)]
+        left: list[tuple[TreeNode, int, Classes, Matrix, bool]] = [(tree.top, 0, classes, rows, False)]
         while left:
             node, side, classes, rows, assumed = left.pop()
             while True:
@@ -212,12 +212,12 @@ class Walker:
                         side = 0
                         self.known += 1
                     else:
-                        # Yes first, as `Path.at_most` does: the recorded way is then the one that is walked
-                        # next.
+                        # Yes first, as `ForkPath.at_most` does: the recorded way is then the one that is
+                        # walked next.
                         left.append((child, 0, classes, assuming(rows, e, c, -bound - 1), True))
                         side, rows, assumed = 1, assuming(rows, c, e, bound), True
                         self.forks += 1
-                elif kind is Way:
+                elif kind is Alternative:
                     others = range(len(child.after) - 1, 0, -1)
                     left += [(child, other, classes, rows, assumed) for other in others]
                     self.forks += len(others)

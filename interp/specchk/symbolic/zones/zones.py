@@ -22,7 +22,7 @@ from typing import Any
 
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
-from specchk.meaning.paths import FREE, Difference, Matrix, NotSymbolic, Path, Rows, Term
+from specchk.meaning.paths import FREE, Difference, ForkPath, Matrix, NotSymbolic, Rows, Term
 from specchk.meaning.values import State
 
 Shape = tuple[Any, ...]
@@ -71,7 +71,7 @@ class Shapes:
         left = iter(offsets)
         return tuple([join(part, left) for join, part in zip(self._joins, shape, strict=True)])
 
-    def state(self, zone: Zone, path: Path) -> State:
+    def state(self, zone: Zone, path: ForkPath) -> State:
         """The zone as a state whose offsets are terms of a path over its bounds."""
         return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
 

@@ -18,13 +18,13 @@ from specchk.symbolic.induction.encode.numbers import (
     merge_by,
     ways,
 )
-from specchk.symbolic.induction.encode.scope import Scope
+from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, RangeOf, SeqOf, SetOf, Tree
 
 MAX_LISTED = 10  # of a set whose subsets are listed; each doubles them
 MAX_RANGE = 1024
 
-Rule = Callable[[Apply, Sequence[Tree], Scope], Tree]
+Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
 
 def items_of(found: Tree) -> SetOf:
@@ -35,7 +35,7 @@ def items_of(found: Tree) -> SetOf:
     return found
 
 
-def numbers(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def numbers(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """`low..high`."""
     low, high = ways(args[0]), ways(args[1])
     # With an open end, or too long to list: the two ends are kept, which is all that membership and choice
@@ -96,7 +96,7 @@ def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
 def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
     """`min` and `max` of a set of numbers."""
 
-    def rule(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         if isinstance(args[0], RangeOf):
             raise CannotEncode(f"`{name}` of a range without a bound")
         exists, found = first_by(before, args[0].items)
@@ -143,7 +143,7 @@ def seq_of(*items: Tree) -> SeqOf:
     return SeqOf(len(items), tuple(items))
 
 
-def _at(expr: Apply, args: Sequence[Tree], scope: Scope) -> list[Truth]:
+def _at(expr: Apply, args: Sequence[Tree], scope: StepScope) -> list[Truth]:
     """For each slot, whether it is the one meant; a fault outside the sequence."""
     seq, index = args[0], args[1]
     inside = both(at_most(0, index), less(index, seq.length))
@@ -151,36 +151,36 @@ def _at(expr: Apply, args: Sequence[Tree], scope: Scope) -> list[Truth]:
     return [equal_numbers(index, k) for k in range(len(seq.slots))]
 
 
-def seq_get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def seq_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """`seq[index]`."""
     return select(list(zip(_at(expr, args, scope), args[0].slots, strict=True)))
 
 
-def seq_set(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def seq_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The sequence with one item replaced."""
     guards = _at(expr, args, scope)
     slots = [merge(guard, args[2], old) for guard, old in zip(guards, args[0].slots, strict=True)]
     return SeqOf(args[0].length, tuple(slots))
 
 
-def _not_empty(expr: Apply, seq: SeqOf, scope: Scope, name: str) -> None:
+def _not_empty(expr: Apply, seq: SeqOf, scope: StepScope, name: str) -> None:
     scope.fail(equal_numbers(seq.length, 0), expr.span, f"`{name}` of an empty collection")
 
 
-def head(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def head(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The first item."""
     _not_empty(expr, args[0], scope, "head")
     return args[0].slots[0] if args[0].slots else None
 
 
-def last(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def last(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The last item."""
     _not_empty(expr, args[0], scope, "last")
     slots = args[0].slots
     return select([(equal_numbers(args[0].length, k + 1), slot) for k, slot in enumerate(slots)])
 
 
-def tail(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def tail(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """All but the first item."""
     _not_empty(expr, args[0], scope, "tail")
     size = combine(lambda x, y: x - y, args[0].length, 1)
@@ -204,19 +204,19 @@ def concat(a: SeqOf, b: SeqOf) -> SeqOf:
     return SeqOf(combine(lambda x, y: x + y, a.length, b.length), tuple(slots))
 
 
-def _cut_inside(expr: Apply, args: Sequence[Tree], scope: Scope, name: str) -> None:
+def _cut_inside(expr: Apply, args: Sequence[Tree], scope: StepScope, name: str) -> None:
     seq, size = args
     inside = both(at_most(0, size), at_most(size, seq.length))
     scope.fail(negation(inside), expr.span, f"`{name}` outside the sequence")
 
 
-def prefix(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def prefix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The first n items."""
     _cut_inside(expr, args, scope, "prefix")
     return SeqOf(args[1], args[0].slots)
 
 
-def suffix(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def suffix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The items from the n-th on."""
     _cut_inside(expr, args, scope, "suffix")
     seq, size = args
@@ -248,7 +248,7 @@ def bag_union(a: BagOf, b: BagOf) -> BagOf:
     return BagOf((*a.items, *b.items))
 
 
-def bag_remove(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """One less: the first equal item is removed."""
     bag, item = args
     gone: Truth = False

@@ -35,12 +35,12 @@ from specchk.symbolic.induction.encode.collections import first_by, items_of, su
 from specchk.symbolic.induction.encode.merge import merge, select, set_of, tag_is
 from specchk.symbolic.induction.encode.numbers import less
 from specchk.symbolic.induction.encode.ops import operate
-from specchk.symbolic.induction.encode.scope import Scope, Unencodable, placed
+from specchk.symbolic.induction.encode.scope import StepScope, Unencodable, placed
 from specchk.symbolic.induction.encode.states import default, keys, outside
 from specchk.symbolic.induction.encode.trees import Opt, RangeOf, SetOf, Tree, lift
 
 
-def encode(expr: Expr, scope: Scope) -> Tree:
+def encode(expr: Expr, scope: StepScope) -> Tree:
     """The tree of an expression."""
     match expr:
         case Const():
@@ -77,7 +77,7 @@ def encode(expr: Expr, scope: Scope) -> Tree:
             assert_never(expr)
 
 
-def _apply(expr: Apply, scope: Scope) -> Tree:
+def _apply(expr: Apply, scope: StepScope) -> Tree:
     args = [encode(arg, scope) for arg in expr.args]
     with placed(expr.span):
         return _any(operate(expr, args, scope), expr)
@@ -98,7 +98,7 @@ def _const(expr: Const) -> Tree:
     raise Unencodable(expr.span, "all values of a type with offsets, which are unbounded here")
 
 
-def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:
+def _junction(parts: tuple[Expr, ...], scope: StepScope, *, every: bool) -> Truth:
     """`and` (`every`) or `or`: a part counts where those before it have not decided."""
     found: list[Truth] = []
     size = len(scope.path)
@@ -114,7 +114,7 @@ def _junction(parts: tuple[Expr, ...], scope: Scope, *, every: bool) -> Truth:
     return conj(found) if every else disj(found)
 
 
-def _implies(expr: Implies, scope: Scope) -> Truth:
+def _implies(expr: Implies, scope: StepScope) -> Truth:
     left = encode(expr.left, scope)
     if left is False:
         return True
@@ -122,7 +122,7 @@ def _implies(expr: Implies, scope: Scope) -> Truth:
         return implies(left, encode(expr.right, scope))
 
 
-def _if(expr: If, scope: Scope) -> Tree:
+def _if(expr: If, scope: StepScope) -> Tree:
     condition = encode(expr.condition, scope)
     if isinstance(condition, bool):
         return encode(expr.then if condition else expr.orelse, scope)
@@ -134,13 +134,13 @@ def _if(expr: If, scope: Scope) -> Tree:
         return merge(condition, then, orelse)
 
 
-def _items(domain: Expr, scope: Scope) -> SetOf:
+def _items(domain: Expr, scope: StepScope) -> SetOf:
     found = encode(domain, scope)
     with placed(domain.span):
         return items_of(found)
 
 
-def _quantifier(expr: Quantifier, scope: Scope) -> Truth:
+def _quantifier(expr: Quantifier, scope: StepScope) -> Truth:
     domain = _items(expr.domain, scope)
     found: list[Truth] = []
     size, faults = len(scope.path), len(scope.faults)
@@ -168,7 +168,7 @@ def _ordered(domain: SetOf, failed: bool, expr: Expr) -> None:
         raise Unencodable(expr.span, "an expression that may be undefined, over offsets in no known order")
 
 
-def _choose(expr: Choose, scope: Scope) -> Tree:
+def _choose(expr: Choose, scope: StepScope) -> Tree:
     domain = _items(expr.domain, scope)
     if not domain.listed:
         raise Unencodable(expr.span, "`choose` among offsets that are not decided")
@@ -189,7 +189,7 @@ def _choose(expr: Choose, scope: Scope) -> Tree:
     return _any(select(rows), expr)
 
 
-def _gathered(expr: Collect, scope: Scope, depth: int, guard: Truth) -> Iterator[tuple[Tree, Truth]]:
+def _gathered(expr: Collect, scope: StepScope, depth: int, guard: Truth) -> Iterator[tuple[Tree, Truth]]:
     """The bodies for every choice of the binders, each with the condition under which it counts."""
     if depth == len(expr.binders):
         counts: Truth = True
@@ -209,7 +209,7 @@ def _gathered(expr: Collect, scope: Scope, depth: int, guard: Truth) -> Iterator
             yield from _gathered(expr, scope, depth + 1, both(guard, present))
 
 
-def _collect(expr: Collect, scope: Scope) -> Tree:
+def _collect(expr: Collect, scope: StepScope) -> Tree:
     rows = list(_gathered(expr, scope, 0, True))
     with placed(expr.span):
         match expr.gather:
@@ -225,7 +225,7 @@ def _collect(expr: Collect, scope: Scope) -> Tree:
     return found
 
 
-def _map_of(expr: MapOf, scope: Scope) -> Tree:
+def _map_of(expr: MapOf, scope: StepScope) -> Tree:
     assert isinstance(expr.type, Map)
     with placed(expr.span):
         known = keys(expr.type.key)
@@ -236,12 +236,12 @@ def _map_of(expr: MapOf, scope: Scope) -> Tree:
     return tuple(out)
 
 
-def _let(expr: Let, scope: Scope) -> Tree:
+def _let(expr: Let, scope: StepScope) -> Tree:
     scope.locals[expr.local.slot] = encode(expr.value, scope)
     return encode(expr.body, scope)
 
 
-def _case(expr: Case, scope: Scope) -> Tree:
+def _case(expr: Case, scope: StepScope) -> Tree:
     found = encode(expr.scrutinee, scope)
     rows: list[tuple[Truth, Tree]] = []
     rest: list[Truth] = []
@@ -267,7 +267,7 @@ def _case(expr: Case, scope: Scope) -> Tree:
         return _any(select(rows), expr)
 
 
-def _narrow(expr: Narrow, scope: Scope) -> Tree:
+def _narrow(expr: Narrow, scope: StepScope) -> Tree:
     tree = encode(expr.body, scope)
     with placed(expr.span):
         for when, reason in outside(tree, expr.type):

@@ -28,14 +28,14 @@ from specchk.symbolic.induction.encode.numbers import (
     quotient,
     remainder,
 )
-from specchk.symbolic.induction.encode.scope import Scope
+from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.states import keys
 from specchk.symbolic.induction.encode.trees import CannotEncode, Opt, Tagged, Tree, expanded
 
-Rule = Callable[[Apply, Sequence[Tree], Scope], Tree]
+Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
 
-def operate(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def operate(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The tree of a strict operator application."""
     return RULES[expr.op](expr, args, scope)
 
@@ -44,43 +44,43 @@ def _pure(fn: Callable[..., Tree]) -> Rule:
     return lambda expr, args, scope: fn(*args)
 
 
-def _tuple(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def _tuple(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return tuple(args)
 
 
 def _divided(fn: Callable[[Tree, Tree], Tree]) -> Rule:
-    def rule(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+    def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         scope.fail(equal_numbers(args[1], 0), expr.span, "division by zero")
         return fn(args[0], args[1])
 
     return rule
 
 
-def _field(expr: Apply, args: Sequence[Tree], _: Scope) -> Tree:
+def _field(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
     return args[0][expr.data]
 
 
-def _with_field(expr: Apply, args: Sequence[Tree], _: Scope) -> Tree:
+def _with_field(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
     old = args[0]
     return (*old[: expr.data], args[1], *old[expr.data + 1 :])
 
 
-def _variant(expr: Apply, args: Sequence[Tree], _: Scope) -> Tree:
+def _variant(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
     kind = expr.type
     size = len(kind.variants)  # type: ignore[union-attr]
     return Tagged(expr.data, tuple([args[0] if tag == expr.data else None for tag in range(size)]))
 
 
-def _get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def _get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     scope.fail(negation(args[0].present), expr.span, "`get` of none")
     return args[0].item
 
 
-def _get_or(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def _get_or(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return merge(args[0].present, args[0].item, args[1])
 
 
-def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
+def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
     """For each position of a map over `kind`, whether the key is there; a fault outside the type."""
     known = keys(kind)
     guards: list[Truth] = [False] * len(known)
@@ -100,7 +100,7 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
     return guards
 
 
-def _term_guards(kind: Type, key: Tree, span: Span, scope: Scope) -> list[Truth]:
+def _term_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
     if not isinstance(kind, Int | Bool | Enum | Sort):
         raise CannotEncode("this key cannot be listed")
     # An offset as a key: no list of what it may be, but each position can be compared with.
@@ -115,7 +115,7 @@ def _map_kind(expr: Apply) -> Map:
     return kind
 
 
-def _map_get(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def _map_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
     return _somewhere(select(list(zip(guards, args[0], strict=True))), args[0])
 
@@ -125,13 +125,13 @@ def _somewhere(found: Tree, among: Sequence[Tree]) -> Tree:
     return among[0] if found is None and among else found
 
 
-def _map_set(expr: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
     # Every position may be the one that is written: the new value under its guard, else the old one.
     return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
 
 
-def _in_set(_: Apply, args: Sequence[Tree], scope: Scope) -> Tree:
+def _in_set(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return has(args[1], args[0])
 
 

@@ -17,8 +17,8 @@ from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has
 from specchk.symbolic.induction.encode.scope import of_state, placed
-from specchk.symbolic.induction.encode.states import Fresh, outside
-from specchk.symbolic.induction.encode.steps import Instance, all_instances
+from specchk.symbolic.induction.encode.states import OpenTrees, outside
+from specchk.symbolic.induction.encode.steps import ActionInstance, all_instances
 from specchk.symbolic.induction.encode.trees import Tree
 
 State = tuple[Tree, ...]
@@ -29,7 +29,7 @@ class System:
     """The encoding of a program; `fresh.facts` holds of all open states made so far."""
 
     program: Program
-    fresh: Fresh = field(default_factory=Fresh)
+    fresh: OpenTrees = field(default_factory=OpenTrees)
 
     def state(self, index: int) -> State:
         """An open state; a second call returns the same one and records its facts again."""
@@ -41,7 +41,7 @@ class System:
         with placed(variable.span):
             return self.fresh.tree(variable.type, name)
 
-    def instances(self, state: State, tag: str = "") -> list[Instance]:
+    def instances(self, state: State, tag: str = "") -> list[ActionInstance]:
         """Every action with its arguments from a state."""
         return all_instances(self.program, state, tag)
 
@@ -89,7 +89,7 @@ def _constant(expr: Expr) -> tuple[Tree, list[Truth]]:
     return encode(expr, scope), [negation(fault.when) for fault in scope.faults]
 
 
-def step(instances: Sequence[Instance], after: State) -> Truth:
+def step(instances: Sequence[ActionInstance], after: State) -> Truth:
     """That some outcome is taken and leads to `after`, from a state in which every action is defined."""
     ways = [
         conj([outcome.guard, *[equal(a, b) for a, b in zip(outcome.after, after, strict=True)]])

@@ -34,7 +34,7 @@ class Unencodable(Exception):
 
 
 @dataclass(slots=True)
-class Scope:
+class StepScope:
     """`after` is the state before as long as there is no step."""
 
     before: tuple[Tree, ...]
@@ -70,6 +70,6 @@ def placed(span: Span) -> Iterator[None]:
         raise Unencodable(span, str(reason)) from None
 
 
-def of_state(state: Sequence[Tree], after: Sequence[Tree] | None = None) -> Scope:
+def of_state(state: Sequence[Tree], after: Sequence[Tree] | None = None) -> StepScope:
     """The scope of a predicate of a state, or of a step."""
-    return Scope(tuple(state), tuple(state if after is None else after))
+    return StepScope(tuple(state), tuple(state if after is None else after))

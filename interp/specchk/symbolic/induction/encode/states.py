@@ -80,7 +80,7 @@ def default(kind: Type) -> Tree:
 
 
 @dataclass(slots=True)
-class Fresh:
+class OpenTrees:
     """Makes open trees; `facts` holds for every value of their types, `offsets` are unbounded.
 
     `made`: all constants of Z3's that the trees are made of.
@@ -164,7 +164,7 @@ class Fresh:
         return BagOf(tuple(zip(slots, present, strict=True)))
 
 
-class Reading:
+class ModelReader:
     """Reads values out of a model of the solver; a part that the model leaves open is any value."""
 
     def __init__(self, model: Any) -> None:

@@ -25,7 +25,7 @@ from specchk.ir.nodes import (
     Either,
     Expr,
     Guard,
-    Step,
+    PathStep,
     Stmt,
     Unwrap,
     When,
@@ -37,15 +37,15 @@ from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has, merge
 from specchk.symbolic.induction.encode.numbers import equal_numbers, less
 from specchk.symbolic.induction.encode.ops import key_guards
-from specchk.symbolic.induction.encode.scope import Fault, Scope, placed
-from specchk.symbolic.induction.encode.states import Fresh, keys, outside
+from specchk.symbolic.induction.encode.scope import Fault, StepScope, placed
+from specchk.symbolic.induction.encode.states import OpenTrees, keys, outside
 from specchk.symbolic.induction.encode.trees import RangeOf, SeqOf, SetOf, Tree, lift
 
 Place = tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionPath:
     """One way through an action: its position, its arguments, when it is taken, the state after."""
 
     action: int
@@ -55,7 +55,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ActionInstance:
     """An action with its arguments: its effects, and where it is undefined.
 
     `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
@@ -63,7 +63,7 @@ class Instance:
 
     action: int
     args: tuple[Tree, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ActionPath, ...]
     faults: tuple[Fault, ...]
     chosen: tuple[Any, ...]
 
@@ -111,7 +111,7 @@ class Arguments:
 def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
     """All arguments of an action; those with offsets in them are open, their names starting with `tag`."""
     domains: list[list[Tree]] = []
-    fresh = Fresh()
+    fresh = OpenTrees()
     with placed(action.span):
         for position, param in enumerate(action.params):
             if has_horizon(param.type):
@@ -124,12 +124,12 @@ def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
 
 def instance(
     program: Program, index: int, arguments: Arguments, state: Sequence[Tree], tag: str = ""
-) -> Instance:
+) -> ActionInstance:
     """The effect of an action with its arguments; names of fresh numbers start with `tag`."""
-    return _Run(program, index, arguments, tuple(state), tag).result()
+    return _Encoding(program, index, arguments, tuple(state), tag).result()
 
 
-def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[Instance]:
+def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[ActionInstance]:
     """Every action with all its arguments, in the stepper's order."""
     return [
         instance(program, index, given, state, tag)
@@ -138,7 +138,7 @@ def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> lis
     ]
 
 
-class _Run:
+class _Encoding:
     def __init__(
         self, program: Program, index: int, given: Arguments, state: tuple[Tree, ...], tag: str
     ) -> None:
@@ -151,7 +151,7 @@ class _Run:
         self.faults: list[Fault] = []
         self.chosen = [*given.chosen]
 
-    def result(self) -> Instance:
+    def result(self) -> ActionInstance:
         args = self.given.trees
         names = {param.slot: arg for param, arg in zip(self.action.params, args, strict=True)}
         frames = self.block(self.action.body, [_Frame(locals=names).when(self.given.fact)])
@@ -162,12 +162,12 @@ class _Run:
                 # Unassigned variables keep their very trees, which is what lets their part of an invariant
                 # be settled by form.
                 after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
-                outcomes.append(Outcome(self.index, args, guard, after))
-        return Instance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
+                outcomes.append(ActionPath(self.index, args, guard, after))
+        return ActionInstance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
 
-    def scoped(self, frame: _Frame) -> Scope:
+    def scoped(self, frame: _Frame) -> StepScope:
         """Where the frame's expressions are encoded."""
-        return Scope(self.state, self.state, dict(frame.locals), list(frame.guards), self.faults)
+        return StepScope(self.state, self.state, dict(frame.locals), list(frame.guards), self.faults)
 
     def eval(self, expr: Expr, frame: _Frame) -> Tree:
         return encode(expr, self.scoped(frame))
@@ -209,7 +209,7 @@ class _Run:
 
     def _choices(self, stmt: Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
         """The possible choices and their conditions; with offsets in them, one open value."""
-        fresh = Fresh()
+        fresh = OpenTrees()
         # Different for each choice on each way: two choices must not be one number.
         name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
         if isinstance(stmt.domain, Const) and stmt.domain.ends_at_horizon:
@@ -272,13 +272,13 @@ class _Run:
         claims = (*frame.claims, (stmt.slot, True, path))
         return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
 
-    def _step(self, step: Step, scope: Scope) -> Tree:
+    def _step(self, step: PathStep, scope: StepScope) -> Tree:
         if step.field is not None:
             return step.field
         assert step.key is not None
         return encode(step.key, scope)
 
-    def _claim(self, stmt: Assign, path: Place, frame: _Frame, scope: Scope) -> None:
+    def _claim(self, stmt: Assign, path: Place, frame: _Frame, scope: StepScope) -> None:
         """A fault where this place, or one around or in it, is assigned already."""
         for slot, when, other in frame.claims:
             if slot == stmt.slot:
@@ -286,7 +286,7 @@ class _Run:
                 scope.fail(both(when, again), stmt.span, "this place is assigned twice in one step")
 
 
-def _replaced(old: Tree, stmt: Assign, path: Place, depth: int, new: Tree, scope: Scope) -> Tree:
+def _replaced(old: Tree, stmt: Assign, path: Place, depth: int, new: Tree, scope: StepScope) -> Tree:
     """The container with the place at the end of the path replaced."""
     if depth == len(path):
         return new

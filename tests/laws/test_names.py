@@ -1,0 +1,25 @@
+"""A class name has one meaning."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from laws.sources import modules
+
+# The languages' own words: what is written, its type, and what it becomes have the same names.
+LEVELS = ("specchk.lang.syntax", "specchk.lang.check.types", "specchk.ir")
+# A frozen test runs without specchk, so it brings what a binding uses along under the names used there.
+COPY = "specchk.conform.replay.frozen_run"
+
+
+def test_no_two_classes_of_a_package_have_one_name() -> None:
+    """Who searches for a class finds it, and who reads its name knows which one is meant."""
+    homes = defaultdict[tuple[str, str], list[str]](list)
+    for module in modules():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and module.name != COPY:
+                homes[module.name.split(".")[0], node.name].append(module.name)
+    twice = {name: where for (_, name), where in homes.items() if len(where) > 1}
+    wrong = {name: where for name, where in twice.items() if not all(one.startswith(LEVELS) for one in where)}
+    assert wrong == {}
