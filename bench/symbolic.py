@@ -109,7 +109,7 @@ def main() -> None:
     print("\n| model | runs of instances | without pruning |\n|---|---|---|")
     for spec, model, constants in SMALL[:2]:
         found = program(spec, model, constants)
-        print(f"| {model or spec} | {runs(found, paths.Path())} | {runs(found, Blind())} |")
+        print(f"| {model or spec} | {runs(found, paths.ForkPath())} | {runs(found, Blind())} |")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Asking:
 def _made(choice: ModelChoice, options: Options) -> Forecast | str:
     """The forecast, or why there is none."""
     scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
-    question = scout.Question(load(choice.file), choice.model, choice.table, choice.properties)
+    question = scout.ChosenModel(load(choice.file), choice.model, choice.table, choice.properties)
     asked = native.NativeOptions(
         symmetry=options.symmetry, keep_going=options.keep_going, strict=options.strict
     )

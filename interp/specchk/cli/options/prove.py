@@ -81,7 +81,7 @@ def run_symbolic(
 
 def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> Proof:
     engine = loaded("specchk.symbolic.induction.prove")
-    options = engine.Asked(asked.k or 1, workers, asked.query_seconds, limits)
+    options = engine.ProofOptions(asked.k or 1, workers, asked.query_seconds, limits)
     try:
         proof: Proof = engine.prove(instance.program, options)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
