@@ -10,7 +10,7 @@ from typing import Any
 
 from specchk.report.json import trace_json, value_json, violation_json
 from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
-from specchk.search.proof import Failure, Proof
+from specchk.search.proof import Failure, Proof, Suggestion
 from specchk.search.verdict import Holds, Inconclusive, Violated, name_of
 
 SCHEMA = "specchk.proof/1"
@@ -24,6 +24,8 @@ def render_proof(proof: Proof, width: int) -> str:
     if isinstance(proof.verdict, Violated):
         for violation in proof.verdict.violations:
             lines += ["", *violation_lines(proof.program, violation, width)]
+    if proof.suggestion is not None:
+        lines += ["", *_suggestion_lines(proof.suggestion, width)]
     for failure in proof.failures:
         if not failure.reached:
             lines += ["", *_failure_lines(proof, failure, width)]
@@ -78,6 +80,16 @@ def _details(proof: Proof) -> list[str]:
     ]
 
 
+def _suggestion_lines(found: Suggestion, width: int) -> list[str]:
+    """The lemmas as a spec has them, and how they were found."""
+    counts = f"{found.tried} candidates, {found.held} hold in {found.states} enumerated states"
+    counts += f", {found.inductive} of these are inductive"
+    if not found.lemmas:
+        return wrapped(f"no suggestion: of {counts}, and none helps", width, 0)
+    head = wrapped(f"suggested: of {counts}, and the proof uses {len(found.lemmas)}", width, 0)
+    return [*head, *[f"  invariant {prop.name}: {text}" for prop, text in found.lemmas]]
+
+
 def goals(proof: Proof) -> list[str]:
     """The properties that a proof is about."""
     return [prop.name for prop in (*proof.program.invariants, *proof.program.step_invariants)]
@@ -130,6 +142,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
             {"kind": u.kind, "property": u.name, "action": u.action, "reason": u.reason}
             for u in proof.unanswered
         ],
+        **({} if proof.suggestion is None else {"suggested": _suggestion_json(proof.suggestion)}),
         "queries": effort.queries,
         "settled": effort.settled,
         "instances": effort.instances,
@@ -137,4 +150,14 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
         "seconds": round(effort.seconds, 6),
         "seconds_solver": round(effort.seconds_solver, 6),
         "exit_code": exit_code,
+    }
+
+
+def _suggestion_json(found: Suggestion) -> dict[str, Any]:
+    return {
+        "invariants": [{"name": prop.name, "text": text} for prop, text in found.lemmas],
+        "candidates": found.tried,
+        "hold": found.held,
+        "states": found.states,
+        "inductive": found.inductive,
     }

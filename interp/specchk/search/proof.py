@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Property
 from specchk.meaning.explain import Blame
 from specchk.search.verdict import Trace, Verdict
 
@@ -52,6 +52,20 @@ class ProofCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Lemmas found for a proof, each as an invariant and as text of the spec.
+
+    Of `tried` candidates `held` hold in `states` enumerated states, and `inductive` are so together.
+    """
+
+    lemmas: tuple[tuple[Property, str], ...]
+    tried: int
+    states: int
+    held: int
+    inductive: int
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The outcome of `--prove`: `proved` names the properties all of whose obligations hold."""
 
@@ -62,3 +76,4 @@ class Proof:
     failures: tuple[Failure, ...]
     unanswered: tuple[Unanswered, ...]
     effort: ProofCosts
+    suggestion: Suggestion | None = None  # its lemmas are among the program's invariants

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import click
@@ -16,9 +16,11 @@ from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
+from specchk.ir.program import Property
+from specchk.lang.frontend import check_expression
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
-from specchk.search.proof import Proof, ProofCosts
+from specchk.search.proof import Proof, ProofCosts, Suggestion
 from specchk.search.verdict import Inconclusive, Outcome, Statistics
 
 
@@ -32,6 +34,9 @@ class Proving:
     )
     k: int | None = option(
         "--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use N-induction."
+    )
+    suggest: bool = option(
+        "--suggest", is_flag=True, help="With --prove: find further invariants with which the proof succeeds."
     )
     depth: int | None = option(
         "--depth",
@@ -59,6 +64,8 @@ class Proving:
             raise click.UsageError("--prove is for all lengths and --depth for bounded ones: give only one")
         if self.k is not None and not self.prove:
             raise click.UsageError("--k is the length of the induction; it requires --prove")
+        if self.suggest and (not self.prove or (self.k or 1) > 1):
+            raise click.UsageError("--suggest completes a proof by induction from one state: with --prove")
         if self.prove and (outputs.itf or outputs.draw or outputs.html):
             raise click.UsageError("a proof has no counterexample to draw: with --prove, use --json")
 
@@ -83,13 +90,32 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> 
     engine = loaded("specchk.symbolic.induction.prove")
     options = engine.ProofOptions(asked.k or 1, workers, asked.query_seconds, limits)
     try:
-        proof: Proof = engine.prove(instance.program, options)
+        program, suggestion = instance.program, None
+        if asked.suggest:
+            suggestion = _suggestion(instance, limits)
+            lemmas = tuple([prop for prop, _ in suggestion.lemmas])
+            program = replace(program, invariants=(*program.invariants, *lemmas))
+        proof: Proof = replace(engine.prove(program, options), suggestion=suggestion)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         _refused(instance)
         none = ProofCosts(0, 0, 0, 0, 0.0, 0.0)
         verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
         return Proof(instance.program, options.k, verdict, (), (), (), none)
     return proof
+
+
+def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
+    """Lemmas for the model's invariants, as properties of it."""
+
+    def property_of(name: str, text: str) -> Property:
+        node, _ = check_expression(instance.lowering.ground.checked, instance.model, text)
+        body, locals_ = instance.lowering.expression(node)
+        return Property("invariant", name, body, locals_, node.span)
+
+    found: Suggestion = loaded("specchk.symbolic.induction.suggest").suggest(
+        instance.program, property_of, limits
+    )
+    return found
 
 
 def _refused(instance: Instance) -> None:

@@ -1,0 +1,184 @@
+"""Lemmas that are found: with them the proof succeeds, each is needed, and none of them is false."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+from offset_specs import offset_spec
+
+from specchk.cli.commands.run import command
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.ir.program import Program, Property
+from specchk.ir.types import BOOL
+from specchk.lang.frontend import check, check_expression
+from specchk.lang.text.diagnostics import SpecError
+from specchk.search.budget import Budget
+from specchk.search.engine import Options
+from specchk.search.proof import Suggestion
+from specchk.search.reference import search
+from specchk.search.verdict import Holds, Violated
+from specchk.symbolic.induction.encode.scope import Unencodable
+from specchk.symbolic.induction.prove import ProofOptions, prove
+from specchk.symbolic.induction.suggest import suggest
+from specchk.symbolic.induction.templates import candidates
+from specchk.symbolic.replay import raised_to
+
+SPEC = Path(__file__).parents[2] / "spec"
+# `low <= high` is not inductive: `jump` may go anywhere up to `limit`, of which only a lemma knows enough.
+JUMPS = """spec jumps
+type Offset = nat upto 4
+var low : Offset = 0
+var limit : Offset = 0
+var high : Offset = 0
+action grow():
+    high' = high + 1
+action raise_limit():
+    limit' = high
+action jump():
+    low' = limit
+invariant ordered: low <= high
+"""
+PLACES = """spec places
+sort Node
+const boss : Node
+type Offset = nat upto 3
+var end : Node -> Offset = { n: 0 for n in Node }
+var sent : { at: Offset, late: bool }? = none
+action go():
+    end'[boss] = end[boss] + 1
+model m:
+    Node = 2, boss = first
+"""
+
+
+def instance_of(text: str, folder: Path) -> Instance:
+    file = folder / "of.spec"
+    file.write_text(text, encoding="utf-8")
+    return instantiate(check(str(file)))
+
+
+def lowered(instance: Instance, name: str, text: str) -> Property:
+    node, _ = check_expression(instance.lowering.ground.checked, instance.model, text)
+    body, locals_ = instance.lowering.expression(node)
+    return Property("invariant", name, body, locals_, node.span)
+
+
+def suggested(instance: Instance, budget: Budget = Budget()) -> Suggestion:
+    return suggest(instance.program, lambda name, text: lowered(instance, name, text), budget)
+
+
+def with_lemmas(program: Program, lemmas: Sequence[tuple[Property, str]]) -> Program:
+    return replace(program, invariants=(*program.invariants, *[prop for prop, _ in lemmas]))
+
+
+def test_the_lemma_that_is_missing_is_found(tmp_path: Path) -> None:
+    """Alone it is not proved; with what is found it is."""
+    instance = instance_of(JUMPS, tmp_path)
+    assert prove(instance.program, ProofOptions()).proved == ()
+    found = suggested(instance)
+    assert [text for _, text in found.lemmas] == ["limit <= high"]
+    proof = prove(with_lemmas(instance.program, found.lemmas), ProofOptions())
+    assert proof.verdict == Holds()
+    assert proof.proved == ("ordered", "suggested_1")
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes"),
+    [
+        ("small", "Replica = 2, leader = first, MaxOffset = 3"),
+        ("three", "Replica = 3, leader = first, MaxOffset = 2"),
+    ],
+)
+def test_two_round_fetch_is_proved_with_text_of_its_spec(model: str, sizes: str, tmp_path: Path) -> None:
+    """Without its proof's lemmas: what is printed, written into the spec, proves it; each line is needed."""
+    instance = instantiate(check(str(SPEC / "two_round_fetch.spec")), model)
+    found = suggested(instance)
+    lines = [f"invariant {prop.name}: {text}" for prop, text in found.lemmas]
+    text = (SPEC / "two_round_fetch.spec").read_text(encoding="utf-8")
+    (tmp_path / "two_round_fetch.spec").write_text(text, encoding="utf-8")
+    for left_out in (None, *range(len(lines))):
+        kept = [line for number, line in enumerate(lines) if number != left_out]
+        grown = "\n".join(["spec grown", "extends two_round_fetch", *kept, "model m:", f"    {sizes}", ""])
+        (tmp_path / "grown.spec").write_text(grown, encoding="utf-8")
+        program = instantiate(check(str(tmp_path / "grown.spec"))).program
+        assert (prove(program, ProofOptions()).verdict == Holds()) == (left_out is None), left_out
+
+
+def test_the_candidates_compare_places(tmp_path: Path) -> None:
+    """Each two, for the same keys and for different ones; of an option also its content."""
+    found = candidates(instance_of(PLACES, tmp_path).program)
+    assert len(found) == len(set(found))
+    assert "sent == none" in found
+    assert "(match sent { some m: not m.late, none: true })" in found
+    assert "forall n in Node: end[n] <= end[boss]" in found
+    assert "forall n in Node, a in Node: end[n] <= end[a]" in found
+    assert "forall n in Node: (match sent { some m: end[n] <= m.at, none: true })" in found
+    assert not [text for text in found if "late <=" in text]
+
+
+def test_every_candidate_is_text_of_the_spec() -> None:
+    """It is checked and lowered like what a user writes, and is a predicate; every 25th of some specs."""
+    for file in ("two_round_fetch", "replication", "delivery", "kafka/kip320", "examples/lossy_channel"):
+        instance = instantiate(check(str(SPEC / f"{file}.spec")))
+        for text in candidates(instance.program)[::25]:
+            assert lowered(instance, "tried", text).body.type == BOOL, text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_lemma_is_false(seed: int, tmp_path: Path) -> None:
+    """What is suggested holds in all states within a horizon further than the one it was tried with."""
+    try:
+        instance = instance_of(offset_spec(Random(seed)), tmp_path)
+        found = suggested(instance, Budget(max_seconds=60.0))
+    except (SpecError, Unencodable):
+        return
+    program = replace(instance.program, invariants=tuple([prop for prop, _ in found.lemmas]))
+    further = raised_to(replace(program, step_invariants=()), 7)
+    outcome = search(further, Options(Budget(max_states=3_000), keep_going=True))
+    wrong = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    assert [v.name for v in wrong if v.name.startswith("suggested")] == []
+
+
+def test_no_lemma_helps_what_is_false(tmp_path: Path) -> None:
+    """A violated invariant stays violated, and nothing is suggested for it."""
+    instance = instance_of(JUMPS.replace("limit' = high", "limit' = high + 1"), tmp_path)
+    found = suggested(instance)
+    assert found.lemmas == ()
+    assert found.tried > found.held > 0
+    proof = prove(with_lemmas(instance.program, found.lemmas), ProofOptions())
+    assert isinstance(proof.verdict, Violated)
+
+
+def test_a_budget_that_is_over_suggests_nothing(tmp_path: Path) -> None:
+    """What was not shown to be inductive is no lemma."""
+    found = suggested(instance_of(JUMPS, tmp_path), Budget(max_seconds=1e-9))
+    assert (found.lemmas, found.inductive) == ((), 0)
+
+
+def test_the_command_prints_them_and_json_has_them(tmp_path: Path) -> None:
+    """As lines to copy into the spec, and as a member `suggested`."""
+    file = tmp_path / "jumps.spec"
+    file.write_text(JUMPS, encoding="utf-8")
+    said = CliRunner().invoke(command, [str(file), "--prove", "--suggest"])
+    assert said.exit_code == 0
+    assert "holds by induction" in said.output
+    assert "\n  invariant suggested_1: limit <= high\n" in said.output
+    answer = json.loads(CliRunner().invoke(command, [str(file), "--prove", "--suggest", "--json"]).output)
+    assert answer["suggested"]["invariants"] == [{"name": "suggested_1", "text": "limit <= high"}]
+    assert answer["proved"] == ["ordered", "suggested_1"]
+
+
+@pytest.mark.parametrize("wrong", [["--suggest"], ["--prove", "--k", "2", "--suggest"]])
+def test_it_goes_with_prove_from_one_state(wrong: list[str], tmp_path: Path) -> None:
+    """Exit code 2, before anything is proved."""
+    file = tmp_path / "jumps.spec"
+    file.write_text(JUMPS, encoding="utf-8")
+    said = CliRunner().invoke(command, [str(file), *wrong])
+    assert said.exit_code == 2
+    assert "--suggest" in said.output
