@@ -58,7 +58,7 @@ def suggest(program: Program, property_of: Callable[[str, str], Property], budge
 
 
 def _held(program: Program, tried: Sequence[Property]) -> tuple[list[Property], int]:
-    """The candidates that hold in the enumerated states, and in how many they were tried."""
+    """The candidates that hold in the enumerated states, and the number of these states."""
     bare = replace(program, invariants=(), step_invariants=(), witnesses=())
     options = Options(Budget(MAX_STATES, MAX_SECONDS), symmetry=False, keep_going=True)
     engine = ReferenceEngine(Search(bare, options))
@@ -82,7 +82,7 @@ def _is_true(prop: Property, test: Callable[[list[Any]], Any], env: list[Any]) -
 
 @dataclass(slots=True)
 class _Step:
-    """A way through an instance of an action, or its lack of meaning: when, and what holds after it.
+    """A way through an instance of an action, or its lack of meaning: its condition and its goals.
 
     `goals` are by name: the invariants of the program, its step invariants, and all candidates.
     """
@@ -186,7 +186,7 @@ class _Lemmas:
         return all(self._reasons(goal, lemmas) is not None for goal in (*lemmas, *proved))
 
     def _reasons(self, goal: str, lemmas: Iterable[str]) -> set[str] | None:
-        """The lemmas for which all steps keep a goal; None where they may not keep it."""
+        """The lemmas that the proof of a goal uses, for all steps; None where there is no proof."""
         used = set[str]()
         for step in self.steps:
             if goal in step.goals:
@@ -198,7 +198,7 @@ class _Lemmas:
 
     @contextmanager
     def _checked(self, step: _Step, wrong: Truth, lemmas: Iterable[str]) -> Iterator[Any]:
-        """The solver's answer to: some state has all invariants and lemmas, and this step out of it."""
+        """Check for a state that satisfies all invariants and lemmas, and has this step."""
         wanted = [*[prop.name for prop in self.program.invariants], *lemmas]
         self.solver.push()
         try:

@@ -19,8 +19,8 @@ MAX_KEYS = 2  # of one place: with more, a comparison of two has too many keys f
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a state, as text; `{0}` and `{1}` in it stand for its keys, which range over `domains`.
+class Site:
+    """A place in a state, as text with `{0}` and `{1}` for its keys, which range over `domains`.
 
     `option`: the place, as text, of the option that this one is inside of; `{m}` stands for its content.
     """
@@ -49,18 +49,18 @@ def candidates(program: Program) -> list[str]:
 
 def _places(
     program: Program, text: str, kind: Type, domains: tuple[str, ...] = (), option: str | None = None
-) -> Iterator[Place]:
+) -> Iterator[Site]:
     match kind:
         case Int():
             if has_horizon(kind):
-                yield Place(text, kind, domains, option)
+                yield Site(text, kind, domains, option)
         case Bool():
-            yield Place(text, kind, domains, option)
+            yield Site(text, kind, domains, option)
         case Record():
             for name, item in kind.fields:
                 yield from _places(program, f"{text}.{name}", item, domains, option)
         case Option() if option is None:
-            yield Place(text, kind, domains)
+            yield Site(text, kind, domains)
             yield from _places(program, "{m}", kind.item, domains, text)
         case Map():
             keys = [constant.name for constant in program.constants if constant.type == kind.key]
@@ -83,7 +83,7 @@ def _domain(kind: Type) -> str | None:
     return None
 
 
-def _alone(place: Place) -> tuple[str, ...]:
+def _alone(place: Site) -> tuple[str, ...]:
     match place.type:
         case Option():
             return ("{a} == none",)
@@ -99,8 +99,8 @@ def _unused(program: Program) -> list[str]:
     return [letter for letter in ascii_lowercase if letter not in taken]
 
 
-def _closed(places: Sequence[Place], names: Sequence[str], *, together: bool, body: str) -> str:
-    """A predicate of some places, for all keys, and for what options hold where they hold something."""
+def _closed(places: Sequence[Site], names: Sequence[str], *, together: bool, body: str) -> str:
+    """A predicate of some places, for all keys and for the contents of options that have some."""
     unused, bound = list(names), list[tuple[str, str]]()
     texts, options = [], dict[str, str]()
     for place in places:
@@ -124,7 +124,7 @@ def _closed(places: Sequence[Place], names: Sequence[str], *, together: bool, bo
 
 
 def _named(thing: str, unused: list[str]) -> str:
-    """A name that is used now: the initial of a thing, if that is left."""
+    """Remove an unused name from the list and return it: preferably the initial of a thing."""
     initial = thing[0].lower()
     name = initial if initial in unused else unused[0]
     unused.remove(name)
