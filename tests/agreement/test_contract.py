@@ -5,7 +5,7 @@ The toy is an engine by one more line in the table; that it keeps the contract s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -73,9 +73,20 @@ def entry(request: pytest.FixtureRequest) -> Entry:
     return found
 
 
+@pytest.fixture(scope="module")
+def spark() -> Iterator[None]:
+    """A session that the searches of this module share: one takes seconds to start."""
+    from specchk.spark.session import session
+
+    with session("local[2]", {"spark.ui.enabled": "false", "spark.driver.memory": "512m"}):
+        yield
+
+
 @pytest.fixture
-def explored(entry: Entry) -> Explored:
+def explored(entry: Entry, request: pytest.FixtureRequest) -> Explored:
     """A search of the engine under test."""
+    if entry.name == "spark":
+        request.getfixturevalue("spark")
 
     def search(program: Program, on_progress: Any = None, **common: Any) -> Outcome:
         module = toy_engine if entry is TOY else entry.load()

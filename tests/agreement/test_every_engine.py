@@ -35,7 +35,7 @@ def check_change(seed: int, change: str, folder: Path, *, engine: str, keep_goin
         assert not disagreement(engine, texts, relation, folder, symmetry=True, keep_going=keep_going)
 
 
-@settings(max_examples=6, suppress_health_check=SHARED)
+@settings(max_examples=3, suppress_health_check=SHARED)
 @given(seed=SEEDS, symmetry=st.booleans(), keep_going=st.booleans())
 def test_engines_owe_each_other_answers_on_open_specs(seed, symmetry, keep_going, tmp_path):
     """Reference, native, zones with and without horizons, --depth and --prove."""

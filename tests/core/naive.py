@@ -135,7 +135,7 @@ class Naive:
     def on_Field(self, node, state, names):
         return self.value(node.base, state, names)[node.name]
 
-    def on_Call(self, node, state, names):
+    def on_CallExpr(self, node, state, names):
         ref = self.facts.ref(node)
         args = [self.value(arg.value, state, names) for arg in node.args]
         if ref.kind == "builtin":
