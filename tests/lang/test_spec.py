@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from specchk.lang.check.spec import Spec
 from specchk.lang.check.types import show
 from specchk.lang.frontend import check, check_expression, choose_model
+from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 Findings = Callable[[str], tuple[Diagnostic, ...]]
@@ -162,6 +165,37 @@ def test_a_file_may_be_imported_under_two_names(here: Path) -> None:
     found = check("both.spec")
     assert found.spec.imports["one"].defs["twice"] is not found.spec.imports["two"].defs["twice"]
     assert found.spec.imports["one"].defs["twice"] == found.spec.imports["two"].defs["twice"]
+
+
+def parts(part: object) -> Iterator[object]:
+    """A spec or a tree, and everything in it."""
+    yield part
+    inner: Iterable[object] = ()
+    if isinstance(part, dict):
+        inner = part.values()
+    elif isinstance(part, tuple | list):
+        inner = part
+    elif isinstance(part, tree.Node | Spec):
+        inner = (getattr(part, item.name) for item in fields(part))
+    for each in inner:
+        yield from parts(each)
+
+
+def test_every_fact_belongs_to_a_node_that_is_kept(here: Path) -> None:
+    """A node that is freed would leave its facts to whatever node has its address next."""
+    (here / "lib.spec").write_text(
+        "const C : 0..9 = 3\ntype T = enum {one, two}\ndef f(n: int): int = n + C\n"
+    )
+    text = (
+        "import lib\n" + BASE + "    lib.C = 4\nvar t : lib.T = lib.one\ninvariant p: lib.f(N) < lib.C + N\n"
+    )
+    checked = check("a.spec", text)
+    model = choose_model(checked, "two", {"N": "lib.C - 1"})
+    check_expression(checked, model, "hw[r1] < lib.C and t == lib.one and lib.f(lib.C) > 2")
+    kept = {id(part) for part in parts([checked.spec, checked.facts.kept])}
+    facts = checked.facts
+    for table in (facts.refs, facts.types, facts.declared, facts.binders):
+        assert table.keys() <= kept
 
 
 def test_an_imported_definition_may_not_read_the_state(here: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.names import check_name
+from specchk.lang.check.names import check_as_name
 from specchk.lang.check.types import UNKNOWN, Map, Option, Record, Seq, Type, Union, show
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
@@ -39,11 +39,7 @@ def check_field(checker: Checker, node: tree.Field, context: Context, expected: 
     base = node.base
     # `log.truncate` and `r.f` parse alike; a local name hides an import, as it hides every other name.
     if isinstance(base, tree.Name) and base.text in context.spec.imports and base.text not in context.locals:
-        name = tree.Name(node.span, node.name, base.text)
-        found = check_name(checker, name, context, expected)
-        if id(name) in checker.facts.refs:
-            checker.facts.refs[id(node)] = checker.facts.refs[id(name)]
-        return found
+        return check_as_name(checker, node, tree.Name(node.span, node.name, base.text), context, expected)
     return field_of(checker, checker.check(base, context), node.name, node)
 
 

@@ -11,9 +11,16 @@ from specchk.lang.text.diagnostics import nearest
 
 def check_name(checker: Checker, node: tree.Name, context: Context, expected: Type | None) -> Type:
     """A bare name: local, element, variable, constant, enum member, type, property."""
-    found = _lookup(checker, node, context, expected)
+    return check_as_name(checker, node, node, context, expected)
+
+
+def check_as_name(
+    checker: Checker, node: tree.Expr, name: tree.Name, context: Context, expected: Type | None
+) -> Type:
+    """The type of `node`, which means what `name` does; the fact is of `node`, since `name` may not last."""
+    found = _lookup(checker, name, context, expected)
     if found is None:
-        _report_unknown(checker, node, context)
+        _report_unknown(checker, name, context)
         return UNKNOWN
     checker.facts.refs[id(node)] = found[0]
     return found[1]
