@@ -91,6 +91,7 @@ def test_expressions_have_the_type_that_a_reader_expects(expression: str, kind: 
         ("if true then 1 else idle", "S301"),
         ("1 == 2 or if true then true else false", "S101"),
         ("Fetch(at: 1)", "S305"),
+        ("Fetch(at: 1, at: 2, by: r1) == Ping", "S202"),
         ("tick()", "S203"),
         ("len(hw)", "S301"),
         ("len(log, 1)", "S302"),

@@ -104,7 +104,9 @@ def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Conte
     for arg in node.args:
         label = arg.label or ""
         wanted = fields.get(label)
-        if wanted is None:
+        if label and label in given:
+            checker.report.add("S202", arg.span, f"field `{label}` is given twice")
+        elif wanted is None:
             strangers = True
             checker.report.add("S305", arg.span, f"`{tag}` has no field `{label}`" if label else
                                f"the fields of `{tag}` are given by name",
