@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from specchk.lang.check.spec import Spec
-from specchk.lang.check.types import show
+from specchk.lang.check.checker import Checker, Context
+from specchk.lang.check.expressions import infer
+from specchk.lang.check.spec import Facts, Spec
+from specchk.lang.check.types import Type, show
 from specchk.lang.frontend import check, check_expression, choose_model
 from specchk.lang.syntax import tree
-from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.lang.syntax.parse import parse_expression
+from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
+from specchk.lang.text.source import Source
 
 Findings = Callable[[str], tuple[Diagnostic, ...]]
 
@@ -63,6 +67,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Fetch(at: 1, by: r1) is Ping", "bool"),
         ("subsets({ 1 })", "set[set[int]]"),
         ("(let a = 1: a + 1) in log", "bool"),
+        ("1 in [] or 1 in {}", "bool"),
+        ("some(1) in [none]", "bool"),
     ],
 )
 def test_expressions_have_the_type_that_a_reader_expects(expression: str, kind: str, here: Path) -> None:
@@ -77,6 +83,23 @@ def test_expressions_have_the_type_that_a_reader_expects(expression: str, kind: 
         assert caught.value.diagnostics[0].code in {"S303", "S201"}
     else:
         assert show(check_expression(checked, model, expression)[1]) == kind
+
+
+@pytest.mark.parametrize("term", ["1", "{ 1 }", "(2 - 1)", "({ 1 } - { 2 })", "(1..2)"])
+def test_each_part_of_a_chain_is_checked_once(term: str) -> None:
+    """A left side that is checked twice doubles the work with each operator."""
+    checked = []
+
+    def infer_once(checker: Checker, node: tree.Expr, context: Context, expected: Type | None) -> Type:
+        checked.append(id(node))
+        return infer(checker, node, context, expected)
+
+    source, report = Source("chain", " - ".join([term] * 8)), Report()
+    chain = parse_expression(source, report)
+    assert chain is not None
+    Checker(Facts(), report, infer_once).check(chain, Context(Spec("chain", source)))
+    assert len(checked) == len(set(checked))
+    assert not report.found
 
 
 @pytest.mark.parametrize(

@@ -55,19 +55,27 @@ Infer = Callable[["Checker", tree.Expr, Context, "Type | None"], Type]
 
 
 class Checker:
-    """Types of all expressions, by `infer`: the rule of every node, to which `expected` is only advice."""
+    """Types of all expressions, by `rules`: the rule of every node, to which `expected` is only advice."""
 
-    def __init__(self, facts: Facts, report: Report, infer: Infer) -> None:
+    def __init__(self, facts: Facts, report: Report, rules: Infer) -> None:
         self.facts = facts
         self.report = report
         self.resolver = TypeResolver(facts, report)
         self.open_defs: list[decls.Def] = []  # whose bodies are being checked, outermost first
-        self._infer = infer
+        self._rules = rules
         self._returns: dict[int, Type] = {}
 
     def check(self, node: tree.Expr, context: Context, expected: Type | None = None) -> Type:
         """The type of `node`, recorded; a mismatch with `expected` is reported."""
-        found = self._infer(self, node, context, expected)
+        return self.expect(node, self.infer(node, context, expected), expected)
+
+    def infer(self, node: tree.Expr, context: Context, advice: Type | None = None) -> Type:
+        """The type of `node`, recorded, and not compared with the one that its place would like."""
+        found = self.facts.types[id(node)] = self._rules(self, node, context, advice)
+        return found
+
+    def expect(self, node: tree.Expr, found: Type, expected: Type | None) -> Type:
+        """The type of an inferred `node`, recorded; a mismatch with `expected` is reported."""
         if expected is not None:
             joined = join(found, expected)
             if joined is None:

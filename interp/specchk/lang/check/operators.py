@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from specchk.lang.check.access import option_hint
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.types import (
@@ -66,8 +68,8 @@ def _value_operator(checker: Checker, node: tree.Binary, context: Context, expec
         return _set_pair(checker, node, context, expected)
     if node.op == "++":
         return _concatenation(checker, node, context, expected)
-    if node.op == "-" and not isinstance(checker.check(node.left, context), Int):
-        return _set_pair(checker, node, context, expected)
+    if node.op == "-":
+        return _difference(checker, node, context, expected)
     checker.integer(node.left, context)
     checker.integer(node.right, context)
     return INT
@@ -98,8 +100,9 @@ def _membership(checker: Checker, node: tree.Binary, context: Context) -> Type:
     container = checker.check(node.right, context)
     if isinstance(container, Set | Seq | Bag):
         found = checker.check(node.left, context, container.item)
-        if container.item == UNKNOWN:
-            checker.check(node.right, context, Set(found))
+        joined = join(found, container.item) or container.item
+        if joined != container.item:
+            checker.check(node.right, context, replace(container, item=joined))
         return BOOL
     checker.check(node.left, context)
     if container != UNKNOWN:
@@ -112,7 +115,24 @@ def _set_pair(checker: Checker, node: tree.Binary, context: Context, expected: T
     """Both sides are sets (or bags, for `union`) of one type, which is the result."""
     shapes = (Set, Bag) if node.op == "union" else (Set,)
     hint = expected if isinstance(expected, shapes) else None
-    left = checker.check(node.left, context, hint)
+    return _with_right(checker, node, checker.check(node.left, context, hint), context, hint)
+
+
+def _difference(checker: Checker, node: tree.Binary, context: Context, expected: Type | None) -> Type:
+    """Of numbers or of sets, as the left side is."""
+    hint = expected if isinstance(expected, Set) else None
+    # Inferred once, before it is clear whether the hint applies: a second check would double the work with
+    # each minus of a chain.
+    left = checker.infer(node.left, context, hint)
+    if isinstance(left, Int):
+        checker.integer(node.right, context)
+        return INT
+    return _with_right(checker, node, checker.expect(node.left, left, hint), context, hint)
+
+
+def _with_right(checker: Checker, node: tree.Binary, left: Type, context: Context, hint: Type | None) -> Type:
+    """The right side after the left, which is checked again where the right shows more of the type."""
+    shapes = (Set, Bag) if node.op == "union" else (Set,)
     if not isinstance(left, shapes) and left != UNKNOWN:
         checker.report.add("S301", node.left.span, f"expected a set, found {show(left)}")
         checker.check(node.right, context)
