@@ -129,6 +129,41 @@ model m:
     agrees(instantiate(check("stuck.spec", text)))
 
 
+@pytest.mark.parametrize(
+    "prop", ["invariant bad: x != 2", "step invariant up: x != 1 or x' != 2", "invariant low_too: x < 3", ""]
+)
+def test_the_clearest_passes_no_state_outside_a_constraint(prop: str):
+    """Neither at its start nor, for a deadlock, at its end, though fewer values would be met there."""
+    text = f"""\
+spec edge
+var x : 0..9 in {{0, 8}}
+var y : 0..9 = 0
+action far():
+    require x == 8
+    x' = 1
+action near():
+    require x == 0
+    x' = 1
+    y' = 7
+action on():
+    require x == 1
+    x' = 2
+action out():
+    require x == 1
+    x' = 9
+    y' = 7
+constraint low: x < 3
+{prop}
+model m:
+    expect holds
+"""
+    instance = instantiate(check("edge.spec", text))
+    violation = violated(instance)
+    best = optimal(instance.program, violation, None, wanted=9)
+    assert violation.trace in best.traces
+    assert len(best.traces) == 1
+
+
 def test_too_large_a_graph_keeps_the_trace_and_says_so():
     """Bounded work: the trace that was found is shown, with a note."""
     instance = instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec")))

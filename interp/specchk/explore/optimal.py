@@ -13,7 +13,7 @@ Work is bounded: beyond `MAX_STATES`, or `MAX_TRIES` paths, `Optimal.note` says 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -134,7 +134,7 @@ class _Paths:
         self._backwards()
 
     def _forwards(self, max_states: int) -> list[list[State]]:
-        level = list(dict.fromkeys(initial_states(self.program)))
+        level = self._passed(0, initial_states(self.program))
         seen, levels = set(level), [level]
         for number in range(self.depth):
             following: dict[State, None] = {}
@@ -147,13 +147,17 @@ class _Paths:
                 kept = [edge for edge in edges if last or edge[0].state not in seen]
                 self.edges[state] = kept
                 following.update(dict.fromkeys(step.state for step, _ in kept))
-            # The last state may lie outside of a constraint: such states are checked, but not expanded.
-            level = list(following) if number == self.depth - 1 else [s for s in following if self._inside(s)]
+            level = self._passed(number + 1, following)
             seen.update(level)
             levels.append(level)
             if len(seen) > max_states:
                 raise _TooLarge
         return levels
+
+    def _passed(self, number: int, states: Iterable[State]) -> list[State]:
+        """The states that a trace may have at a position."""
+        # The last one may lie outside of a constraint: such states are checked, but not expanded.
+        return [state for state in states if number == self.depth or self._inside(state)]
 
     def _steps(self, state: State) -> list[Edge]:
         try:
@@ -203,6 +207,9 @@ class _Paths:
         among = [(prop, test) for prop, test in self._properties.invariants if prop.name == name]
         if among:
             return any(found == kind for _, found, _ in self._properties.failed(env, among))
+        # What steps a state has shows where it is expanded, and so inside of the constraints only.
+        if not self._inside(state):
+            return False
         if kind == "deadlock":
             return self._ends.is_deadlock(state)
         try:
