@@ -7,9 +7,11 @@ from itertools import pairwise
 import pytest
 from spec_texts import first, instance_of, outcome_of, timeless
 
+from hang import HANG_S
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import ScenarioFailure, run_scenario
 from specchk.explore.simulate import Walks, simulate
+from specchk.explore.walk import Walker
 from specchk.explore.walkers import BLOCK, blocks, simulate_on
 from specchk.lang.frontend import check
 from specchk.meaning.step import Stepper
@@ -48,6 +50,19 @@ def simulated(walks: Walks, text: str = WALK) -> tuple[object, ...]:
 
 
 # ---------------------------------------------------------------- simulate
+
+
+def test_no_witness_is_reached_outside_a_constraint() -> None:
+    """As in a search, for random walks and for the explorer's way to a witness."""
+    text = "var x : 0..9 = 0\naction up():\n    x' = x + 1\nconstraint low: x < 3\ndeadlock ok\n"
+    text += "reachable edge: x == 3\nreachable near: x == 2\nmodel m:\n    expect holds\n"
+    instance = instance_of(text)
+    walked = simulate(instance.program, Walks(1, 3, 9))
+    assert list(dict(walked.witnesses)) == list(dict(search(instance.program).witnesses)) == ["near"]
+    way = Walker(instance).find("near", HANG_S)
+    assert way is not None
+    assert len(way.steps) == 2
+    assert Walker(instance).find("edge", HANG_S) is None
 
 
 def test_the_same_seed_walks_the_same_and_another_another_way() -> None:

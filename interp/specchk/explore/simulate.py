@@ -131,9 +131,9 @@ class _Simulation:
     def _advance(self, state: State, walked: _Walked) -> Violation | None:
         steps = walked.steps
         failed = self._state(state, walked)
-        while failed is None and len(steps) < self.walks.steps and not self.meter.exceeded(len(self.seen)):
-            # A state outside of the constraints was checked, and is not continued from, as in a search.
-            if not self._inside(state):
+        # A state outside of the constraints was checked; as in a search it has no witness and no successor.
+        while failed is None and self._inside(state, walked):
+            if len(steps) >= self.walks.steps or self.meter.exceeded(len(self.seen)):
                 break
             following = self._choose(state, walked)
             if following is None or isinstance(following, Violation):
@@ -145,8 +145,15 @@ class _Simulation:
             failed = self._step(before, state, walked) or self._state(state, walked)
         return failed
 
-    def _inside(self, state: State) -> bool:
-        return self.properties.inside(self.properties.environment(state))
+    def _inside(self, state: State, walked: _Walked) -> bool:
+        """Whether a state is inside of the constraints; the witnesses that it has are noted."""
+        env = self.properties.environment(state)
+        if not self.properties.inside(env):
+            return False
+        for prop, test in self.properties.witnesses:
+            if prop.name not in self.reached and answer(prop, test, env):
+                self.reached[prop.name] = walked.trace
+        return True
 
     def _choose(self, state: State, walked: _Walked) -> Step | Violation | None:
         """A step; a violation when there is none that may be; None at an end."""
@@ -177,9 +184,6 @@ class _Simulation:
         env = self.properties.environment(state)
         for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
             return Violation(kind, prop.name, walked.trace, blame)
-        for prop, test in self.properties.witnesses:
-            if prop.name not in self.reached and answer(prop, test, env):
-                self.reached[prop.name] = walked.trace
         return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from specchk.compile.instantiate import Instance
-from specchk.ir.nodes import Apply, Const
+from specchk.ir.nodes import And, Apply, Const
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property
 from specchk.ir.types import Bool
@@ -156,6 +156,16 @@ def _anywhere(program: Program) -> Property:
     return Property("deadlock ok", "deadlock ok", Const(Bool(), span, True), 0, span)
 
 
+def _never(program: Program, witness: Property) -> Property:
+    """An invariant whose counterexample is a shortest way to a witness."""
+    # An invariant is checked outside of the constraints too, where no witness counts as reached.
+    reached = (*program.constraints, witness)
+    body = And(Bool(), witness.span, tuple(prop.body for prop in reached))
+    never = Apply(Bool(), witness.span, Op.NOT, (body,))
+    slots = max(prop.locals for prop in reached)
+    return Property("invariant", witness.name, never, slots, witness.span)
+
+
 def asking(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or that the witness `name` is never reached."""
     bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program))
@@ -167,7 +177,5 @@ def asking(program: Program, name: str) -> Program | None:
             return replace(bare, step_invariants=(prop,))
     for prop in program.witnesses:
         if prop.name == name:
-            # "Never" as an invariant: its counterexample is a shortest way to the witness.
-            never = Apply(Bool(), prop.span, Op.NOT, (prop.body,))
-            return replace(bare, invariants=(replace(prop, kind="invariant", body=never),))
+            return replace(bare, invariants=(_never(program, prop),))
     return replace(bare, deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None
