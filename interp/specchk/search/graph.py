@@ -37,14 +37,18 @@ class TooManyStates(Exception):
 
 
 def state_graph(program: Program, limit: int) -> StateGraph:
-    """The whole graph; raises `TooManyStates` beyond `limit` states."""
+    """The states that a search counts, with the steps between them; `TooManyStates` beyond `limit`.
+
+    What is undefined has no picture, and is raised as it is: `Undefined`, `Faulty`, `NoAnswer`.
+    """
     stepper = Stepper(program)
     properties = Properties(program, stepper)
     number: dict[State, int] = {}
     levels: list[int] = []
     edges: list[Edge] = []
     for state in initial_states(program):
-        _add(state, 0, number, levels, limit)
+        if properties.inside(properties.environment(state)):
+            _add(state, 0, number, levels, limit)
     queue = list(number)
     for source, state in enumerate(queue):  # grows while it is walked
         for action, args, after in stepper.successors(state):

@@ -134,3 +134,38 @@ def test_a_trace_that_is_no_behaviour_is_refused(tmp_path: Path):
         assert done.returncode == 2
         assert wanted in done.stderr
         assert "Traceback" not in done.stderr
+
+
+CORNER = """\
+spec corner
+var x : 0..5 in 0..5
+action inc():
+    require x < {end}
+    x' = x + 1
+constraint low: {low}
+deadlock ok
+model m:
+    expect holds
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "low", "shown"),
+    [
+        (5, "x < 3", 3),
+        (9, "x < 9", "corner.spec:5:10: a step of `inc` is undefined: 6 is outside 0..5"),
+        (5, "1 // (3 - x) < 9", "corner.spec:6:17: `low` is undefined: division by zero"),
+    ],
+)
+def test_the_state_graph_has_the_states_that_a_search_counts(
+    end: int, low: str, shown: int | str, tmp_path: Path
+):
+    """None outside of a constraint, not even initial ones; what is undefined is a sentence."""
+    path = tmp_path / "corner.spec"
+    path.write_text(CORNER.format(end=end, low=low), encoding="utf-8")
+    done = draw(str(path), "--kind", "states")
+    if isinstance(shown, int):
+        assert (done.returncode, done.stdout.count("x = ")) == (0, shown)
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert shown in done.stderr

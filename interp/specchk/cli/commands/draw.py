@@ -17,6 +17,10 @@ from specchk.cli.pictures import counterexample, drawing, write_dot, write_pictu
 from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
+from specchk.lang.text.source import Span
+from specchk.meaning.properties import NoAnswer
+from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Undefined
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
 from specchk.report.draw.picture import Picture
 from specchk.report.draw.text import text
@@ -96,6 +100,17 @@ def _graph(instance: Instance, limit: int) -> StateGraph:
         raise click.ClickException(
             f"this picture is limited to {limit} states; choose a smaller model, or use --set"
         ) from None
+    except Undefined as undefined:
+        raise _no_picture("the initial state", undefined.span, undefined.reason) from None
+    except Faulty as fault:
+        action = f"a step of `{instance.program.actions[fault.action].name}`"
+        raise _no_picture(action, fault.undefined.span, fault.undefined.reason) from None
+    except NoAnswer as unclear:
+        raise _no_picture(f"`{unclear.name}`", unclear.blame.span, unclear.blame.text) from None
+
+
+def _no_picture(what: str, span: Span, reason: str) -> click.ClickException:
+    return click.ClickException(f"{span.where}: {what} is undefined: {reason}; see `specchk run`")
 
 
 def _chosen(
