@@ -54,6 +54,8 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
         (["run", "shop.spec", "--max-states", "0"], "--max-states"),
         (["run", "shop.spec", "--max-seconds", "0"], "--max-seconds"),
         (["run", "shop.spec", "--max-memory", "lots"], "is not a size"),
+        (["run", "shop.spec", "--max-memory", "inf"], "is not a size"),
+        (["run", "shop.spec", "--max-memory", "1e999G"], "is not a size"),
         (["run", "shop.spec", "--max-memory", "0"], "greater than 0"),
         (["run", "shop.spec", "--engine", "warp"], "--engine"),
         (["run", "shop.spec", "--json", "--itf", "-"], "both write to standard output"),

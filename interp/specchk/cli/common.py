@@ -39,7 +39,7 @@ class Size(click.ParamType[int]):
         number, unit = (text[:-1], text[-1]) if text and text[-1] in _UNITS else (text, "")
         try:
             size = int(float(number) * _UNITS[unit])
-        except ValueError:
+        except (ValueError, OverflowError):  # `lots`; `inf`
             self.fail(f"{value!r} is not a size; write e.g. 512M or 4G", param, ctx)
         if size <= 0:
             self.fail("a size must be greater than 0", param, ctx)
