@@ -8,9 +8,10 @@ The only place that exits or turns an exception into a message.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import MappingProxyType
+from typing import TextIO
 
 import click
 
@@ -65,15 +66,15 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as ending:
         return _flushed(ending.exit_code)
     except click.ClickException as error:
-        error.show()
+        _report(error.show)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        _report(lambda: click.echo("interrupted", err=True))
         return INTERRUPTED
     except BrokenPipeError:
         return _close_pipe()
     except (StoreError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        _report(click.ClickException(str(error)).show)
         return FAILED
     return 0
 
@@ -86,11 +87,23 @@ def _flushed(code: int) -> int:
     return code
 
 
+def _report(show: Callable[[], None]) -> None:
+    """Write a message to standard error; without a reader the exit code has to do."""
+    try:
+        show()
+    except OSError:
+        _silence(sys.stderr)
+
+
 def _close_pipe() -> int:
+    _silence(sys.stdout)
+    return CLOSED_PIPE
+
+
+def _silence(stream: TextIO) -> None:
     """Let what is still buffered go nowhere, so that the interpreter's last flush is silent too."""
     # Closing the stream would raise; with the descriptor replaced the last flush succeeds and goes nowhere.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return CLOSED_PIPE
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def main() -> None:

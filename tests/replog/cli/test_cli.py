@@ -215,6 +215,15 @@ def test_a_repair_of_a_directory_in_use_is_refused(directory: Path) -> None:
     opened.abandon()
 
 
+def test_a_usage_error_that_nobody_reads_is_one() -> None:
+    """The exit code does not depend on the reader of standard error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*COMMAND, "nosuch"], stderr=writing, check=False)
+    os.close(writing)
+    assert done.returncode == 2
+
+
 def test_a_closed_pipe_is_silent() -> None:
     """Whoever stops reading is not answered with a traceback."""
     for arguments in (["sim", "--seed", "1"], ["demo"], ["--help"]):
