@@ -90,6 +90,31 @@ def test_a_reader_that_goes_away_changes_no_exit_code(here: Path, model: str, co
     assert running.returncode == code
 
 
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["--help"], 0),
+        (["run", "--help"], 0),
+        (["--version"], 0),
+        (["nosuch"], 2),
+        (["run", "shop.spec", "--max-states", "0"], 2),
+        (["run", "nosuch.spec"], 30),
+    ],
+)
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_no_reader_changes_the_exit_code_of_what_click_writes(
+    here: Path, args: list[str], code: int, buffered: str
+) -> None:
+    """Help, the version and usage errors, with both streams closed by their readers."""
+    read, write = os.pipe()
+    os.close(read)
+    env = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    running = process(*args, stdout=write, stderr=write, env=env)
+    os.close(write)
+    running.communicate(timeout=HANG_S)
+    assert running.returncode == code
+
+
 def test_a_closed_standard_output_is_survived(here: Path) -> None:
     """Started with no standard output at all (`>&-`): the exit code is still the verdict's."""
     shell = (
@@ -108,6 +133,16 @@ def test_a_full_device_is_an_error_and_no_traceback(here: Path) -> None:
     assert running.returncode == 2
     assert b"cannot write the output" in err
     assert b"Traceback" not in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_device_for_errors_changes_no_exit_code(here: Path) -> None:
+    """There is nowhere else to report that they cannot be written."""
+    for args, code in ((["nosuch"], 2), (["check", "nosuch.spec"], 30)):
+        with Path("/dev/full").open("wb") as full:
+            running = process(*args, stderr=full)
+            running.communicate(timeout=HANG_S)
+        assert running.returncode == code
 
 
 def test_a_terminal_without_unicode_gets_escapes(here: Path) -> None:

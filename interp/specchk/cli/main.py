@@ -83,11 +83,8 @@ def cli() -> None:
 def main() -> None:
     """The program's entry point."""
     sys.setrecursionlimit(RECURSION_LIMIT)
-    output.prepare()
-    try:
+    with output.survived():
         sys.exit(_run())
-    finally:
-        output.flush()
 
 
 def _run() -> int:

@@ -9,32 +9,73 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
 import click
 
 
-def prepare() -> None:
-    """Make both streams accept every character."""
-    for stream in (sys.stdout, sys.stderr):
+@contextmanager
+def survived() -> Iterator[None]:
+    """Both streams accept every character and outlive their readers, and are flushed at the end.
+
+    Not only for `echo`: click writes usage errors, `--help` and a line after Ctrl-C itself, and leaves with 1
+    where that fails.
+    """
+    streams = sys.stdout, sys.stderr
+    if sys.stdout is not None:
+        sys.stdout = cast(TextIO, _Survivor(sys.stdout, BrokenPipeError))
+    if sys.stderr is not None:  # there is nowhere else to report why it failed
+        sys.stderr = cast(TextIO, _Survivor(sys.stderr, OSError))
+    try:
+        yield
+    finally:
+        _flush()
+        sys.stdout, sys.stderr = streams
+
+
+class _Survivor:
+    """A stream that goes on writing to nowhere after an error of some kind."""
+
+    def __init__(self, stream: TextIO, survives: type[OSError]) -> None:
+        self._stream = stream
+        self._survives = survives
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the stream's."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, or nothing."""
+        try:
+            return self._stream.write(text)
+        except self._survives:
+            _silence(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered, or nothing."""
+        try:
+            self._stream.flush()
+        except self._survives:
+            _silence(self._stream)
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Write a text and flush; a `ClickException` where the device refuses it."""
     try:
-        click.echo(text, err=err, nl=nl)
-    except BrokenPipeError:
-        _silence(sys.stderr if err else sys.stdout)
+        click.echo(text, sys.stderr if err else sys.stdout, nl=nl)
     except OSError as error:
-        # Before the reason is shown, which may go to the same stream.
-        _silence(sys.stderr if err else sys.stdout)
+        # Before the reason is shown, which may go to the same device.
+        _silence(sys.stdout)
         raise click.ClickException(f"cannot write the output: {error.strerror or error}") from None
 
 
-def flush() -> None:
+def _flush() -> None:
     """Flush both streams, so that the interpreter finds nothing left to write at its end."""
     for stream in (sys.stdout, sys.stderr):
         try:
