@@ -72,7 +72,7 @@ def command(
             for text in idle:
                 echo(f"note   {file} {text}")
     bad = [line for line in done if line.problems]
-    code = Exit.VIOLATED if bad else Exit.OK
+    code = Exit.VIOLATED if bad else Exit.OK if done else Exit.USAGE
     if as_json:
         print_json(
             {"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)}
@@ -81,7 +81,6 @@ def command(
         echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
     if not done:
         echo("nothing was tested: no model or scenario has that name", err=True)
-        sys.exit(Exit.USAGE)
     sys.exit(code)
 
 
