@@ -44,6 +44,8 @@ def test_testing_no_model_is_a_usage_error(specchk: Any) -> None:
     said = specchk("test", "shop.spec", "--model", "nobody")
     assert said.code == 2
     assert "nothing was tested" in said.err
+    said = specchk("test", "shop.spec", "--model", "nobody", "--json")
+    assert json.loads(said.out)["exit_code"] == said.code == 2
 
 
 def test_a_model_that_a_budget_stops_is_not_as_expected(specchk: Any) -> None:
@@ -118,6 +120,32 @@ def test_the_repl_answers_mistakes_and_goes_on(specchk: Any, monkeypatch: pytest
     assert "there is no step to undo" in text
     assert "there is only one initial state" in text
     assert out[-1] == "0"
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("always few", "error S403"),
+        ("few leadsto few", "error S403"),
+        ("stock' == stock", "error S401"),
+        ("few", "true"),
+    ],
+)
+def test_the_repl_evaluates_in_one_state(
+    line: str, answer: str, specchk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps and behaviours have no value in a state, and are refused as everywhere."""
+    assert answer in repl(specchk, monkeypatch, line)[0]
+
+
+@pytest.mark.parametrize("number", ["²", "0", "9", "-1", "one", "9" * 5000])
+def test_the_repl_starts_in_no_state_that_is_not_there(
+    number: str, specchk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no number of an initial state leaves the session where it is."""
+    out = repl(specchk, monkeypatch, ":take add(c1)", f":start {number}", "stock", ":start", ":start 1")
+    assert out[2:4] == ["there is only one initial state", "1"]
+    assert out[4:6] == out[6:8] == ["stock = 0", "by = none"]
 
 
 def test_the_repl_needs_a_state_to_start_in(

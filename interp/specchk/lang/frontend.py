@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declarations import Declarations
 from specchk.lang.check.expressions import expression_checker
-from specchk.lang.check.levels import LevelChecker
+from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.model_rules import Models, elements
 from specchk.lang.check.models import FixedModel, fixed
 from specchk.lang.check.spec import Facts, Spec
@@ -90,5 +90,6 @@ def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tupl
     checked.facts.kept.append(node)
     context = Context(checked.spec, elements=elements(model), properties=True)
     kind = expression_checker(checked.facts, report).settle(node, context)
+    LevelChecker(checked.facts, report).demand(node, Level.STATE, "an expression has its value in one state")
     report.stop_if_any()
     return node, kind

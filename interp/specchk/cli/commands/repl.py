@@ -156,13 +156,14 @@ class Session:
         yield from trace_lines(self.program, self.trace, width())
 
     def _start(self, number: str) -> Iterator[str]:
-        index = int(number) - 1 if number.isdigit() else 0
-        if not 0 <= index < len(self.initial):
+        by_number = {str(index): state for index, state in enumerate(self.initial, 1)}
+        state = by_number.get(number or "1")
+        if state is None:
             yield (
                 f"no initial state {number}; there are {len(self.initial)}"
                 if len(self.initial) > 1
                 else "there is only one initial state"
             )
             return
-        self.trace = Trace(self.initial[index], ())
+        self.trace = Trace(state, ())
         yield from self._state()
