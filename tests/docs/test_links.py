@@ -12,6 +12,8 @@ from docs.blocks import DOCUMENTS
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_PATH = re.compile(r"`((?:interp|impl|spec|tests|docs|conformance)/[\w./-]+)`")
+ROOT = Path(__file__).parents[2]
 
 
 def prose(path: Path) -> str:
@@ -36,3 +38,10 @@ def test_the_links_of_a_document_lead_somewhere(path: Path):
         target = (path.parent / name).resolve() if name else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_the_files_that_a_document_names_are_there(path: Path):
+    """A path in code style that begins at the root of the repository is a file or a folder of it."""
+    for named in _PATH.findall(prose(path)):
+        assert (ROOT / named).exists(), named
