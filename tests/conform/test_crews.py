@@ -30,7 +30,7 @@ from specchk.conform.mutation.patches import Patch
 from specchk.conform.recordings.campaign import Campaign, CampaignOptions, run_campaign
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks
 from specchk.conform.work.crews import Job
-from specchk.conform.work.kit import Kit, enter, kit_of, shipped
+from specchk.conform.work.kit import Kit, enter, kit_of, shipped, spec_files
 from specchk.lang.frontend import CheckedSpec, check
 
 ROOT = Path(__file__).parents[2]
@@ -254,6 +254,17 @@ def test_the_kit_of_replog_has_replog_and_all_files_of_its_spec():
     names = set(dict(kit_of(main, cls, checked).files))
     assert {"spec/recorded.spec", "spec/replication.spec", "conformance/tracing.py"} <= names
     assert not [name for name in names if "site-packages" in name or "specchk/" in name]
+
+
+def test_a_kit_has_files_of_a_spec_that_declare_no_name(tmp_path: Path):
+    """What is extended, or imported by it, is needed wherever the spec is loaded, whatever is in it."""
+    (tmp_path / "low.spec").write_text("spec low\nvar x : bool = false\naction a():\n    x' = not x\n")
+    (tmp_path / "mid.spec").write_text("spec mid\nextends low\nimport maths\ndeadlock ok\n")
+    (tmp_path / "top.spec").write_text("spec top\nextends mid\n")
+    (tmp_path / "maths.spec").write_text("spec maths\nextends numbers\n")
+    (tmp_path / "numbers.spec").write_text("spec numbers\n")
+    found = spec_files(check(str(tmp_path / "top.spec")).spec)
+    assert found == {path.resolve() for path in tmp_path.glob("*.spec")}
 
 
 # ------------------------------------------------------------ mutants

@@ -119,6 +119,7 @@ def fits(source: Source, report: Report) -> bool:
 def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, seen: set[Path]) -> None:
     """Add a file's declarations to `spec`, those it extends first."""
     seen.add(path.resolve())
+    spec.sources.append(module.span.source)
     own = module.span.source is spec.source
     # Bases first, wherever their lines stand: of two equal names the base's is the first declared, and the
     # error is in the file that can choose another.

@@ -61,8 +61,7 @@ def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path
 
 def spec_files(spec: Spec) -> set[Path]:
     """The files of a spec: itself, and those that it extends and imports."""
-    spans = [*spec.declared.values(), *(decl.span for decl in (*spec.inits, *spec.actions.values()))]
-    paths = {spec.source.path, *(span.source.path for span in spans)}
+    paths = {source.path for source in spec.sources}
     inside = {path for one in spec.imports.values() for path in spec_files(one)}
     return {path.resolve() for path in map(Path, paths) if path.is_file()} | inside
 

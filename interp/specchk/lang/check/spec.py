@@ -19,6 +19,7 @@ class Spec:
 
     name: str
     source: Source
+    sources: list[Source] = field(default_factory=list)  # its own, and those of all that it extends
     sorts: dict[str, decls.Sort] = field(default_factory=dict)
     consts: dict[str, decls.Const] = field(default_factory=dict)
     types: dict[str, decls.TypeDecl] = field(default_factory=dict)
