@@ -294,6 +294,11 @@ def test_every_place_takes_expressions_up_to_its_level(line: str, code: str, fin
     assert [d.code for d in findings(BASE + line + "\n")] == [code]
 
 
+def test_a_word_that_continues_a_line_names_nothing(findings: Findings) -> None:
+    """A statement that begins with a name of that kind would be read as the end of the line before it."""
+    assert [d.code for d in findings(BASE + "var where : bool = true\n")] == ["S105"]
+
+
 @pytest.mark.parametrize(
     "line",
     [

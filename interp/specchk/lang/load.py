@@ -19,7 +19,7 @@ from specchk.lang.text.source import MAX_BYTES, MAX_LINE, Source, Span
 _WORDS = """
     spec import extends sort const type var init def action invariant reachable liveness constraint model
     scenario forall exists choose filter if then else let in not and or implies iff leadsto eventually
-    always true false none match with require any either when skip bool int nat set seq bag enum is
+    always true false none match with where require any either when skip bool int nat set seq bag enum is
     union intersect subset for deadlock
 """
 RESERVED = frozenset(_WORDS.split())
