@@ -294,6 +294,18 @@ def test_every_place_takes_expressions_up_to_its_level(line: str, code: str, fin
     assert [d.code for d in findings(BASE + line + "\n")] == [code]
 
 
+@pytest.mark.parametrize("name", ["hw", "N", "busy", "Ping", "Phase", "Replica", "safe", "r2"])
+@pytest.mark.parametrize("line", ["", "scenario s on three:\n    assert phase == idle\n"])
+def test_an_element_hides_no_other_value(name: str, line: str, findings: Findings) -> None:
+    """Whether the name is chosen or made of the sort's initial: in a scenario it would mean the element."""
+    three = f"model three:\n    Replica = {{{name}, other}}\n"
+    safe = "invariant safe: phase == idle\n"
+    found = findings(BASE + safe + three + line)
+    assert [d.code for d in found] == ([] if name == "r2" else ["S208"])
+    found = findings(BASE + f"var r2 : bool = true\n{line.replace('three', 'two')}")
+    assert [d.code for d in found] == ["S208"]
+
+
 def test_a_word_that_continues_a_line_names_nothing(findings: Findings) -> None:
     """A statement that begins with a name of that kind would be read as the end of the line before it."""
     assert [d.code for d in findings(BASE + "var where : bool = true\n")] == ["S105"]

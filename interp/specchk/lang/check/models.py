@@ -109,6 +109,15 @@ def consts_of(spec: Spec) -> dict[str, tuple[decls.Const, Spec]]:
 def _members(spec: Spec, model: FixedModel, report: Report) -> None:
     """The names of each sort's elements: as listed, or the sort's initial and a number."""
     taken: dict[str, str] = {}
+    values = (
+        spec.variables,
+        spec.consts,
+        spec.members,
+        spec.variants,
+        spec.sorts,
+        spec.types,
+        spec.properties,
+    )
     for full, decl in sorts_of(spec).items():
         binding = model.bindings.get(full)
         if binding is None:
@@ -120,15 +129,17 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
             )
             continue
         names = _names(decl, binding, report)
+        hint = f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`"
         for name in names:
-            # Scenarios, `--set` and traces name elements without their sort, so a name is one element.
+            # Scenarios, `--set` and traces name elements without their sort, so a name is one element, and
+            # nothing else that has a value.
             if name in taken:
-                report.add(
-                    "S505",
-                    binding.span,
-                    f"`{name}` names an element of both `{taken[name]}` and `{full}`",
-                    f"name the elements: `{full} = {{{decl.name[0].lower()}a, ...}}`",
-                )
+                message = f"`{name}` names an element of both `{taken[name]}` and `{full}`"
+                report.add("S505", binding.span, message, hint)
+                break
+            if any(name in table for table in values):
+                message = f"`{name}` is declared already and cannot name an element of `{full}`"
+                report.add("S208", binding.span, message, hint, [(spec.declared[name], "declared here")])
                 break
             taken[name] = full
         model.members[full] = names

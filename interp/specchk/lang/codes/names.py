@@ -88,7 +88,8 @@ type Node = { value: 0..3, next: Node? }
             Page(
                 "S208", "a name that shadows another",
                 """A parameter, a bound name or a `let` may not have the name of a variable, a constant or
-                another name bound around it: the name would be ambiguous to a reader.""",
+                another name bound around it: the name would be ambiguous to a reader.  For the same
+                reason an element of a sort has no name that is declared for another value.""",
                 """Choose another name for the inner one.""",
                 """
 spec hiding
