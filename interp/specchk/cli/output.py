@@ -36,7 +36,7 @@ def survived() -> Iterator[None]:
 
 
 class _Survivor:
-    """A stream that goes on writing to nowhere after an error of some kind."""
+    """A stream that writes to nowhere after an error of some kind."""
 
     def __init__(self, stream: TextIO, survives: type[OSError]) -> None:
         self._stream = stream
