@@ -294,6 +294,14 @@ def test_every_place_takes_expressions_up_to_its_level(line: str, code: str, fin
     assert [d.code for d in findings(BASE + line + "\n")] == [code]
 
 
+@pytest.mark.parametrize("twice", ["N = 3", "actions tick", "properties calm"])
+def test_a_model_fixes_nothing_twice(twice: str, findings: Findings) -> None:
+    """The first of two lines would be lost in silence, properties to check included; a base's may change."""
+    text = BASE.replace("model", "invariant calm: phase == idle\nmodel") + f"    {twice}\n"
+    assert [d.code for d in findings(f"{text}model on extends two:\n    {twice}\n    Replica = 3\n")] == []
+    assert [d.code for d in findings(f"{text}    {twice}\nmodel on extends two:\n    N = 4\n")] == ["S202"]
+
+
 @pytest.mark.parametrize("name", ["hw", "N", "busy", "Ping", "Phase", "Replica", "safe", "r2"])
 @pytest.mark.parametrize("line", ["", "scenario s on three:\n    assert phase == idle\n"])
 def test_an_element_hides_no_other_value(name: str, line: str, findings: Findings) -> None:

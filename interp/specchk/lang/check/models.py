@@ -45,7 +45,7 @@ def fixed(
         return None
     model = FixedModel(name or "(command line)", spec.models.get(name) if name else None)
     for decl in _chain(spec, name, report) if name else ():
-        _apply(decl, model)
+        _apply(decl, model, report)
         # Unlike bindings not inherited: with other constants the same counts are rarely right. The last in
         # the chain is the model itself.
         model.expects = tuple(item for item in decl.items if isinstance(item, decls.Expect))
@@ -79,15 +79,27 @@ def _chain(spec: Spec, name: str, report: Report) -> list[decls.Model]:
     return chain[::-1]
 
 
-def _apply(decl: decls.Model, model: FixedModel) -> None:
+def _apply(decl: decls.Model, model: FixedModel, report: Report) -> None:
+    given: dict[str, Span] = {}
     for item in decl.items:
         match item:
             case decls.ModelBinding():
                 model.bindings[item.name.full] = item
+                _once(item.name.full, item.name.span, given, report)
             case decls.Selection(kind="actions"):
                 model.actions = item.names
+                _once("actions ...", item.span, given, report)
             case decls.Selection():
                 model.properties = item.names
+                _once("properties ...", item.span, given, report)
+
+
+def _once(what: str, span: Span, given: dict[str, Span], report: Report) -> None:
+    """Report what a model fixes twice: the first would be lost."""
+    if what in given:
+        report.add("S202", span, f"this model has `{what}` twice", "remove one of them",
+                   [(given[what], "first given here")])  # fmt: skip
+    given.setdefault(what, span)
 
 
 def sorts_of(spec: Spec) -> dict[str, decls.Sort]:
