@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -85,21 +86,38 @@ def test_expressions_have_the_type_that_a_reader_expects(expression: str, kind: 
         assert show(check_expression(checked, model, expression)[1]) == kind
 
 
+def checks(text: str) -> Counter[int]:
+    """How often each node of an expression is checked."""
+    checked: Counter[int] = Counter()
+
+    def count(checker: Checker, node: tree.Expr, context: Context, expected: Type | None) -> Type:
+        checked[id(node)] += 1
+        return infer(checker, node, context, expected)
+
+    source, report = Source("counted", text), Report()
+    node = parse_expression(source, report)
+    assert node is not None
+    Checker(Facts(), report, count).boolean(node, Context(Spec("counted", source)))
+    assert not report.found
+    return checked
+
+
 @pytest.mark.parametrize("term", ["1", "{ 1 }", "(2 - 1)", "({ 1 } - { 2 })", "(1..2)"])
 def test_each_part_of_a_chain_is_checked_once(term: str) -> None:
     """A left side that is checked twice doubles the work with each operator."""
-    checked = []
+    assert max(checks(f"{term} == {' - '.join([term] * 8)}").values()) == 1
 
-    def infer_once(checker: Checker, node: tree.Expr, context: Context, expected: Type | None) -> Type:
-        checked.append(id(node))
-        return infer(checker, node, context, expected)
 
-    source, report = Source("chain", " - ".join([term] * 8)), Report()
-    chain = parse_expression(source, report)
-    assert chain is not None
-    Checker(Facts(), report, infer_once).check(chain, Context(Spec("chain", source)))
-    assert len(checked) == len(set(checked))
-    assert not report.found
+@pytest.mark.parametrize(
+    "nest", ["{{ none for x{0} in 0..1 if {1} }} == {{ some(1) }}",
+             "{{ none for x{0} in 0..card({{ 1 }} union {{ 2 for y{0} in 0..1 if {1} }}) }} == {{ some(1) }}"]
+)  # fmt: skip
+def test_parts_of_parts_that_are_checked_again_are_not(nest: str) -> None:
+    """Twice at each level would be two hundred times at the innermost."""
+    text = "true"
+    for level in range(8):
+        text = nest.format(level, text)
+    assert max(checks(text).values()) <= 4
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ class Checker:
         self.open_defs: list[decls.Def] = []  # whose bodies are being checked, outermost first
         self._rules = rules
         self._returns: dict[int, Type] = {}
+        self._scalars: dict[int, tuple[tree.Expr, Context]] = {}  # with their node, so that ids stay unique
 
     def check(self, node: tree.Expr, context: Context, expected: Type | None = None) -> Type:
         """The type of `node`, recorded; a mismatch with `expected` is reported."""
@@ -103,11 +104,18 @@ class Checker:
 
     def boolean(self, node: tree.Expr, context: Context) -> None:
         """Check that `node` is a truth value."""
-        self.check(node, context, BOOL)
+        self._scalar(node, context, BOOL)
 
     def integer(self, node: tree.Expr, context: Context) -> None:
         """Check that `node` is a number."""
-        self.check(node, context, INT)
+        self._scalar(node, context, INT)
+
+    def _scalar(self, node: tree.Expr, context: Context, kind: Type) -> None:
+        # Parts are checked again where their place shows more of their type. A scalar has no holes to be
+        # filled: nested conditions, checked again each, would double the work with every level.
+        if self._scalars.get(id(node)) != (node, context):
+            self._scalars[id(node)] = (node, context)
+            self.check(node, context, kind)
 
     def mismatch(self, span: Span, found: Type, expected: Type) -> None:
         """Report a wrong type, unless one side is already in error."""
