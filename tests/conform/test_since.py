@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from two_phase_copy import Copy
@@ -129,6 +131,17 @@ def test_a_bug_in_a_changed_function_is_found_by_its_cases(copy: Copy):
     done = copy.conform("--since", "HEAD")
     assert done.code == 13
     assert "affected: give_up (changed: Participant.give_up)" in done.text
+
+
+def test_the_cases_that_ran_are_those_that_count(copy: Copy):
+    """The first divergence ends a suite: what it left out is neither counted nor green."""
+    copy.edit("two_phase.py", "self.state == WORKING and self._enter(ABORTED)", "self._enter(ABORTED)")
+    done = copy.conform("--since", "HEAD", "--json", "--junit", "cases.xml")
+    suite = ElementTree.parse(copy.folder / "cases.xml").getroot()[0]
+    ran = int(suite.attrib["tests"]) - int(suite.attrib["skipped"])
+    since = json.loads(done.text[: done.text.rindex("}") + 1])["since"]
+    assert (since["cases"], since["of"]) == (ran, int(suite.attrib["tests"]))
+    assert ran < since["of"]
 
 
 def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):

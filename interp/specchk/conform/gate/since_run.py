@@ -72,13 +72,12 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
         if all(one.complete and not one.vacuous for one in results):
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
             write_map(path, CallMap(noted, texts(code.sources())))
-        return Since(found, tuple(parts), tuple(results), everything, everything)
+        return Since(found, tuple(parts), tuple(results), _ran(results), everything)
     chosen = [(part, _concerned(part, budget, found.actions)) for part in parts]
     # Suites that are not made of cases have no steps to look at: they run as soon as anything is concerned.
     kept = [(part, cases) for part, cases in chosen if cases or (cases is None and found.actions)]
     results = each([_task(part, cases, budget) for part, cases in kept], cores(), PASSING)
-    ran = sum(_cases(part, budget) if cases is None else len(cases) for part, cases in kept)
-    return Since(found, tuple(part for part, _ in kept), tuple(results), ran, everything)
+    return Since(found, tuple(part for part, _ in kept), tuple(results), _ran(results), everything)
 
 
 def _code(bound: BoundSpec) -> _Code:
@@ -97,6 +96,11 @@ def _cases(part: Part, budget: SuiteBudget) -> int:
     return len(part.suite(budget).cases) if part.at.suite in MADE_OF_CASES else 1
 
 
+def _ran(results: Sequence[SuiteResult]) -> int:
+    """The number of cases that were run; a suite that is not made of cases is one."""
+    return sum(len(one.passed) + len(one.failures) or 1 for one in results)
+
+
 def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list[SuiteCase] | None:
     """The cases to run; None for a part that is not made of cases."""
     return concerned(part.suite(budget), actions) if part.at.suite in MADE_OF_CASES else None
@@ -106,8 +110,9 @@ def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) ->
     def run() -> SuiteResult:
         if cases is None:
             return run_part(part, budget)
-        found = run_suite(Replayer(part.binding), part.suite(budget), cases=cases)
-        return replace(found, complete=found.divergence is None, coverage=None)
+        suite = part.suite(budget)
+        found = run_suite(Replayer(part.binding), suite, cases=cases)
+        return replace(found, complete=found.divergence is None and suite.complete, coverage=None)
 
     return run
 

@@ -61,6 +61,7 @@ class Done:
     refused: set[int] = field(default_factory=set)
     impossible: set[int] = field(default_factory=set)
     failures: list[tuple[int, Divergence]] = field(default_factory=list)  # by the case's position
+    passed: list[int] = field(default_factory=list)  # the cases' positions
     tally: ReplayTally = field(default_factory=ReplayTally)
     blind_to: tuple[str, ...] = ()
 
@@ -73,6 +74,7 @@ class Done:
         self.refused |= other.refused
         self.impossible |= other.impossible
         self.failures += other.failures
+        self.passed += other.passed
         self.tally.add(other.tally)
         self.blind_to = self.blind_to or other.blind_to
 
@@ -243,6 +245,8 @@ def run_slice(
             runner.done.failures.append((position, divergence))
             if not keep_going:
                 break
+        else:
+            runner.done.passed.append(position)
     return runner.done
 
 
@@ -272,6 +276,7 @@ def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float
         # A class that one place refuses and another cannot try counts as refused: the implementation has
         # shown it once.
         frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),
+        frozenset(n for at in done.passed for classes in cases[at].classes for n in classes),
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
@@ -279,5 +284,5 @@ def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float
         vacuous = "no forbidden step was tried"
     return SuiteResult(
         suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous, tuple(failures),
-        coverage,
+        coverage, tuple(cases[at].id for at in done.passed),
     )  # fmt: skip

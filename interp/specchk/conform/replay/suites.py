@@ -37,7 +37,8 @@ class Coverage:
 
     A class of refusals is `refused` where the implementation was asked and refused, `impossible` where
     the binding had nothing to ask with in any place that was tried.  `listed` are the classes of steps
-    that the implementation is said never to take (`choices`).
+    that the implementation is said never to take (`choices`).  `tried` are the classes of the cases that
+    passed: one of them that is not covered was tried, and the implementation chose otherwise.
     """
 
     label: str
@@ -48,6 +49,7 @@ class Coverage:
     refused: frozenset[int]
     impossible: frozenset[int]
     listed: frozenset[int] = frozenset()
+    tried: frozenset[int] = frozenset()
 
     @property
     def missed(self) -> tuple[EffectClass, ...]:
@@ -55,6 +57,11 @@ class Coverage:
         return tuple(
             self.classes[at] for at in range(len(self.classes)) if at not in self.covered | self.listed
         )
+
+    @property
+    def avoided(self) -> tuple[EffectClass, ...]:
+        """The missed classes that a case tried."""
+        return tuple(self.classes[at] for at in sorted(self.tried - self.covered - self.listed))
 
     @property
     def never(self) -> tuple[EffectClass, ...]:
@@ -81,7 +88,8 @@ class SuiteResult:
     """The result of a suite; `complete` when no budget ended it.
 
     `failures` are the ids of the cases that diverged, each with its divergence; `divergence` is the
-    first of them.  `coverage` is of suites that are made of cases.
+    first of them.  `passed` are the ids of those that were taken and did not.  A case in neither was not
+    run.  `coverage` is of suites that are made of cases.
     """
 
     suite: str
@@ -94,6 +102,7 @@ class SuiteResult:
     """Why the suite says nothing, whatever it found; empty where it says something."""
     failures: tuple[tuple[str, Divergence], ...] = ()
     coverage: Coverage | None = None
+    passed: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:

@@ -79,15 +79,21 @@ def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, Effe
 
 def _steps(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
     for number, one in classes:
-        not_taken = "never taken" if number in coverage.listed else "missed"
-        yield _cell("covered" if number in coverage.covered else not_taken, _said(one))
+        states = {
+            "covered": coverage.covered, "never taken": coverage.listed, "missed": coverage.tried,
+        }  # fmt: skip
+        yield _cell(_state(states, number), _said(one))
 
 
 def _refusals(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
     for number, one in classes:
         states = {"refused": coverage.refused, "not applicable": coverage.impossible}
-        state = next((name for name, numbers in states.items() if number in numbers), "not tried")
-        yield _cell(state, _said(one))
+        yield _cell(_state(states, number), _said(one))
+
+
+def _state(states: Mapping[str, frozenset[int]], number: int) -> str:
+    """The first state that has a class."""
+    return next((name for name, numbers in states.items() if number in numbers), "not tried")
 
 
 def _said(one: EffectClass) -> str:

@@ -1,8 +1,9 @@
 """A run as JUnit XML, which build servers read: a suite for each part, a test for each case.
 
-The failure of a case is its divergence as text.  A part ends at its first failure, so the cases that
-were not reached are skipped, and say so.  Parts that are not made of cases are one test.  Controls and
-the lock are tests of a suite of their own.
+The failure of a case is its divergence as text.  A case that was not run is skipped and says why: a part
+ends at its first failure, and a sample, a change or a single case leaves others out.  Parts that are not
+made of cases are one test, skipped where a budget ended it; a suite that is vacuous is one that fails, and
+its cases prove nothing.  Controls and the lock are tests of a suite of their own.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from specchk.conform.gate.gate import Held
 from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.suite import About, render
+from specchk.conform.report.suite import About, render, verdict
 
-SKIPPED = "the suite ended at its first divergence"
+ENDED = "the suite ended at its first divergence"
+LEFT_OUT = "this run leaves the case out"
+VACUOUS = "the suite is vacuous"
+CUT = "a budget ended the suite"
 _REPLACED = MappingProxyType({code: "?" for code in range(32) if code not in (9, 10, 13)})  # no XML has them
 
 
@@ -38,24 +42,33 @@ def _suite(root: Element, part: Part, result: SuiteResult, budget: SuiteBudget) 
     properties = SubElement(suite, "properties")
     for name, value in _properties(part, result):
         SubElement(properties, "property", name=name, value=str(value))
-    names = [result.suite]
-    if part.at.suite in MADE_OF_CASES:
-        names = [case.id for case in part.suite(budget).cases]
-    failed = _failures(part, result, names[0])
-    for name in names:
+    failed = _failures(part, result)
+    for name, skipped in _tests(part, result, budget):
         case = SubElement(
             suite, "testcase", name=name, classname=f"{part.instance.program.spec}.{part.label}"
         )
         if name in failed:
-            failure = SubElement(case, "failure", message=failed[name].splitlines()[0])
+            failure = SubElement(case, "failure", message=failed[name].split("\n")[0])
             failure.text = failed[name].translate(_REPLACED)
-        elif failed:
-            SubElement(case, "skipped", message=SKIPPED)
+        elif skipped:
+            SubElement(case, "skipped", message=skipped)
     _count(suite)
+
+
+def _tests(part: Part, result: SuiteResult, budget: SuiteBudget) -> Iterator[tuple[str, str]]:
+    """The tests of a part by name; for one that neither passed nor failed, why."""
+    cases = part.suite(budget).cases if part.at.suite in MADE_OF_CASES else ()
+    if not cases or result.vacuous:
+        yield result.suite, "" if result.complete else CUT
+    passed = frozenset(() if result.vacuous else result.passed)
+    otherwise = VACUOUS if result.vacuous else ENDED if result.divergence is not None else LEFT_OUT
+    for case in cases:
+        yield case.id, "" if case.id in passed else otherwise
 
 
 def _properties(part: Part, result: SuiteResult) -> Iterator[tuple[str, object]]:
     yield "spec", part.instance.program.path
+    yield "verdict", verdict(result)
     yield "states", result.states
     yield "steps", result.steps
     yield "probes", result.probes
@@ -66,11 +79,11 @@ def _properties(part: Part, result: SuiteResult) -> Iterator[tuple[str, object]]
         yield "unobserved", f"{name}: {reason}"
 
 
-def _failures(part: Part, result: SuiteResult, otherwise: str) -> dict[str, str]:
-    """By case the report of its divergence."""
+def _failures(part: Part, result: SuiteResult) -> dict[str, str]:
+    """By case the report of its divergence; by the suite's name that of no case."""
     if result.divergence is None and not result.vacuous:
         return {}
-    name = result.failures[0][0] if result.failures else otherwise
+    name = result.failures[0][0] if result.failures else result.suite
     return {name: render(About(part.instance, part.binding), result)}
 
 

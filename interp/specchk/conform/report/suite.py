@@ -107,8 +107,11 @@ def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
     if coverage.never:
         yield (f"never taken, though allowed by the spec: {len(coverage.never)} more classes, as the "
                "whole product of spec and implementation has shown")  # fmt: skip
-    if coverage.missed and is_green:
-        yield f"not taken, since the implementation chose otherwise: {len(coverage.missed)} classes"
+    if coverage.avoided and is_green:
+        yield f"not taken, since the implementation chose otherwise: {len(coverage.avoided)} classes"
+    untried = len(coverage.missed) - len(coverage.avoided)
+    if untried and is_green:
+        yield f"not tried, since no case of this run takes them: {untried} classes"
 
 
 def _coverage_json(result: SuiteResult) -> dict[str, object] | None:
