@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from bank import SPEC
 from click.testing import CliRunner
 
 from laws.sources import ROOT
@@ -52,3 +53,16 @@ def test_a_model_that_the_binding_is_not_for_is_rejected():
     result = CliRunner().invoke(command, [BINDING, "--model", "b1_truncate_to_hw"])
     assert result.exit_code == 30
     assert "the model sets `truncation`" in result.output
+
+
+@pytest.mark.parametrize("suite", ["classes", "edges", "product", "walks"])
+@pytest.mark.parametrize(("init", "code", "why"), [
+    ("0 == 1", 30, "no state satisfies the spec's `init`"),
+    ("1 // 0 == 1", 1, "the spec is undefined in `init`: division by zero"),
+])  # fmt: skip
+def test_a_spec_without_an_initial_state_is_rejected(lossy, init, code, why, suite):
+    """Whichever suite: there is nowhere to start."""
+    (lossy.parent / "bank.spec").write_text(f"{SPEC}init: {init}\n")
+    result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
+    assert result.exit_code == code  # of click's errors 1, which `main` makes 2
+    assert why in result.output

@@ -34,6 +34,7 @@ from specchk.conform.report.tier_report import cases_json, overall, render_cases
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Undefined
 
 
 @click.command("conform", cls=GroupedCommand)
@@ -78,6 +79,8 @@ def command(
     except Faulty as fault:
         name = parts[0].instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
+    except Undefined as fault:
+        raise click.ClickException(f"the spec is undefined in `init`: {fault}; see `specchk run`") from None
     _finish(parts, results, tier, Path(binding), files, gate)
 
 

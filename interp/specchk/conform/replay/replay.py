@@ -35,6 +35,7 @@ from specchk.conform.contract.binding import (  # fmt: skip
 from specchk.conform.contract.values import NotAValue, plain, raw
 from specchk.conform.replay.tally import ReplayTally
 from specchk.ir.nodes import Value
+from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
@@ -121,6 +122,15 @@ class Diverged(Exception):
         super().__init__(divergence.kind)
 
 
+def _initial(program: Program) -> tuple[State, ...]:
+    """The spec's initial states, at least one; raises `BindingError`."""
+    states = tuple(initial_states(program))
+    if not states:
+        hint = "correct the spec; an implementation has to start in one of its initial states"
+        raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
+    return states
+
+
 class Replayer(Generic[S]):
     """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`."""
 
@@ -131,6 +141,7 @@ class Replayer(Generic[S]):
         self.binding = binding
         self.program = binding.program
         self.tally = ReplayTally()
+        self._initial = _initial(self.program)
         self._stepper = Stepper(self.program)
         self._properties = Properties(self.program, self._stepper)
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
@@ -156,7 +167,7 @@ class Replayer(Generic[S]):
 
     def begin(self) -> Place[S]:
         """The implementation's initial state, which must be one of the spec's."""
-        states = tuple(initial_states(self.program))
+        states = self._initial
         empty = Trace(states[0], ())
         system = self.binding.start()
         found = self._state(system, Divergence("outside", empty, None, "", ""))

@@ -28,6 +28,7 @@ from specchk.conform.replay.tally import ReplayTally
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Faulty
+from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
 S = TypeVar("S")
@@ -38,7 +39,8 @@ class StaleCase(Exception):
     """A case that is no path of the spec: it was made for another one."""
 
 
-PASSING = (BindingError, Faulty, StaleCase)  # what is wrong with binding, spec or suite, not with the harness
+# What is wrong with binding, spec or suite, not with the harness.
+PASSING = (BindingError, Faulty, Undefined, StaleCase)
 
 
 @dataclass(frozen=True, slots=True)
