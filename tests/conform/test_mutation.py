@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 from bank import SPEC, BankBinding
@@ -109,6 +111,30 @@ def test_only_lines_that_are_run_are_recorded(till):
     assert reaches(tracer.lines(), touched([Patch("till.drawer", "return 4", "pass")]))
     assert not reaches(tracer.lines(), touched([Patch("till.drawer", "return 0", "pass")]))
     assert touched([Patch("till.drawer", "def most", "def moist")]) is None
+
+
+def test_lines_that_threads_run_are_recorded(till):
+    """Those of `threading`, and so those of its pools; nothing is left behind."""
+    from till.drawer import least, most
+
+    with recording(["till"]) as tracer:
+        one = Thread(target=most)
+        one.start()
+        one.join()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(least).result()
+    assert tracer.lines() == {"till.drawer": {1, 2, 5, 6}}
+    assert (sys.gettrace(), threading.gettrace()) == (None, None)
+
+
+def test_of_a_forked_process_every_line_may_have_run(till):
+    """What it ran is known to nobody here."""
+    from till.drawer import most
+
+    with recording(["till"]) as tracer:
+        (ended,) = run_all([lambda say: say(most())], 1)
+    assert ended.said == [4]
+    assert tracer.lines() == {"till": set(), "till.drawer": {2, 6}}
 
 
 # -- processes

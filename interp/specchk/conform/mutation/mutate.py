@@ -186,8 +186,9 @@ class MutationCampaign:
             (name,) = asked.members
             # All failures, not the first: the survey says what is wrong with the implementation as it is.
             reporter = Reporter(0, dict(asked.work), lambda kill: say(("kill", kill)), member=name)
-            (member,) = [one for one in self.freshly((), reporter) if one.name == name]
+            # From before the implementation is loaded: loading may call its functions, and start threads.
             with recording(self.packages) as tracer:
+                (member,) = [one for one in self.freshly((), reporter) if one.name == name]
                 member.hold(self.bench, (), reporter)
             say(("ran", reporter.tests, tracer.lines(), reporter.most))
 

@@ -2,8 +2,9 @@
 
 Lines are recorded by a trace function that leaves a function alone once all of its lines were seen, or
 none was new for `PATIENCE` calls, when all of them count as run: so the cost falls as the run goes on,
-and no line is missed.  Lines of a module or class body do not count: importing runs them, whatever is
-tested.
+and no line is missed.  Threads that start while lines are recorded are followed; of a process that is
+forked nothing comes back, so then every line counts.  Lines of a module or class body do not count:
+importing runs them, whatever is tested.
 
 Invariant: a member that runs none of the lines that a mutant changes takes the same steps with it as
 without it, so it is not asked.  A change outside of functions is everybody's.
@@ -12,7 +13,9 @@ without it, so it is not asked.  A change outside of functions is everybody's.
 from __future__ import annotations
 
 import ast
+import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -61,6 +64,8 @@ class LineTracer:
 
     names: Mapping[str, str]  # file -> module
     seen: dict[int, _Function] = field(default_factory=dict)  # by identity: hashing code is slow
+    is_on: bool = False
+    has_forked: bool = False
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
         """A function is called: watch it if it is one of ours and has lines that were not seen."""
@@ -73,10 +78,20 @@ class LineTracer:
             function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, _lines_of(code))
         return function(frame, event, argument)
 
+    def note_fork(self) -> None:
+        """A process is about to be forked."""
+        self.has_forked |= self.is_on
+
     def lines(self) -> Lines:
         """The lines that were run in functions."""
+        if self.has_forked:
+            return {
+                module: _lines_inside(Path(file).read_text(encoding="utf-8"))
+                for file, module in self.names.items()
+            }
         run: dict[str, set[int]] = {}
-        for function in self.seen.values():
+        # A list, since threads may still run.
+        for function in list(self.seen.values()):
             code = function.code
             if code.co_flags & _NEWLOCALS and code.co_name != "<module>":
                 run.setdefault(self.names[code.co_filename], set()).update(function.run)
@@ -92,14 +107,23 @@ def _lines_of(code: CodeType) -> set[int]:
 
 @contextmanager
 def recording(packages: Iterable[str]) -> Iterator[LineTracer]:
-    """Record the lines of packages that are run inside."""
+    """Record the lines of packages that are run inside, best from before they are loaded.
+
+    Threads that run already are not followed.
+    """
     tracer = LineTracer(_files(packages))
-    before = sys.gettrace()
+    before, of_threads = sys.gettrace(), threading.gettrace()
+    tracer.is_on = True
+    # For good, since a hook cannot be taken back.
+    os.register_at_fork(before=tracer.note_fork)
+    threading.settrace(tracer)
     sys.settrace(tracer)
     try:
         yield tracer
     finally:
         sys.settrace(before)
+        threading.settrace(of_threads)
+        tracer.is_on = False
 
 
 def _files(packages: Iterable[str]) -> dict[str, str]:
@@ -127,12 +151,16 @@ def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] 
         # All lines of the text that is replaced, also those that stay the same: a line too many has a member
         # run in vain, a line too few would leave out one that can kill.
         lines = frozenset(range(first, first + patch.old.rstrip("\n").count("\n") + 1))
-        inside = {line for span in _functions(source) for line in span}
+        inside = _lines_inside(source)
         if not lines & inside:
             # A default, a decorator or a constant of a class: run at import, by whatever imports.
             return None
         changed.append((patch.module, lines & inside))
     return tuple(changed)
+
+
+def _lines_inside(source: str) -> frozenset[int]:
+    return frozenset(line for span in _functions(source) for line in span)
 
 
 def _functions(source: str) -> Iterator[range]:
