@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from threading import Thread
 from xml.etree import ElementTree
 
 import pytest
 from two_phase_copy import Copy
 
 from specchk import kept
-from specchk.conform.gate.calls import REST, texts
+from specchk.conform.gate.calls import ELSEWHERE, REST, CallTracer, texts
 from specchk.conform.gate.since import CallMap, plan, unclear_files
 
 CODE = """
@@ -142,6 +146,41 @@ def test_the_cases_that_ran_are_those_that_count(copy: Copy):
     since = json.loads(done.text[: done.text.rindex("}") + 1])["since"]
     assert (since["cases"], since["of"]) == (ran, int(suite.attrib["tests"]))
     assert ran < since["of"]
+
+
+def call(function):
+    function()
+
+
+def in_a_thread(function):
+    thread = Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def in_a_fork(function):
+    if not (child := os.fork()):
+        os._exit(function() or 0)
+    os.waitpid(child, 0)
+
+
+def by_a_program(function):
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+
+@pytest.mark.parametrize(("way", "actions"), [
+    (call, {"put"}), (in_a_thread, {REST}), (in_a_fork, {REST}), (by_a_program, {REST}),
+])  # fmt: skip
+def test_what_runs_beside_an_action_may_be_of_any(way, actions):
+    """A thread may do the work of an earlier action; what another process runs is not seen."""
+    tracer = CallTracer(within="put")
+    with tracer.running():
+        way(lambda: None)
+    noted = tracer.functions({__file__: "log.py"})
+    mine = ("log.py", "test_what_runs_beside_an_action_may_be_of_any")
+    assert {name for name, ran in noted.items() if mine in ran or ELSEWHERE in ran} == actions
+    known = CallMap({name: tuple(ran) for name, ran in noted.items()}, NOW)
+    assert (plan(known, NOW, NOW).actions is None) == (ELSEWHERE in noted.get(REST, ()))
 
 
 def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):

@@ -11,9 +11,12 @@ twice in a file has both texts.  Not here: what follows from a change (`since`).
 
 from __future__ import annotations
 
+import _posixsubprocess
 import ast
 import hashlib
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +31,8 @@ from specchk.conform.work.sources import is_theirs
 REST = ""  # the name of what stands outside of functions, and of what runs outside of actions
 DIGITS = 16
 Function = tuple[str, str]  # the file's shown path, the function's qualified name
+ELSEWHERE: Function = ("another process", REST)
+_PROCESSES = (os.fork, os.forkpty, os.posix_spawn, os.posix_spawnp, os.system, _posixsubprocess.fork_exec)
 Texts = Mapping[Function, str]
 
 
@@ -89,32 +94,43 @@ class CallTracer:
 
     ran: dict[str, set[CodeType]] = field(default_factory=dict)
     within: str = REST
+    thread: int = 0  # that runs the handlers
+    is_split: bool = False  # another process was started, whose calls are not seen
 
     def note(self, frame: FrameType, event: str, arg: object) -> None:
         """Called by the interpreter at each call and return."""
         # A profile function and no trace function: it is called once for each call, not for each line.
         if event == "call":
-            self.ran.setdefault(self.within, set()).add(frame.f_code)
+            # Another thread may do any action's work, whichever handler is running: that is the rest.
+            within = self.within if threading.get_ident() == self.thread else REST
+            self.ran.setdefault(within, set()).add(frame.f_code)
+        elif event == "c_call" and arg in _PROCESSES:
+            self.is_split = True
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Note what runs inside, in this thread."""
-        before = sys.getprofile()
+        """Note what runs inside, in this thread and in those that start inside."""
+        before, of_threads = sys.getprofile(), threading.getprofile()
+        self.thread = threading.get_ident()
+        threading.setprofile(self.note)
         sys.setprofile(self.note)
         try:
             yield
         finally:
             sys.setprofile(before)
+            threading.setprofile(of_threads)
 
     def functions(self, names: Mapping[str, str]) -> dict[str, frozenset[Function]]:
         """The functions that ran, by action; `names` has the shown path of each file by its path.
 
         Functions of files without a name are under that of the file's path.
         """
-        return {
-            action: frozenset(one for code in codes for one in _function(code, names))
-            for action, codes in self.ran.items()
+        found = {
+            action: frozenset(one for code in list(codes) for one in _function(code, names))
+            for action, codes in list(self.ran.items())
         }
+        # As of a file that nobody has, so that `since` refuses to judge.
+        return {**found, REST: found.get(REST, frozenset()) | {ELSEWHERE}} if self.is_split else found
 
 
 def _function(code: CodeType, names: Mapping[str, str]) -> Iterator[Function]:
