@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 from bank import SPEC, BankBinding
@@ -138,38 +137,6 @@ def test_of_a_forked_process_every_line_may_have_run(till):
 
 
 # -- processes
-
-
-def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
-    """A task that ends, two that die and one that is late; none is left behind, the order is kept."""
-    over = set()
-
-    def late(say):
-        say("begun")
-        (tmp_path / "begun").touch()
-        Event().wait()
-
-    def clock():
-        """The time is over when all the rest is, however long that takes."""
-        return 1e9 if len(over) == 3 and (tmp_path / "begun").exists() else 0.0
-
-    def lost(say):
-        say("begun")
-        raise LookupError("no such thing")
-
-    def gone(say):
-        os._exit(3)
-
-    tasks = [late, lambda say: say("all"), lost, gone]
-    ended = run_all(tasks, 2, 0.01, lambda number, ended: over.add(number), clock)
-    assert [(one.said, one.how) for one in ended] == [
-        (["begun"], "late"),
-        (["all"], "done"),
-        (["begun"], "lost"),
-        ([], "lost"),
-    ]
-    assert ended[2].why.startswith("LookupError: no such thing, test_mutation.py line ")
-    assert ended[3].why == "exit code 3"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Tasks in forked processes, some at a time, each with a deadline; results are read as they are sent.
 
 Other than `forks.each`, a task may say several things before it ends, and is killed when it takes
-too long: what it has said by then counts.  Invariants: the results are in the order of the tasks;
-no process is left behind.
+too long: what it has said by then counts.  A task that has said all and whose process lives on (by a
+thread that it left) has until its deadline, too.  Invariants: the results are in the order of the tasks;
+no process of a task is left behind.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -73,9 +75,10 @@ def run_all(
                 theirs.close()
                 # Else a process that dies would leave the pipe open, and its end would never come.
                 running[ours] = _Running(number, process, clock(), perf_counter(), Ended())
-            for ready in wait(list(running), timeout=_patience(running, seconds, clock())):
-                assert isinstance(ready, Connection)
-                _hear(ready, running[ready].ended)
+            waited = {_next(connection, task): connection for connection, task in running.items()}
+            for ready in wait(list(waited), timeout=_patience(running, seconds, clock())):
+                if isinstance(ready, Connection):
+                    _hear(ready, running[ready].ended)
             # All that are over, not only those that were ready: a task that hangs sends nothing.
             for connection in [one for one, task in running.items() if _is_over(task, seconds, clock())]:
                 task_run = running.pop(connection)
@@ -88,6 +91,11 @@ def run_all(
             left.process.kill()
             _finish(connection, left)
     return [found[number] for number in sorted(found)]
+
+
+def _next(connection: Connection, task: _Running) -> Connection | int:
+    """The next event of a task: a message, or after the last one the end of its process."""
+    return task.process.sentinel if task.ended.how else connection
 
 
 def _patience(running: dict[Connection, _Running], seconds: float | None, now: float) -> float | None:
@@ -111,11 +119,12 @@ def _hear(connection: Connection, ended: Ended) -> None:
 
 
 def _is_over(task: _Running, seconds: float | None, now: float) -> bool:
-    if not task.ended.how and seconds is not None and now - task.begun >= seconds:
-        task.ended.how = LATE
+    if seconds is not None and now - task.begun >= seconds:
+        task.ended.how = task.ended.how or LATE
         # SIGKILL: a mutant may have caught or blocked anything else.
         task.process.kill()
-    return bool(task.ended.how)
+        return True
+    return bool(task.ended.how) and not task.process.is_alive()
 
 
 def _finish(connection: Connection, task: _Running) -> None:
@@ -123,9 +132,12 @@ def _finish(connection: Connection, task: _Running) -> None:
     if task.ended.how == LATE:  # what it said just before counts, too
         rest = Ended()
         # What is in the pipe was written before the process was stopped, and counts.
-        while not rest.how:
+        while not rest.how and connection.poll():
             _hear(connection, rest)
         task.ended.said += rest.said
+        # Its last word as well: then it has ended, and only its process was late.
+        if rest.how == DONE or rest.why:
+            task.ended.how, task.ended.why = rest.how, rest.why
     connection.close()
     task.ended.seconds = perf_counter() - task.started
     if task.ended.how == LOST and not task.ended.why:
@@ -134,6 +146,8 @@ def _finish(connection: Connection, task: _Running) -> None:
 
 def _work(to: Connection, task: Task) -> None:
     """A process's life."""
+    # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
+    os.register_at_fork(after_in_child=to.close)
     try:
         task(lambda what: to.send((_SAID, what)))
         to.send((_END, None))

@@ -1,0 +1,80 @@
+"""A task in a process of its own: what it says counts, and it holds nobody up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from threading import Event, Thread
+
+from specchk.conform.work.pool import run_all
+
+
+def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
+    """A task that ends, two that die and one that is late; none is left behind, the order is kept."""
+    over = set()
+
+    def late(say):
+        say("begun")
+        (tmp_path / "begun").touch()
+        Event().wait()
+
+    def clock():
+        """The time is over when all the rest is, however long that takes."""
+        return 1e9 if len(over) == 3 and (tmp_path / "begun").exists() else 0.0
+
+    def lost(say):
+        say("begun")
+        raise LookupError("no such thing")
+
+    def gone(say):
+        os._exit(3)
+
+    tasks = [late, lambda say: say("all"), lost, gone]
+    ended = run_all(tasks, 2, 0.01, lambda number, ended: over.add(number), clock)
+    assert [(one.said, one.how) for one in ended] == [
+        (["begun"], "late"),
+        (["all"], "done"),
+        (["begun"], "lost"),
+        ([], "lost"),
+    ]
+    assert ended[2].why.startswith("LookupError: no such thing, test_pool.py line ")
+    assert ended[3].why == "exit code 3"
+
+
+def test_a_process_that_outlives_its_last_word_has_until_its_deadline(tmp_path):
+    """A thread that never ends holds it; it has said all, so it is done and not late."""
+
+    def outlives():
+        threading.main_thread().join()
+        (tmp_path / "over").touch()
+        Event().wait()
+
+    def task(say):
+        Thread(target=outlives).start()
+        say("all")
+
+    def clock():
+        return 1e9 if (tmp_path / "over").exists() else 0.0
+
+    (ended,) = run_all([task], 1, 0.01, clock=clock)
+    assert (ended.said, ended.how) == (["all"], "done")
+
+
+def test_a_process_that_a_late_task_has_forked_holds_nobody_up(tmp_path):
+    """It has the task's pipe open, from which nothing will come."""
+
+    def task(say):
+        child = os.fork()
+        if not child:
+            Event().wait()
+        say(child)
+        (tmp_path / "said").touch()
+        Event().wait()
+
+    def clock():
+        return 1e9 if (tmp_path / "said").exists() else 0.0
+
+    (ended,) = run_all([task], 1, 0.01, clock=clock)
+    os.kill(ended.said[0], signal.SIGKILL)
+    assert ended.how == "late"
