@@ -54,6 +54,57 @@ def test_a_failing_case_is_told_as_a_report(copy: Copy):
     assert "runner.py" not in done.text
 
 
+SPEC = """spec f
+var x : 0..3 = 0
+action up():
+    require x < 2
+    x' = x + 1
+action crash():
+    x' = 0
+invariant low: x <= 3
+model m:
+    expect holds
+"""
+HALF_DONE = """
+from specchk.conform.contract.binding import (
+    Accepted, At, Binding, Refused, action, interruption, project,
+)
+
+class HalfBinding(Binding):
+    spec, model = "f.spec", "m"
+    gate = (At(suite="faults"),)
+    def start(self):
+        return {"x": 0}
+    @action("up")
+    def up(self, system):
+        system["x"] += system["x"] < 2
+        return Accepted()
+    @action("crash")
+    def crash(self, system):
+        system["x"] = 0
+        return Accepted()
+    @interruption("crash")
+    def cut(self, system, moment, step):
+        if moment or system["x"] != 1:
+            return False
+        system["x"] = 3
+        return True
+    @project
+    def state(self, system):
+        return dict(system)
+"""
+
+
+def test_a_fault_inside_a_step_is_not_said_to_be_irreproducible(copy: Copy):
+    """Its path is as short as can be; taken again without the fault it would not diverge."""
+    (copy.folder / "f.spec").write_text(SPEC)
+    (copy.folder / "binding.py").write_text(HALF_DONE)
+    done = copy.pytest()
+    assert done.code == 1
+    assert "crash() struck inside" in done.text
+    assert "did not reproduce" not in done.text
+
+
 def test_a_binding_that_does_not_fit_is_an_error_of_collection(copy: Copy):
     """With what is wrong, as `specchk conform` tells it."""
     copy.edit("binding.py", '@action("hear")', '@action("heard")')

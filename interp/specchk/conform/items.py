@@ -29,7 +29,7 @@ from specchk.conform.gate.tiers import BUDGETS, MADE_OF_CASES, Part, SuiteBudget
 from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.replay.replay import Divergence, Replayer
 from specchk.conform.replay.runner import Runner, run_suite
-from specchk.conform.replay.shrink import shrunk
+from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import About, render
 from specchk.lang.frontend import check
@@ -102,10 +102,8 @@ class Run:
 
     def render(self, result: SuiteResult) -> str:
         """The report of a result."""
-        if result.divergence is not None:
-            short = shrunk(Replayer(self.part.binding), result.divergence)
-            result = replace(result, divergence=short)
-        return render(About(self.part.instance, self.part.binding), result)
+        short = shrunk_result(Replayer(self.part.binding), result)
+        return render(About(self.part.instance, self.part.binding), short)
 
 
 class PartCollector(pytest.Collector):

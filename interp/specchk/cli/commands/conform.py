@@ -26,7 +26,7 @@ from specchk.conform.gate.tiers import MADE_OF_CASES, Part, parts_of
 from specchk.conform.replay.divergence import SCHEMA
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
-from specchk.conform.replay.shrink import shrunk
+from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import About, render
 from specchk.conform.report.suite import as_json as as_json_of
@@ -107,12 +107,10 @@ def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], l
 
 
 def _shrunk(parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[SuiteResult]:
-    """The first divergence on as short a path as can be found; those of a product are as short already."""
+    """The first divergence on as short a path as can be found."""
     found = list(results)
-    worst = overall(found)
-    if worst.divergence is not None and worst.suite not in ("product", "faults"):
-        at = found.index(worst)
-        found[at] = replace(worst, divergence=shrunk(Replayer(parts[at].binding), worst.divergence))
+    at = found.index(overall(found))
+    found[at] = shrunk_result(Replayer(parts[at].binding), found[at])
     return found
 
 

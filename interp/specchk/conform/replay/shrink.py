@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.replay.replay import ActionCall, Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.suites import BREADTH_FIRST, SuiteResult
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
@@ -36,6 +37,14 @@ class _Move:
 
     instance: ActionCall
     way: str
+
+
+def shrunk_result(replayer: Replayer[Any], result: SuiteResult) -> SuiteResult:
+    """A result with its divergence on as short a path as could be found; `replayer` is used up by it."""
+    # Breadth first has a shortest path already; and a fault inside a step strikes in no step taken here.
+    if result.divergence is None or result.suite in BREADTH_FIRST:
+        return result
+    return replace(result, divergence=shrunk(replayer, result.divergence))
 
 
 def shrunk(replayer: Replayer[Any], found: Divergence) -> Divergence:

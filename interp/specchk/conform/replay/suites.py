@@ -29,6 +29,7 @@ from specchk.conform.replay.tally import ReplayTally
 from specchk.meaning.values import State
 
 S = TypeVar("S")
+BREADTH_FIRST = ("product", "faults")  # suites that go to every place by a shortest path
 
 
 @dataclass(frozen=True, slots=True)
