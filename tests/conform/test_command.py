@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import click
 import pytest
 from bank import SPEC
 from click.testing import CliRunner
@@ -53,6 +54,21 @@ def test_a_model_that_the_binding_is_not_for_is_rejected():
     result = CliRunner().invoke(command, [BINDING, "--model", "b1_truncate_to_hw"])
     assert result.exit_code == 30
     assert "the model sets `truncation`" in result.output
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("def (", "SyntaxError: invalid syntax"),
+    ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+    ("int('x')", "ValueError: invalid literal for int() with base 10: 'x'"),
+    ("raise SystemExit(0)", "SystemExit: 0"),
+])  # fmt: skip
+def test_a_binding_that_cannot_be_run_is_an_error_of_usage(tmp_path, line, words):
+    """With the file, the line and the error's words; it is no bug of specchk."""
+    path = tmp_path / "binding.py"
+    path.write_text(f"import json\n{line}\n")
+    done = CliRunner().invoke(command, [str(path)], standalone_mode=False)
+    assert isinstance(done.exception, click.ClickException)
+    assert done.exception.format_message() == f"{path}:2: {words}"
 
 
 @pytest.mark.parametrize("suite", ["classes", "edges", "product", "walks"])

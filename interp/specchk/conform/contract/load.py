@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from specchk.conform.contract.tracing import Tracing
 
 
 class NoBinding(Exception):
-    """A file that has no class derived from `Binding` (or `Tracing`), or several."""
+    """A file that cannot be run, or has no class derived from `Binding` (or `Tracing`), or several."""
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
@@ -34,12 +35,31 @@ def _load(path: Path, base: type) -> Any:
         sys.path.insert(0, folder)
     # `run_path` and no import: bindings may have the same file name, and an import would give the first one
     # again.
-    found = [one for one in runpy.run_path(str(path)).values() if _is_own(one, base)]
+    try:
+        names = runpy.run_path(str(path))
+    # An exit, too: it would end this program with a code that says something else.
+    except (Exception, SystemExit) as error:
+        raise NoBinding(f"{_where(error, path)}: {type(error).__name__}: {_words(error)}") from error
+    found = [one for one in names.values() if _is_own(one, base)]
     if len(found) != 1:
         raise NoBinding(
             f"{path} has {len(found)} classes derived from {base.__name__}; exactly one is expected"
         )
     return found[0]
+
+
+def _where(error: BaseException, path: Path) -> str:
+    """The file and line of an error, the last one in the binding's folder if there is one."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    folder = path.resolve().parent
+    own = [one for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
+
+
+def _words(error: BaseException) -> str:
+    return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
 def _is_own(one: object, base: type) -> bool:
