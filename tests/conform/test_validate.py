@@ -11,7 +11,7 @@ from bank_tracing import BankTracing, moved, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.contract.recording import BadRecording, Recording, parse
+from specchk.conform.contract.recording import BadRecording, Recording, decode, parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explanation import render, told
@@ -169,3 +169,19 @@ def test_a_tracing_understands_what_it_marks():
 
     assert set(Derived.events()) == {"moved", "tossed", "perhaps", "looked"}
     assert Tracing.events() == {}
+
+
+def test_a_string_may_have_other_ends_of_lines() -> None:
+    """JSON escapes neither U+0085 nor U+2028; a line ends at its newline, and the last may lack one."""
+    text = "\u0085 and \u2028"
+    event = json.dumps({"at": 1, "seq": 1, "event": "a", "text": text}, ensure_ascii=False)
+    lines = "\n".join(['{"format": "f"}', event, '{"end": true, "events": 1}'])
+    for data in (lines, f"{lines}\n", lines.replace("\n", "\r\n")):
+        assert decode("r", data.encode()).events[0]["text"] == text
+
+
+@pytest.mark.parametrize("data", ["[" * 100_000, "", "\n", "{}", "1" * 5_000])
+def test_what_is_no_recording_is_refused(data: str) -> None:
+    """Whatever it is that cannot be read."""
+    with pytest.raises(BadRecording, match=r"^r:1: "):
+        decode("r", data.encode())

@@ -54,7 +54,8 @@ def decode(name: str, data: bytes) -> Recording:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadRecording(f"{name}: {error}") from None
-    return parse(name, text.splitlines())
+    # Not `splitlines`, which also splits at characters that a string of JSON may have as they are.
+    return parse(name, text.removesuffix("\n").split("\n") if text else [])
 
 
 def parse(name: str, lines: Sequence[str]) -> Recording:
@@ -80,7 +81,7 @@ def parse(name: str, lines: Sequence[str]) -> Recording:
 def _object(name: str, number: int, line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of arrays in arrays, a hundred thousand deep
         found = None
     if not isinstance(found, dict):
         raise BadRecording(f"{name}:{number}: this line is not a JSON object")

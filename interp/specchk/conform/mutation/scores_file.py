@@ -57,7 +57,7 @@ def read_scores(paths: Sequence[str]) -> Scores:
             mine = [_row(found["kind"], one) for one in found["mutants"]]
             kills[found["kind"]] = _kills(path, mine, int(found["killed"]), int(found["counted"]))
             rows += mine
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
     return Scores(kills, tuple(rows))
 
