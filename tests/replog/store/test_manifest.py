@@ -5,7 +5,8 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given
+from crc32c import crc32c
+from hypothesis import example, given
 from hypothesis import strategies as st
 from store_support import CONFIG, KEY, LARGE, stopped
 
@@ -137,8 +138,6 @@ def test_a_flush_that_was_torn_is_as_if_it_had_not_begun(size: int) -> None:
 
 def test_another_version_is_named_only_if_its_checksum_is_right() -> None:
     """A flipped digit is damage; a file that is whole was written by newer software."""
-    from crc32c import crc32c
-
     newer = b"1" + TEXT[1:]
     with pytest.raises(ForeignVersionError, match="version 1"):
         parse(newer + b"head %08x\n" % crc32c(newer))
@@ -237,3 +236,36 @@ def test_every_flipped_bit_of_the_registry_is_noticed(data: st.DataObject) -> No
     replace_file(fs, "data", REGISTRY_FILE, bytes(content))
     with pytest.raises(CorruptFileError):
         read_registry(fs, "data")
+
+
+NAMES = ["0", "partition", "a-0", "cuts", "start", "epoch", "segment", "remove", "file", "-", "x"]
+WORDS = st.sampled_from(NAMES)
+LINES = st.lists(st.lists(WORDS | st.text(max_size=3), max_size=7).map(" ".join), max_size=7)
+
+
+@given(LINES, st.text(max_size=20))
+@example([], "")
+@example(["0", "partition a-0 1 2 3"], "")
+@example(["0", "partition a-0", "cuts 0", "start 0", "segment 0 0 0 00000000"], "flush x x x x")
+def test_a_right_checksum_makes_no_noise_readable(lines: list[str], flush: str) -> None:
+    """Other software may have written it: a documented error, and nothing else."""
+    body = "".join(f"{line}\n" for line in lines).encode()
+    checksum = crc32c(body)
+    fs = SimFs()
+    make_directory(fs, "d")
+    replace_file(fs, "d", REGISTRY_FILE, body + b"head %08x\n" % checksum)
+    with suppress(CorruptFileError):
+        read_registry(fs, "d")
+    tail = flush.encode()
+    with suppress(CorruptFileError):
+        parse(body + b"head %08x\n%b %08x\n" % (checksum, tail, crc32c(tail, checksum)))
+
+
+def test_a_registry_of_nothing_is_moved_aside() -> None:
+    """The checksum of nothing is 0, and is right."""
+    fs = SimFs()
+    make_directory(fs, "data")
+    replace_file(fs, "data", REGISTRY_FILE, b"head 00000000\n")
+    directory = LogDirectory.open(fs, "data")
+    assert "is not a version: ignored, and kept as" in directory.notes[0]
+    directory.abandon()

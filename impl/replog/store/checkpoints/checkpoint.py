@@ -108,7 +108,7 @@ def read_clean_shutdown(fs: Fs, directory: str) -> int | None:
     # By its type: to `isinstance` a bool is an int, and `true` would be an epoch.
     if not isinstance(marker, dict) or type(marker.get("brokerEpoch")) is not int:
         raise CorruptFileError(f"{CLEAN_SHUTDOWN_FILE}: no brokerEpoch")
-    _check_version(CLEAN_SHUTDOWN_FILE, str(marker.get("version")))
+    check_version(CLEAN_SHUTDOWN_FILE, str(marker.get("version")))
     return int(marker["brokerEpoch"])
 
 
@@ -123,9 +123,9 @@ def read_metadata(fs: Fs, directory: str) -> str | None:
     if not fs.exists(path):
         return None
     fields = dict(
-        [*line.split(": ", 1), ""][:2] for line in _decode(METADATA_FILE, read_file(fs, path)).splitlines()
+        [*line.split(": ", 1), ""][:2] for line in _decode(METADATA_FILE, read_file(fs, path)).split("\n")
     )
-    _check_version(METADATA_FILE, fields.get("version", ""))
+    check_version(METADATA_FILE, fields.get("version", ""))
     topic_id = fields.get("topic_id", "")
     if not TOPIC_ID.fullmatch(topic_id):
         raise CorruptFileError(f"{METADATA_FILE}: no topic_id of 22 characters")
@@ -146,7 +146,7 @@ def _read_rows(fs: Fs, directory: str, name: str, fields: int) -> list[list[str]
     # An empty file has no entries, as in Kafka (W5).
     if lines == [""]:
         return []
-    _check_version(name, lines[0])
+    check_version(name, lines[0])
     # The last line could be a number that was cut short, and would still parse.
     if lines[-1] != "":
         raise CorruptFileError(f"{name}: line {len(lines)}: cut off (no newline at the end)")
@@ -161,7 +161,8 @@ def _read_rows(fs: Fs, directory: str, name: str, fields: int) -> list[list[str]
     return rows
 
 
-def _check_version(name: str, text: str) -> None:
+def check_version(name: str, text: str) -> None:
+    """Raise `ForeignVersionError` for another version, `CorruptFileError` for what is none."""
     if text == str(VERSION):
         return
     # A number that is another version is the work of newer software, and must survive; noise is damage.

@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from replog.store.checkpoints.checkpoint import EpochEntry
-from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.checkpoints.checkpoint import EpochEntry, check_version
+from replog.store.files.errors import CorruptFileError
 from replog.store.files.fs import Fs, read_file, replace_file
 
 MANIFEST_FILE = "log-manifest"
@@ -196,11 +196,11 @@ def parse(data: bytes) -> Reading:
     # Before the version: a flipped bit in it would look like the work of newer software.
     if not mark or rest[:9] != b"%08x\n" % crc32c(body):
         raise CorruptFileError(f"{MANIFEST_FILE}: the checksum of its first part is wrong")
-    lines = body.decode().splitlines()
-    if lines[0] != VERSION.decode():
-        raise ForeignVersionError(f"{MANIFEST_FILE}: version {lines[0]} is not supported (only 0)")
+    # A right checksum says that the rest was written so, not that this program wrote it.
     try:
-        manifest = _parse_head(lines[1:])
+        version, *lines = body.decode().removesuffix("\n").split("\n")
+        check_version(MANIFEST_FILE, version)
+        manifest = _parse_head(lines)
     except (ValueError, IndexError, KeyError) as error:
         raise CorruptFileError(f"{MANIFEST_FILE}: a line of its first part cannot be read") from error
     return _parse_flushes(manifest, rest[9:], crc32c(body))
@@ -230,13 +230,20 @@ def _parse_mark(fields: list[str]) -> Mark:
     return Mark(int(base), int(size), int(next_offset), int(chain, 16), sums)
 
 
+def _parse_flush(fields: list[bytes]) -> Mark | None:
+    try:
+        return _parse_mark([field.decode() for field in fields])
+    except ValueError:
+        return None
+
+
 def _parse_flushes(manifest: Manifest, data: bytes, head_sum: int) -> Reading:
     *lines, rest = data.split(b"\n")
     for number, line in enumerate(lines):
         text, _, checksum = line.rpartition(b" ")
         word, *fields = text.split(b" ")
         is_right = checksum == b"%08x" % crc32c(text, head_sum) and word == b"flush" and len(fields) == 4
-        mark = _parse_mark([field.decode() for field in fields]) if is_right else None
+        mark = _parse_flush(fields) if is_right else None
         # A line that has its end was written whole, so a wrong checksum is damage and no torn write; the
         # bytes that it vouched for are unknown.
         if mark is None or mark.base_offset != manifest.marks[-1].base_offset:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
-from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.checkpoints.checkpoint import TopicPartition, check_version, parse_partition_name
+from replog.store.files.errors import CorruptFileError
 from replog.store.files.fs import Fs, read_file, replace_file
 
 REGISTRY_FILE = "directory-manifest"
@@ -90,9 +90,16 @@ def read_registry(fs: Fs, directory: str) -> Registry | None:
     body, _, rest = read_file(fs, path).partition(b"head ")
     if rest != b"%08x\n" % crc32c(body):
         raise CorruptFileError(f"{REGISTRY_FILE}: its checksum is wrong")
-    version, *lines = body.decode().splitlines()
-    if version != VERSION:
-        raise ForeignVersionError(f"{REGISTRY_FILE}: version {version} is not supported (only {VERSION})")
+    # A right checksum says that the rest was written so, not that this program wrote it.
+    try:
+        version, *lines = body.decode().removesuffix("\n").split("\n")
+        check_version(REGISTRY_FILE, version)
+        return _parse(lines, body)
+    except (ValueError, TypeError) as error:
+        raise CorruptFileError(f"{REGISTRY_FILE}: a line of it cannot be read") from error
+
+
+def _parse(lines: list[str], body: bytes) -> Registry:
     registry = Registry(saved=body)
     for line in lines:
         word, name, *numbers = line.split(" ")
