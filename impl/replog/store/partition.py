@@ -286,6 +286,8 @@ class PartitionLog:
         Returns the log end: lower than `offset` if that lies inside a batch. Below the log start nothing is
         left but an empty log at `offset`.
         """
+        if offset < 0:
+            raise OffsetOutOfRangeError(f"offset {offset} is below 0")
         if offset < self._segments[0].base_offset:
             self.reset(offset)
             return self.log_end

@@ -248,7 +248,7 @@ class Segment:
         position = self.locate(offset)
         # One read for the usual case: the headers are walked in memory, without knowing in advance where the
         # limit falls between batches.
-        data = self._file.pread(min(max_bytes, self.size - position), position)
+        data = self._file.pread(max(min(max_bytes, self.size - position), 0), position)
         end, next_offset = _whole_batches(data, end_offset)
         if end == 0:
             _, size, last_offset = self._extent(position)
