@@ -19,6 +19,7 @@ Not here: which partitions a broker should have, and when to checkpoint (the cal
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -253,8 +254,9 @@ class LogDirectory:
     def shut_down(self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int = -1) -> None:
         """Stop cleanly: sync everything, write the checkpoints, then the marker, and release the lock.
 
-        Raises `StorageOfflineError` without leaving a marker if anything failed, now or before. A directory
-        with a closed partition gets no marker.
+        Raises `StorageOfflineError` without leaving a marker if anything failed, now or before (a disk that
+        refuses even its removal keeps one, over logs that are synced). A directory with a closed partition
+        gets no marker.
         """
         try:
             # Logs, then checkpoints, then the marker: it says that all before it is on the disk, so it comes
@@ -265,9 +267,19 @@ class LogDirectory:
             # The marker would let the next start skip the reading of a log that needs it.
             if not self.damaged:
                 with self.health.during(f"writing {CLEAN_SHUTDOWN_FILE}"):
-                    self._root.write({CLEAN_SHUTDOWN_FILE: render_clean_shutdown(broker_epoch)})
+                    self._write_marker(broker_epoch)
         finally:
             self.abandon()
+
+    def _write_marker(self, broker_epoch: int) -> None:
+        try:
+            self._root.write({CLEAN_SHUTDOWN_FILE: render_clean_shutdown(broker_epoch)})
+        except OSError:
+            marker = f"{self._path}/{CLEAN_SHUTDOWN_FILE}"
+            # The sync of its name may be what failed, when it has the name already.
+            with suppress(OSError):
+                self._fs.unlink(marker)
+            raise
 
     def abandon(self) -> None:
         """Release the files and the lock as the death of the process would: nothing is synced or written."""

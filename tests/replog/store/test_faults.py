@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from replog.sim.disks.disk import CrashedError, SimFs
-from replog.store.checkpoints.checkpoint import EPOCH_FILE, parse_partition_name
+from replog.store.checkpoints.checkpoint import CLEAN_SHUTDOWN_FILE, EPOCH_FILE, parse_partition_name
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.errors import (
@@ -20,6 +20,7 @@ from replog.store.files.errors import (
     CorruptFileError,
     DirectoryInUseError,
     ForeignVersionError,
+    OffsetOutOfRangeError,
     StorageOfflineError,
 )
 from replog.store.files.fs import OsFs, read_file, replace_file
@@ -282,6 +283,38 @@ def kill_at_random_moments(path: Path, kills: int, random: Random) -> int:
         directory.abandon()
         highest = max(highest, log.log_end)
     return highest
+
+
+def test_a_stop_whose_last_sync_fails_leaves_no_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marker has its name when the sync of that name fails."""
+    fs, directory, log = opened()
+    log.append_as_leader(BATCH, 0)
+    marker = f"data/{CLEAN_SHUTDOWN_FILE}"
+    sync = SimFs.fsync_dir
+
+    def fails(self: SimFs, path: str) -> None:
+        if self.exists(marker):
+            raise OSError(5, "injected fsync error")
+        sync(self, path)
+
+    monkeypatch.setattr(SimFs, "fsync_dir", fails)
+    with pytest.raises(StorageOfflineError, match="injected"):
+        directory.shut_down({})
+    assert not fs.exists(marker)
+    assert not LogDirectory.open(fs, "data", CONFIG).was_clean
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1])
+def test_a_wrong_argument_takes_nothing_offline(size: int) -> None:
+    """At least one batch, however few bytes; an offset below 0 is out of range."""
+    _, directory, log = opened()
+    log.append_as_leader(BATCH, 0)
+    assert log.read(0, size) == log.read(0, 10_000)
+    for attempt in (lambda: log.read(-1, 10), lambda: log.truncate_to(-1), lambda: log.read(2, 10)):
+        with pytest.raises(OffsetOutOfRangeError):
+            attempt()
+    assert directory.health.reason is None
+    assert log.log_end == 1
 
 
 def check_contents(log: PartitionLog) -> None:
