@@ -95,13 +95,6 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
-class AdvanceStart:
-    """Effect: records before `offset` may be deleted."""
-
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class StoreEpochs:
     """Effect: replace the leader-epoch checkpoint with these (epoch, start offset) entries, durably (I22)."""
 
@@ -123,15 +116,4 @@ class ShutDown:
     """
 
 
-Effect = (
-    Send
-    | SetTimer
-    | Append
-    | Flush
-    | Truncate
-    | Reset
-    | AdvanceStart
-    | StoreEpochs
-    | StoreHighWatermark
-    | ShutDown
-)
+Effect = Send | SetTimer | Append | Flush | Truncate | Reset | StoreEpochs | StoreHighWatermark | ShutDown

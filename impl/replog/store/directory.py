@@ -229,12 +229,6 @@ class LogDirectory:
             }
         )
 
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write these high watermarks only (every few seconds, where the others take a minute)."""
-        self.health.check()
-        self.high_watermarks.update(high_watermarks)
-        self._write({HIGH_WATERMARK_FILE: self.high_watermarks})
-
     def _lower_checkpoints(self, key: TopicPartition, offset: int, cuts: int) -> None:
         """Let no checkpoint say more than `offset` about a log that is about to be cut there."""
         known = self._root.registry.partitions

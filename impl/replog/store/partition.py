@@ -43,7 +43,6 @@ from replog.store.segments.batch import (
     stamped_parts,
 )
 from replog.store.segments.epochs import EpochFile, between
-from replog.store.segments.retention import retention_start
 from replog.store.segments.segment import Segment
 
 
@@ -55,7 +54,7 @@ class PartitionLog:
     """An open log. Made by `PartitionLog.open`; not thread-safe."""
 
     __slots__ = (
-        "_config", "_directory", "_epochs", "_flushed_at_ms", "_fs", "_health", "_lower_checkpoints",
+        "_config", "_directory", "_epochs", "_fs", "_health", "_lower_checkpoints",
         "_manifest", "_manifest_file", "_names_synced", "_segments", "flushed", "log_end", "recovery",
     )  # fmt: skip
 
@@ -71,7 +70,6 @@ class PartitionLog:
         self._manifest_file = opened.file
         self._epochs = EpochFile(fs, directory, opened.manifest.epochs, self._save_manifest)
         self._names_synced = True
-        self._flushed_at_ms = 0
         self.recovery: Recovery = opened.recovery
         self.log_end = opened.segments[-1].next_offset
         # A start syncs all that it keeps, so nothing of it can be lost later.
@@ -236,12 +234,6 @@ class PartitionLog:
                 yield from segment.headers(offset)
                 offset = segment.next_offset
 
-    def offset_for_time(self, timestamp_ms: int) -> BatchHeader | None:
-        """Return the first batch that holds a record at or after a time; None if all are older."""
-        with self._health.during(f"reading {self._directory}"):
-            headers = (segment.batch_at_time(timestamp_ms) for segment in self._segments)
-            return next((header for header in headers if header is not None), None)
-
     def store_epochs(self, entries: Iterable[tuple[int, int]]) -> None:
         """Replace the leader epochs, durably (the protocol keeps its own cache and says when it changed)."""
         with self._health.during(f"writing the epochs of {self._directory}"):
@@ -272,13 +264,6 @@ class PartitionLog:
     def _save_manifest(self, epochs: Iterable[EpochEntry]) -> None:
         """Make durable what is synced now, and these epochs."""
         self._manifest_file.save(manifest_of(self._manifest, self._segments, epochs))
-
-    def flush_if_due(self, now_ms: int) -> None:
-        """Flush if `flush_ms` passed since the last call that flushed."""
-        limit = self._config.flush_ms
-        if limit is not None and self.flushed < self.log_end and now_ms - self._flushed_at_ms >= limit:
-            self.flush()
-            self._flushed_at_ms = now_ms
 
     def truncate_to(self, offset: int) -> int:
         """Durably drop every batch that reaches `offset`, and the epochs that start there or later.
@@ -373,10 +358,6 @@ class PartitionLog:
                 segment.delete()
         self._segments = kept
         return len(dead)
-
-    def apply_retention(self, now_ms: int, high_watermark: int) -> int:
-        """Delete old segments by size and age, never past the high watermark; return how many."""
-        return self.advance_log_start(retention_start(self._segments, self._config, now_ms, high_watermark))
 
     def seal(self) -> None:
         """Flush, and write the last segment's indexes: what a clean shutdown leaves."""

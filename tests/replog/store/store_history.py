@@ -118,7 +118,7 @@ class Writer:
             [self.append] * 10
             + [self.flush] * 3
             + [self.truncate, self.advance_start, self.new_epoch, self.checkpoint] * 2
-            + [self.copy, self.copy, self.reset, self.high_watermarks, self.restart]
+            + [self.copy, self.copy, self.reset, self.checkpoint, self.restart]
         )
         for _ in range(self.random.randint(5, 45)):
             self.random.choice(operations)()
@@ -202,9 +202,6 @@ class Writer:
 
     def checkpoint(self) -> None:
         self.directory.checkpoint(self.some_high_watermarks())
-
-    def high_watermarks(self) -> None:
-        self.directory.checkpoint_high_watermarks(self.some_high_watermarks())
 
     def some_high_watermarks(self) -> dict[Key, int]:
         logs = ((key, self.directory.log(*key)) for key in self.written)

@@ -20,7 +20,6 @@ from replog.store.checkpoints.checkpoint import (
     render_clean_shutdown,
     render_offsets,
     write_epochs,
-    write_metadata,
 )
 from replog.store.files.errors import CorruptFileError, ForeignVersionError
 from replog.store.files.fs import make_directory, read_file, replace_file
@@ -51,11 +50,10 @@ def test_the_text_is_kafkas() -> None:
     replace_file(fs, "d", NAME, render_offsets({("orders", 3): 41, ("a", 0): 7}))
     write_epochs(fs, "d", [EpochEntry(0, 0), EpochEntry(4, 120)])
     replace_file(fs, "d", CLEAN_SHUTDOWN_FILE, render_clean_shutdown(7))
-    write_metadata(fs, "d", "AAAAAAAAAAAAAAAAAAAAAA")
+    replace_file(fs, "d", METADATA_FILE, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
     assert read_file(fs, f"d/{NAME}") == b"0\n2\na 0 7\norders 3 41\n"
     assert read_file(fs, f"d/{EPOCH_FILE}") == b"0\n2\n0 0\n4 120\n"
     assert read_file(fs, f"d/{CLEAN_SHUTDOWN_FILE}") == b'{"version":0,"brokerEpoch":7}'
-    assert read_file(fs, f"d/{METADATA_FILE}") == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
     assert read_epochs(fs, "d") == ((0, 0), (4, 120))
     assert read_clean_shutdown(fs, "d") == 7
     assert read_metadata(fs, "d") == "AAAAAAAAAAAAAAAAAAAAAA"

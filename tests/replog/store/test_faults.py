@@ -58,7 +58,6 @@ def assert_offline(directory: LogDirectory, log: PartitionLog) -> None:
         lambda: log.truncate_to(0),
         lambda: log.assign_epoch(9, 9),
         lambda: log.store_epochs([(9, 9)]),
-        lambda: log.offset_for_time(0),
         lambda: list(log.headers()),
         lambda: log.reset(7),
         lambda: log.append_as_follower(b""),

@@ -6,7 +6,7 @@ from pathlib import Path
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
-from replog.store.segments.batch import stamp
+from replog.store.segments.batch import stamped_parts
 from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch
 
 with warnings.catch_warnings():  # the client itself warns on import; it is only the witness here
@@ -50,9 +50,7 @@ def test_a_segment_made_by_a_public_client_is_opened_here(tmp_path: Path) -> Non
         )
         for delta in range(3):
             builder.append(offset=delta, timestamp=1000 + i, key=None, value=b"%d" % i, headers=[])
-        batch = bytearray(builder.build())
-        stamp(batch, 100 + 3 * i, i)
-        content += batch
+        content += b"".join(stamped_parts(builder.build(), 100 + 3 * i, i))
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{100:020d}.log").write_bytes(content)
     log = LogDirectory.open(OsFs(), str(tmp_path)).logs["t", 0]

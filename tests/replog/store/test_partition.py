@@ -13,7 +13,7 @@ from replog.store.files.errors import (
     OffsetOutOfRangeError,
 )
 from replog.store.partition import PartitionLog
-from replog.store.segments.batch import iterate_headers, peek_header
+from replog.store.segments.batch import iterate_headers
 from replog.store.segments.index import OffsetIndex, TimeIndex
 from replog.store.segments.records import Record, decode_batch, encode_batch
 
@@ -151,7 +151,7 @@ def test_truncation_drops_records_and_epochs_from_there() -> None:
 
 @given(st.integers(1, 11), st.lists(st.integers(1, 4), min_size=3, max_size=9))
 def test_after_a_truncation_the_index_leads_to_the_new_batches(offset: int, sizes: list[int]) -> None:
-    """Other batches in place of the old ones are found at every offset, and by their time."""
+    """Other batches in place of the old ones are found at every offset."""
     log = filled(6, LogConfig(index_interval_bytes=60))
     end = log.truncate_to(offset)
     starts = list(range(0, end, 2))
@@ -160,9 +160,6 @@ def test_after_a_truncation_the_index_leads_to_the_new_batches(offset: int, size
         log.append_as_leader(batch(*[b"new" * size] * size, time=1000 + log.log_end), 5)
     for wanted in reversed(range(log.log_end)):
         assert bases(log.read(wanted, 1)) == [max(base for base in starts if base <= wanted)]
-    found = log.offset_for_time(1000 + end)
-    assert found is not None
-    assert found.base_offset == end
 
 
 @pytest.mark.parametrize("offset", [2, 16, 30])
@@ -228,54 +225,10 @@ def test_the_log_start_moves_by_record_and_deletes_by_segment() -> None:
         log.advance_log_start(61)
 
 
-def test_retention_by_size_keeps_at_least_the_size_and_the_last_segment() -> None:
-    """Old segments go while what remains is still as large as the limit."""
-    log = filled(40, LogConfig(segment_bytes=1000, retention_bytes=1500))
-    log.apply_retention(0, log.log_end)
-    assert 1500 <= log.size_bytes < 2500
-    tight = filled(40, LogConfig(segment_bytes=1000, retention_bytes=0))
-    tight.apply_retention(0, tight.log_end)
-    assert len(tight.segment_bases) == 1
-    assert tight.log_start == tight.segment_bases[0]
-
-
-def test_retention_by_time_goes_by_the_newest_record_of_a_segment() -> None:
-    """A segment goes once even its newest record is too old."""
-    log = filled(40, LogConfig(segment_bytes=1000, retention_ms=1000))
-    log.apply_retention(2900, log.log_end)
-    first = peek_header(log.read(log.log_start, 1))
-    assert log.log_start > 0
-    assert first.base_timestamp <= 1900 + 1000
-    newest_dropped = (log.log_start // 2 - 1) * 100
-    assert 2900 - newest_dropped > 1000
-
-
-def test_retention_never_passes_the_high_watermark() -> None:
-    """What is not committed is not deleted, however old or large."""
-    log = filled(40, LogConfig(segment_bytes=1000, retention_bytes=0, retention_ms=0))
-    log.apply_retention(10**9, high_watermark=30)
-    assert 0 < log.log_start <= 30
-
-
-@given(st.integers(-5, 3200))
-def test_a_time_finds_the_first_batch_that_is_not_older(time: int) -> None:
-    """Batch i has time 100 i: the first at or after the time, or none."""
-    log = filled(30)
-    found = log.offset_for_time(time)
-    expected = max(0, -(-time // 100))
-    assert (found.base_offset if found else None) == (2 * expected if expected < 30 else None)
-
-
 def test_flush_policies_say_when_records_are_durable() -> None:
-    """By count before the append returns; by time when told the time; on roll; or never."""
+    """By count before the append returns; on roll; or never."""
     by_count = filled(3, LogConfig(flush_messages=4))
     assert (by_count.log_end, by_count.flushed) == (6, 4)
-    by_time = filled(3, LogConfig(flush_ms=100))
-    assert by_time.flushed == 0
-    by_time.flush_if_due(99)
-    assert by_time.flushed == 0
-    by_time.flush_if_due(100)
-    assert by_time.flushed == 6
     on_roll = filled(30)
     assert on_roll.flushed == on_roll.segment_bases[-1]
     assert filled(30, LogConfig(segment_bytes=1000, flush_on_roll=False)).flushed == 0

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from replog.core.effects import (
-    AdvanceStart,
     Append,
     Effect,
     Flush,
@@ -130,8 +129,6 @@ class MemoryStorage:
                 self.flush()
             case Reset(offset):
                 self.batches, self.log_start, self.flushed_offset = [], offset, offset
-            case AdvanceStart(offset):
-                self.log_start = offset
             case _:
                 raise AssertionError(f"{effect} is no disk effect")
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import TypeVar
 
 from replog.core.effects import (
-    AdvanceStart,
     Append,
     Effect,
     Flush,
@@ -69,8 +68,6 @@ def perform(directory: LogDirectory, effect: Effect) -> None:
             log.flush()
         case Reset(offset):
             log.reset(offset)
-        case AdvanceStart(offset):
-            log.advance_log_start(offset)
         case _:
             raise AssertionError(f"{effect} is no disk effect")
 

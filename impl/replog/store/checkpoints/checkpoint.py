@@ -112,11 +112,6 @@ def read_clean_shutdown(fs: Fs, directory: str) -> int | None:
     return int(marker["brokerEpoch"])
 
 
-def write_metadata(fs: Fs, directory: str, topic_id: str) -> None:
-    """Write `partition.metadata`; `topic_id` is a UUID in Kafka's 22-character base64."""
-    replace_file(fs, directory, METADATA_FILE, f"version: {VERSION}\ntopic_id: {topic_id}".encode())
-
-
 def read_metadata(fs: Fs, directory: str) -> str | None:
     """Return the topic id, or None without a file."""
     path = f"{directory}/{METADATA_FILE}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Sizes in bytes, times in ms; None switches a policy off.
+    """Sizes in bytes; None switches a policy off.
 
     `flush_messages` = 1 syncs before every append returns; None leaves syncing to the operating system,
     which is Kafka's default: durability then comes from replication. `flush_on_roll` syncs a segment when
@@ -16,10 +16,7 @@ class LogConfig:
     index_interval_bytes: int = 4096
     max_batch_bytes: int = 1_048_588
     flush_messages: int | None = None
-    flush_ms: int | None = None
     flush_on_roll: bool = True
-    retention_bytes: int | None = None
-    retention_ms: int | None = None
 
     @property
     def largest_batch(self) -> int:

@@ -182,12 +182,7 @@ def peek_header_of_client(batch: Buffer) -> BatchHeader:
     return peek_header(batch)
 
 
-def stamp(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
-    """Write the batch's place into its header, in place; the CRC stays valid."""
-    STAMP.pack_into(batch, 0, base_offset, len(batch) - LENGTH_START, leader_epoch)
-
-
 def stamped_parts(batch: Buffer, base_offset: int, leader_epoch: int) -> tuple[bytes, memoryview]:
-    """Return what `stamp` would make of it as a new beginning and the producer's own bytes, uncopied."""
+    """Return the batch at its place: a new beginning, and the producer's own bytes, uncopied."""
     prefix = STAMP.pack(base_offset, len(batch) - LENGTH_START, leader_epoch)
     return prefix, memoryview(batch)[STAMP_BYTES:]

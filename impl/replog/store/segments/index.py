@@ -10,7 +10,7 @@ that the manifest has for it. Entries strictly increase.
 Not here: when an entry is due and how one is verified against the log (`segment.py`).
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from itertools import pairwise
 from struct import Struct
 
@@ -39,11 +39,6 @@ class OffsetIndex:
         # At or before: a walk over headers goes forward only, and starts too early rather than too late.
         number = bisect_right(self.offsets, relative_offset)
         return self.positions[number - 1] if number else 0
-
-    def truncate(self, position: int) -> None:
-        """Forget the batches at `position` and beyond."""
-        keep = bisect_left(self.positions, position)
-        del self.offsets[keep:], self.positions[keep:]
 
     def encode(self) -> bytes:
         """Return the file's content."""
@@ -84,16 +79,6 @@ class TimeIndex:
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):
             self.timestamps.append(timestamp)
             self.offsets.append(relative_offset)
-
-    def lookup(self, timestamp: int) -> int:
-        """Return a relative offset before which all is older than `timestamp`, 0 if none is known."""
-        number = bisect_left(self.timestamps, timestamp)
-        return self.offsets[number - 1] + 1 if number else 0
-
-    def truncate(self, relative_offset: int) -> None:
-        """Forget the batches whose last offset is `relative_offset` or beyond."""
-        keep = bisect_left(self.offsets, relative_offset)
-        del self.timestamps[keep:], self.offsets[keep:]
 
     def encode(self) -> bytes:
         """Return the file's content."""

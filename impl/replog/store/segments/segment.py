@@ -161,11 +161,6 @@ class Segment:
         """The offset after the last batch."""
         return self.contents.next_offset
 
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp, -1 without a batch."""
-        return self.contents.max_timestamp
-
     def fits(self, header: BatchHeader, segment_bytes: int) -> bool:
         """Return whether the batch may go here: size, and offsets that an index entry can hold."""
         size = self.contents.size
@@ -301,15 +296,6 @@ class Segment:
         """Walk the headers from the batch holding `offset`."""
         for _, header in scan_batches(self._file, self.size, self.locate(offset), unchecked):
             yield header
-
-    def batch_at_time(self, timestamp: int) -> BatchHeader | None:
-        """Return the first batch whose largest timestamp reaches `timestamp`, or None."""
-        if self.max_timestamp < timestamp or not self.size:
-            return None
-        start = self.base_offset + self.contents.time_index.lookup(timestamp)
-        if start >= self.next_offset:
-            return None
-        return next((header for header in self.headers(start) if header.max_timestamp >= timestamp), None)
 
     def contents_before(self, position: int) -> Contents:
         """Return what is left if the file is cut at `position`, a batch boundary; nothing changes."""
