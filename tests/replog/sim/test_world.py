@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from replog.core.effects import Timer
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, ProduceReply, ProduceRequest
 from replog.core.types import Batch, Error, Role
@@ -35,6 +37,21 @@ def dumps(world: World):
 def produce(world: World, number: int, acks: int = -1) -> None:
     batch = Batch(0, -1, 1, body=b"m%d" % number)
     world.send(CLIENT, world.image.leader, ProduceRequest(number, batch, acks, 5_000))
+
+
+@pytest.mark.parametrize("storage", [MemoryStorage, StoreStorage])
+def test_a_clean_stop_stores_the_high_watermark(storage: type[MemoryStorage | StoreStorage]):
+    """A25: at shutdown, and not only every five seconds; on values as in files."""
+    world = led_world(make_storage=storage)
+    produce(world, 1)
+    run_for(world, 1_000)
+    for node in world.nodes.values():
+        assert node.broker is not None
+        high_watermark = node.broker.state.log.hw
+        assert high_watermark == 1
+        assert node.storage.hw_checkpoint < high_watermark
+        world.stop(node.broker_id)
+        assert node.storage.recover().log.hw == high_watermark
 
 
 def test_a_cluster_elects_a_leader_and_acknowledges():

@@ -28,10 +28,10 @@ from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
-from replog.core.effects import Effect, Fired, Send, SetTimer, ShutDown, Timer, Truncate
+from replog.core.effects import Effect, Fired, Send, SetTimer, ShutDown, StoreHighWatermark, Timer, Truncate
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Message
 from replog.core.protocol import CURRENT, Protocol
-from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage
+from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage, Role
 from replog.sim.cluster.counters import Counters
 from replog.sim.cluster.node import Alarm, Call, Client, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.storage import MemoryStorage, Storage, StorageError
@@ -296,6 +296,8 @@ class World:
         node = self.nodes[broker_id]
         if node.broker is not None:
             try:
+                if node.broker.state.role is not Role.NONE:  # as Kafka does, and its timer (A25)
+                    node.storage.perform(StoreHighWatermark(node.broker.state.log.hw))
                 node.storage.close(node.broker.membership.broker_epoch)
                 self.counters.stops += 1
             # The marker is written last: a stop that fails before it counts as unclean.
