@@ -82,3 +82,12 @@ def test_a_spec_without_an_initial_state_is_rejected(lossy, init, code, why, sui
     result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
     assert result.exit_code == code  # of click's errors 1, which `main` makes 2
     assert why in result.output
+
+
+@pytest.mark.parametrize("suite", ["classes", "edges"])
+def test_a_constraint_without_a_value_is_an_error(lossy, suite):
+    """No suite can be made: where the search may go has no meaning."""
+    (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint far: 1 // 0 == 1\n")
+    result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
+    assert result.exit_code == 1  # of click's errors, which `main` makes 2
+    assert "the spec is undefined in `far`: division by zero" in result.output

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bank import bank
 
-from agreement.both import of_seed
+from agreement.both import of_seed, program_of
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.conform.gate.tiers import sample
@@ -18,6 +18,7 @@ from specchk.conform.replay.cover import NoSuchSuite, build_suite
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import NoAnswer
 from specchk.meaning.step import Faulty
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State
@@ -132,7 +133,7 @@ def test_covers_of_random_specs_have_every_class(seed: int, tmp_path: Path):
         return
     try:
         suite = build_suite(program, "classes", max_states=60)
-    except Faulty:
+    except (Faulty, NoAnswer):
         return
     assert taken(suite) == {one.id for one in suite.classes}
     tracer = Tracer(program)
@@ -189,3 +190,13 @@ def test_a_sample_prefers_cases_with_many_classes():
         return len({number for case in cases for of in case.classes for number in of})
 
     assert classes(few) >= classes(suite.cases[: len(few)])
+
+
+def test_no_case_begins_outside_a_constraint(tmp_path: Path):
+    """An initial state there is checked and not expanded, as in a search."""
+    text = "spec two\nvar n : 0..3 in {0, 2}\naction up():\n    require n < 3\n    n' = n + 1\n"
+    text += "constraint low: n < 2\n"
+    program = program_of(text, tmp_path)
+    assert program is not None
+    suite = build_suite(program, "edges")
+    assert [(case.start, [step.action for step in case.steps]) for case in suite.cases] == [(0, ["up", "up"])]

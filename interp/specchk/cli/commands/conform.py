@@ -33,6 +33,7 @@ from specchk.conform.report.suite import as_json as as_json_of
 from specchk.conform.report.tier_report import cases_json, overall, render_cases, render_tier, tier_json
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
+from specchk.meaning.properties import NoAnswer
 from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
 
@@ -79,6 +80,10 @@ def command(
     except Faulty as fault:
         name = parts[0].instance.program.actions[fault.action].name
         raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
+    except NoAnswer as fault:
+        raise click.ClickException(
+            f"the spec is undefined in `{fault.name}`: {fault}; see `specchk run`"
+        ) from None
     except Undefined as fault:
         raise click.ClickException(f"the spec is undefined in `init`: {fault}; see `specchk run`") from None
     _finish(parts, results, tier, Path(binding), files, gate)

@@ -9,7 +9,7 @@ Not here: which of them a suite takes (`cover`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -169,13 +169,16 @@ def explore(program: Program, max_states: int | None = None, *, keep_edges: bool
     tracer = Tracer(program)
     graph = ClassGraph(program, Classifier(tracer))
     properties = Properties(program, tracer)
+
+    def inside(numbers: Iterable[int]) -> list[int]:
+        return [new for new in numbers if properties.inside(properties.environment(graph.states[new]))]
+
     for state in initial_states(program):
         graph.add(state, None, 0)
-    queue = list(range(len(graph.states)))
+    queue = inside(range(len(graph.states)))
     for done, source in enumerate(queue):  # grows while it is walked
         if done == max_states:
             graph.complete = False
             break
-        reached = graph.expand(source, keep=keep_edges)
-        queue.extend(new for new in reached if properties.inside(properties.environment(graph.states[new])))
+        queue.extend(inside(graph.expand(source, keep=keep_edges)))
     return graph
