@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agreement.both import of_seed, program_of
+from agreement.both import differences, of_seed, program_of
 from specchk.ir.ops import Op
 from specchk.ir.types import (
     BOOL,
@@ -128,6 +128,54 @@ def test_a_set_that_may_be_too_large_to_list_is_refused(listed: str, tmp_path: P
     layout_of(small)
     with pytest.raises(Unsupported, match=r"may have more than 2 \*\* 20 items"):
         layout_of(large)
+
+
+WIDE = "spec wide\nvar x : {range} = {value}\ninvariant p: {claim}\n"
+MOST = (1 << 62) - 1
+
+
+@pytest.mark.parametrize(
+    ("high", "claim"),
+    [
+        (3, f"x < {(1 << 64) - 1}"),  # as a register's -1 it would be below all
+        (3, f"x > -{1 << 62}"),
+        ((1 << 64) - 1, "x < 5"),
+        (4 * 10**18, "sum(x for i in 0..3) < 10"),
+        (4 * 10**18, "sum(x for i in 0..3) > 0"),
+        (4 * 10**18, "x + x > 0"),
+        (3, f"{{{{x, {1 << 62}}}}} == {{{{}}}}"),
+        (3, f"some(x) == some({1 << 62})"),
+    ],
+)
+def test_a_number_wider_than_a_register_is_refused(high: int, claim: str, tmp_path: Path) -> None:
+    """Constants, variables and sums alike: wrapped around, they would give another verdict."""
+    program = program_of(WIDE.format(range=f"0..{high}", value=high, claim=claim), tmp_path)
+    assert program is not None
+    with pytest.raises(Unsupported, match="numbers of more than 62 bits"):
+        layout_of(program)
+
+
+@pytest.mark.parametrize(
+    "claim", ["x < {0}", "max(x, y) - 1 < {0}", "some(x) == some(y)", "sum(x for i in 0..0) > y"]
+)
+def test_the_widest_numbers_have_codes(claim: str, tmp_path: Path) -> None:
+    """Of both signs, held, subtracted and compared as the reference engine does."""
+    text = WIDE.format(range=f"-{MOST}..{MOST}", value=MOST, claim=claim.format(MOST))
+    program = program_of(text.replace("invariant", "var y : 0..1 = 0\ninvariant"), tmp_path)
+    assert program is not None
+    assert differences(program) == {}
+
+
+def test_a_sum_over_a_bag_is_as_wide_as_the_bag(tmp_path: Path) -> None:
+    """And not as wide as all values that its items might have."""
+    text = """spec s
+type Message = { a: 0..4000000000, b: 0..4000000000 }
+var sent : bag[Message] upto 2 = {}
+invariant few: sum(1 for m in elements(sent)) < 3
+"""
+    program = program_of(text, tmp_path)
+    assert program is not None
+    assert differences(program) == {}
 
 
 def test_every_operator_has_a_rule() -> None:

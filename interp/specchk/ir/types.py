@@ -8,7 +8,7 @@ engine ignores it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -174,20 +174,27 @@ def fits(found: Type, wanted: Type) -> bool:
     return found == wanted
 
 
-def has_horizon(kind: Type) -> bool:
-    """Whether values of the type contain numbers of a `nat upto`."""
+def numbers(kind: Type) -> Iterator[Int]:
+    """The types of the numbers in values of the type, those in map keys included."""
     match kind:
         case Int():
-            return kind.horizon
+            yield kind
         case Option() | Set() | Seq() | Bag():
-            return has_horizon(kind.item)
+            yield from numbers(kind.item)
         case Map():
-            return has_horizon(kind.key) or has_horizon(kind.value)
+            yield from numbers(kind.key)
+            yield from numbers(kind.value)
         case Record():
-            return any(has_horizon(part) for _, part in kind.fields)
+            for _, part in kind.fields:
+                yield from numbers(part)
         case Union():
-            return any(has_horizon(record) for _, record in kind.variants)
-    return False
+            for _, record in kind.variants:
+                yield from numbers(record)
+
+
+def has_horizon(kind: Type) -> bool:
+    """Whether values of the type contain numbers of a `nat upto`."""
+    return any(number.horizon for number in numbers(kind))
 
 
 def has_horizon_keys(kind: Type) -> bool:

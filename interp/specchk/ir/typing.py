@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from specchk.ir.nodes import Expr, Gather, Local, PathStep
+from specchk.ir.nodes import Apply, Const, Expr, Gather, Local, PathStep
 from specchk.ir.ops import Kinds, Op, total
-from specchk.ir.types import Int, Map, Record, Seq, Type, cardinality, show
+from specchk.ir.types import Bag, Int, Map, Record, Seq, Set, Type, cardinality, show
 
 
 def kinds(args: tuple[Expr, ...]) -> Kinds:
@@ -25,9 +25,22 @@ def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) 
     if gather is not Gather.SUM:
         return item
     times = 1
-    for local, _ in binders:
-        times *= cardinality(local.type)
+    for _, domain in binders:
+        times *= most_items(domain)
     return total(item, times)
+
+
+def most_items(domain: Expr) -> int:
+    """A bound on the number of items in a set."""
+    if isinstance(domain, Const):
+        assert isinstance(domain.value, tuple)
+        return len(domain.value)
+    if isinstance(domain, Apply) and domain.op in (Op.BAG_ITEMS, Op.SEQ_ITEMS):
+        source = domain.args[0].type
+        assert isinstance(source, Bag | Seq)
+        return source.limit
+    assert isinstance(domain.type, Set)
+    return cardinality(domain.type.item)
 
 
 def part_at(kind: Type, step: PathStep) -> Type:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
-from specchk.ir.ops import Op
+from specchk.ir.nodes import Block, Choice, Either, When
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Seq, cardinality
+from specchk.ir.types import cardinality
+from specchk.ir.typing import most_items
 from specchk.search.engine import Unsupported
 
 # Misses in flight while a batch is prepared: with one probe at a time a search took twice as long.
@@ -132,7 +132,7 @@ def _ways(body: Block) -> int:
     for stmt in body:
         match stmt:
             case Choice():
-                total *= _most_items(stmt.domain) * _ways(stmt.body)
+                total *= most_items(stmt.domain) * _ways(stmt.body)
             case Either():
                 # Alternatives add up, statements in a row multiply; a `when` has at most as many ways as
                 # its larger branch.
@@ -140,14 +140,3 @@ def _ways(body: Block) -> int:
             case When():
                 total *= max(_ways(stmt.then), _ways(stmt.orelse))
     return total
-
-
-def _most_items(domain: Expr) -> int:
-    if isinstance(domain, Const):
-        assert isinstance(domain.value, tuple)
-        return len(domain.value)
-    if isinstance(domain, Apply) and domain.op in (Op.BAG_ITEMS, Op.SEQ_ITEMS):
-        source = domain.args[0].type
-        assert isinstance(source, Bag | Seq)
-        return source.limit
-    return cardinality(getattr(domain.type, "item", domain.type))

@@ -16,14 +16,16 @@ of values in `meaning.values`.  A state is the variables' codes at fixed bit off
 straddles words only if it is wider than one or the fewest words would not suffice otherwise.
 
 What the native engine has no code for (a set over more than `MAX_UNIVERSE` values, a state over
-`MAX_WORDS` words, a range that may be too large to be listed, which here is two bounds and never
-undefined) raises `Unsupported`: the caller says so and takes the reference engine.
+`MAX_WORDS` words, a number of more than `MAX_NUMBER_BITS` bits, a range that may be too large to be
+listed, which here is two bounds and never undefined) raises `Unsupported`: the caller says so and
+takes the reference engine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from specchk.ir.nodes import Apply
@@ -45,6 +47,7 @@ from specchk.ir.types import (
     Type,
     Union,
     cardinality,
+    numbers,
     show,
 )
 from specchk.ir.walk import expressions
@@ -55,6 +58,9 @@ from specchk.search.engine import Unsupported
 MAX_UNIVERSE = 256
 MAX_WORDS = 64
 WORD = 64
+# Of 64, one for the sign and one so that no difference of two numbers, as of a number and its type's lowest,
+# leaves the word.
+MAX_NUMBER_BITS = 62
 
 
 def is_scalar(kind: Type) -> bool:
@@ -235,6 +241,7 @@ class StateLayout:
 def layout_of(program: Program) -> StateLayout:
     """Place the variables in the fewest words, straddling only where that is needed."""
     _check_lists(program)
+    _check_numbers(program)
     sizes = [width(variable.type) for variable in program.variables]
     words = max(1, -(-sum(sizes) // WORD))
     if words > MAX_WORDS:
@@ -253,6 +260,17 @@ def _check_lists(program: Program) -> None:
     for expr in expressions(program):
         if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
             raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
+
+
+def _check_numbers(program: Program) -> None:
+    """Refuse numbers that a register might not hold: constants, variables, and all that is computed."""
+    kinds = {variable.type for variable in program.variables}
+    kinds.update(param.type for action in program.actions for param in action.params)
+    kinds.update(expr.type for expr in expressions(program))
+    most = 1 << MAX_NUMBER_BITS
+    for number in chain.from_iterable(map(numbers, kinds)):
+        if number.low <= -most or number.high >= most:
+            raise Unsupported(f"numbers of more than {MAX_NUMBER_BITS} bits")
 
 
 def _in_a_row(sizes: list[int]) -> list[int]:

@@ -10,14 +10,13 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
-from specchk.ir.types import Bool, Enum, Int, Map, Option, Record, Sort, Type, Union, hull
+from specchk.ir.types import Bool, Enum, Map, Option, Record, Sort, Type, Union, hull
 from specchk.native.machine.asm import I64, Val
 from specchk.native.machine.layout import width
 from specchk.native.values.codes import register
 from specchk.native.values.rules import Emitter, Rule, args_of
 from specchk.native.values.sequence_rules import SEQUENCE_RULES
 from specchk.native.values.set_rules import SET_RULES
-from specchk.search.engine import Unsupported
 
 
 def _equal(e: Emitter, expr: Apply) -> Val:
@@ -36,9 +35,6 @@ def _compare(op: str) -> Rule:
 
 def _arithmetic(name: str) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
-        assert isinstance(expr.type, Int)
-        if not -(1 << 62) < expr.type.low <= expr.type.high < 1 << 62:
-            raise Unsupported("numbers of more than 62 bits")
         a, b = args_of(e, expr)
         found: Val = getattr(e.asm, name)(a, b)
         return found
