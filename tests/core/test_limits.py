@@ -143,6 +143,19 @@ def test_a_set_too_large_to_list_is_a_finding_wherever_it_stands(listed: str) ->
     assert [(one.kind, one.name) for one in verdict.violations] == [("undefined", "p")]
 
 
+def test_more_items_than_a_variable_holds_are_counted_all() -> None:
+    """Twice 64 items are no variable's, but a value all the same: there are 129 such, and 65 fit."""
+    base = f"""spec s
+var s : seq[0..0] upto 64 = [{", ".join(["0"] * 64)}]
+var c : 0..65 = 0
+action count():
+    c' = card({{ s ++ prefix(s, k) for k in 0..64 }} union {{ prefix(s, k) for k in 0..64 }})
+"""
+    verdict = run("", base=base).verdict
+    assert isinstance(verdict, Violated)
+    assert [(one.kind, one.name) for one in verdict.violations] == [("undefined", "count")]
+
+
 # ---------------------------------------------------------------- symmetry
 
 

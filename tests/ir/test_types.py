@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from specchk.ir.nodes import Apply, Const
 from specchk.ir.ops import Op
 from specchk.ir.types import (
     BOOL,
+    UNCOUNTED,
     Bag,
     Enum,
     Int,
@@ -125,6 +127,29 @@ def test_a_set_type_has_the_subsets_of_its_item(kind: Set) -> None:
 def test_cardinality_of_a_monstrous_type_is_still_an_answer(kind: Type) -> None:
     """No number is built that no memory holds."""
     assert cardinality(kind) > 1 << 60
+
+
+@pytest.mark.parametrize("made", [Seq, Bag])
+@pytest.mark.parametrize("limit", [64, 65, 128, 300])
+@pytest.mark.parametrize("size", [0, 1, 2, 3])
+def test_no_limit_of_a_variable_bounds_what_is_computed(made: type[Seq | Bag], size: int, limit: int) -> None:
+    """`s ++ s` is longer than any variable: counted by the number of items, of which it adds one."""
+    longer, before = (cardinality(made(Int(1, size), n)) for n in (limit, limit - 1))
+    most = size**limit if made is Seq else comb(size + limit - 1, limit) if size else 0
+    assert longer == before + most
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Record((("x", Set(Int(0, 1 << 60))), ("y", Set(Int(0, 1 << 60))))),
+        Map(Set(Int(0, 1 << 60)), Map(Int(0, 5000), Int(0, 1 << 5000))),
+        Seq(Set(Int(0, 1 << 60)), 5000), Bag(Set(Int(0, 1 << 60)), 5000), Bag(Int(0, 9999), 9999),
+    ],
+)  # fmt: skip
+def test_beyond_all_that_can_be_counted_one_number_stands_for_all(kind: Type) -> None:
+    """So it does not grow with the nesting of a type."""
+    assert cardinality(kind) == UNCOUNTED
 
 
 ARITHMETIC = [Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MOD, Op.MIN, Op.MAX]

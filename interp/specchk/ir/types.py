@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, prod
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,17 @@ Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Ba
 
 BOOL = Bool()
 UNBOUNDED = 1 << 62  # the upper end of a range that has none
+_UNCOUNTED_BITS = 4096
+UNCOUNTED = 1 << _UNCOUNTED_BITS  # more than anything can be listed, stored or counted to
 MAX_LISTED_BITS = 20  # a set of more than 2 ** 20 items is not listed
 
 
 def cardinality(kind: Type) -> int:
-    """How many values a type has."""
+    """How many values a type has; `UNCOUNTED` stands for that many and more."""
+    return min(_cardinality(kind), UNCOUNTED)
+
+
+def _cardinality(kind: Type) -> int:
     match kind:
         case Bool():
             return 2
@@ -124,10 +130,7 @@ def cardinality(kind: Type) -> int:
         case Option():
             return 1 + cardinality(kind.item)
         case Record():
-            total = 1
-            for _, item in kind.fields:
-                total *= cardinality(item)
-            return total
+            return prod(cardinality(item) for _, item in kind.fields)
         case Union():
             return sum(cardinality(record) for _, record in kind.variants)
         case Map():
@@ -136,16 +139,28 @@ def cardinality(kind: Type) -> int:
             return _power(2, cardinality(kind.item))
         case Seq():
             size = cardinality(kind.item)
-            return sum(_power(size, n) for n in range(min(kind.limit, 64) + 1))
+            # 1 + size + size ** 2 + ...
+            return kind.limit + 1 if size == 1 else (size * _power(size, kind.limit) - 1) // (size - 1)
         case Bag():
-            size = cardinality(kind.item)
-            return comb(min(size, 1 << 20) + min(kind.limit, 64), min(kind.limit, 64))
+            return _choices(cardinality(kind.item) + kind.limit, kind.limit)
 
 
+# What is computed has larger limits than what is declared: `s ++ s` is longer than any variable.  So counts
+# are exact wherever a search could count so far, and no number is built that no memory holds.
 def _power(base: int, exponent: int) -> int:
-    """`base ** exponent`, without ever building a number that no memory holds."""
-    result: int = base ** min(exponent, 4096)
+    if base > 1 and (base.bit_length() - 1) * exponent >= _UNCOUNTED_BITS:
+        return UNCOUNTED
+    result: int = base**exponent
     return result
+
+
+def _choices(count: int, chosen: int) -> int:
+    """In how many ways so many things are chosen of a number of them."""
+    few = min(chosen, count - chosen)
+    # Each of these things is one of count // few at least that no other is.
+    if few and ((count // few).bit_length() - 1) * few >= _UNCOUNTED_BITS:
+        return UNCOUNTED
+    return comb(count, few)
 
 
 def fits(found: Type, wanted: Type) -> bool:
