@@ -116,6 +116,48 @@ def test_a_property_can_be_selected() -> None:
         instantiate(checked, properties=["smal"])
 
 
+KEYED = """\
+spec keyed
+const N : int
+const Given : 0..1 -> 0..3 = {{ 0: 2, 1: 3 }}
+const Other : {keys} -> 0..3 = {const}
+var p : 0..1 -> 0..3 = {{ k: k for k in 0..1 }}
+var q : {keys} -> 0..9 = {start}
+var b : bool = true
+action go():
+    {action}
+invariant claim: {claim}
+model only:
+    N = 1
+"""
+
+
+def keyed(keys: str, **parts: str) -> str:
+    other = f"{{ k: 0 for k in {'0..N' if 'upto' in keys else keys} }}"
+    return KEYED.format(keys=keys, **{"const": other, "start": other, "action": "skip", "claim": "b"} | parts)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"action": "q' = p"}, {"action": "q' in {p}"}, {"action": "b' = p == q"}, {"start": "Given"},
+        {"action": "p' = if b then p else q"}, {"const": "Given"}, {"claim": "p != q"},
+        {"claim": "q in {p}"}, {"claim": "{p} subset {q}"}, {"claim": "card({p} intersect {q}) == 0"},
+        {"claim": "card({p} - {q}) == 1"}, {"claim": "card({p, q}) == 2"}, {"claim": "q in [p]"},
+        {"claim": "some(p) == some(q)"}, {"claim": "{ x: p } == { x: q }"},
+        {"claim": "(match some(p) { some m: m, none: q })[1] == 1"}, {"claim": "get(some(p), q)[1] == 1"},
+        {"claim": "len(append([p], q)) == 2"}, {"claim": "[p] ++ [q] == []"},
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("keys", ["1..2", "0..2", "-1..N"])
+def test_maps_with_different_keys_are_of_different_types(keys: str, part: dict[str, str]) -> None:
+    """They have no value in common, though they may have as many keys; equal ranges are one type."""
+    assert refused(keyed(keys, **part)) == {"S301"}
+    for same in ("0..1", "0..N", "nat upto N"):
+        instantiate(check("test.spec", keyed(same, **part)))
+
+
 def test_an_action_with_too_many_instances_is_refused() -> None:
     """Parameters are tried one by one in each state, so there is a limit."""
     wide = "action wide(a: 0..9999, b: 0..9999):\n    skip\n"

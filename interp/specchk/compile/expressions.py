@@ -12,7 +12,7 @@ from typing import assert_never
 
 from specchk.compile import operators
 from specchk.compile.constants import evaluate_constant
-from specchk.compile.ground import Ground, refusal
+from specchk.compile.ground import Ground, different_keys, refusal
 from specchk.compile.names import Names
 from specchk.compile.points import Points
 from specchk.compile.scope import Scope
@@ -39,6 +39,7 @@ from specchk.ir.nodes import (
 from specchk.ir.types import (
     BOOL,
     Bag,
+    DifferentKeys,
     Int,
     Map,
     Option,
@@ -71,8 +72,9 @@ class ExpressionLowering:
         self.next_local = 0
         self._made = 0
 
-    def _constant(self, node: tree.Expr, home: Spec) -> Value:
-        return evaluate_constant(self.lower(node, Scope(home)))
+    def _constant(self, node: tree.Expr, home: Spec) -> tuple[Type, Value]:
+        found = self.lower(node, Scope(home))
+        return found.type, evaluate_constant(found)
 
     def local(self, name: str, kind: Type, span: Span) -> Local:
         """A fresh local."""
@@ -85,40 +87,47 @@ class ExpressionLowering:
         if self._made > MAX_NODES:
             hint = "name the repeated part with `let`, so that it is computed once"
             raise refusal("S509", node.span, "the definitions expand to too large an expression here", hint)
+        try:
+            match node:
+                case tree.Name() | tree.Field() | tree.Index():
+                    return self._access(node, scope)
+                case tree.IntLiteral() | tree.BoolLiteral() | tree.NoneLiteral():
+                    return self._literal(node, scope)
+                case tree.Unary() | tree.Binary():
+                    return self._operator(node, scope)
+                case tree.Prime():
+                    return replace(self.lower(node.operand, replace(scope, primed=True)), span=node.span)
+                case tree.CallExpr():
+                    return self._call(node, scope)
+                case tree.IfElse():
+                    return self._if(node, scope)
+                case tree.LetIn():
+                    value = self.lower(node.value, scope)
+                    return self.let(
+                        node.name, value, node.span, lambda x: self.lower(node.body, scope.bind(node.name, x))
+                    )
+                case tree.Match():
+                    return self._match(node, scope)
+                case tree.Quantified() | tree.Fold() | tree.SetComp() | tree.MapComp():
+                    return self._binding(node, scope)
+                case tree.SetLiteral() | tree.SeqLiteral():
+                    return self._items(node, scope)
+                case tree.PairLiteral():
+                    return self._pairs(node, scope)
+                case tree.With():
+                    return self._with(node, scope)
+                case _:
+                    assert_never(node)
+        except DifferentKeys as difference:
+            raise different_keys(difference, node.span) from None
+
+    def _literal(self, node: tree.IntLiteral | tree.BoolLiteral | tree.NoneLiteral, scope: Scope) -> Const:
         match node:
-            case tree.Name() | tree.Field() | tree.Index():
-                return self._access(node, scope)
             case tree.IntLiteral():
                 return Const(Int(node.value, node.value), node.span, node.value)
             case tree.BoolLiteral():
                 return Const(BOOL, node.span, node.value)
-            case tree.NoneLiteral():
-                return Const(self.names.type_of(node, scope), node.span, ())
-            case tree.Unary() | tree.Binary():
-                return self._operator(node, scope)
-            case tree.Prime():
-                return replace(self.lower(node.operand, replace(scope, primed=True)), span=node.span)
-            case tree.CallExpr():
-                return self._call(node, scope)
-            case tree.IfElse():
-                return self._if(node, scope)
-            case tree.LetIn():
-                value = self.lower(node.value, scope)
-                return self.let(
-                    node.name, value, node.span, lambda x: self.lower(node.body, scope.bind(node.name, x))
-                )
-            case tree.Match():
-                return self._match(node, scope)
-            case tree.Quantified() | tree.Fold() | tree.SetComp() | tree.MapComp():
-                return self._binding(node, scope)
-            case tree.SetLiteral() | tree.SeqLiteral():
-                return self._items(node, scope)
-            case tree.PairLiteral():
-                return self._pairs(node, scope)
-            case tree.With():
-                return self._with(node, scope)
-            case _:
-                assert_never(node)
+        return Const(self.names.type_of(node, scope), node.span, ())
 
     def let(self, name: str, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
         """Bind a name in a body: atoms are substituted, anything else is evaluated once."""

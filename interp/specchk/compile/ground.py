@@ -12,6 +12,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.types import (
     BOOL,
     Bag,
+    DifferentKeys,
     Enum,
     Int,
     Map,
@@ -23,6 +24,7 @@ from specchk.ir.types import (
     Type,
     Union,
     cardinality,
+    hull,
 )  # fmt: skip
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel, consts_of
@@ -32,7 +34,7 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.lang.text.source import Span
 
-LowerConstant = Callable[[tree.Expr, Spec], Value]
+LowerConstant = Callable[[tree.Expr, Spec], tuple[Type, Value]]
 EMPTY_INT = Int(0, -1)
 MAX_LIMIT = 64
 
@@ -67,13 +69,17 @@ class Ground:
         node = binding.value if binding is not None else decl.default
         assert node is not None, "an open constant is reported before lowering"
         kind = self.checked.facts.declared[id(decl.type)]
-        value = self._constant(node, self.checked.spec if binding else home)
+        found, value = self._constant(node, self.checked.spec if binding else home)
         ground = self._of_value(kind, value, home)
         if ground is None:
             wanted = self.type(kind, home)
             message = f"`{full}` is out of range: {node.span.text.strip()} is not in {_range(wanted)}"
             hint = f"give it a value of its type, or change the type of `{full}`"
             raise refusal("S503", node.span, message, hint)
+        try:
+            hull(found, ground)
+        except DifferentKeys as difference:
+            raise different_keys(difference, node.span) from None
         self._open.pop()
         self._values[full] = (ground, value)
         return self._values[full]
@@ -123,7 +129,7 @@ class Ground:
 
     def bound(self, node: tree.Expr, home: Spec) -> int:
         """The value of a bound."""
-        value = self._constant(node, home)
+        _, value = self._constant(node, home)
         assert isinstance(value, int)
         return value
 
@@ -183,6 +189,12 @@ def _range(kind: Type) -> str:
     if isinstance(kind, Int):
         return f"{kind.low}..{kind.high}"
     return f"its type ({cardinality(kind)} values)"
+
+
+def different_keys(difference: DifferentKeys, span: Span) -> SpecError:
+    """Two maps of the text meet that have no value in common."""
+    hint = "build one of them with the other's keys: `{ k: ... for k in K }`"
+    return refusal("S301", span, str(difference), hint)
 
 
 def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from specchk.compile.ground import different_keys
 from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, If, Let, MapOf, Narrow
 from specchk.ir.ops import Op
-from specchk.ir.types import Map, Record, Set, Type, fits
+from specchk.ir.types import DifferentKeys, Map, Record, Set, Type, fits, hull
 
 
 def stored(expr: Expr, kind: Type) -> Expr:
-    """`expr`, checked to be a value of `kind`; the two have one shape."""
+    """`expr`, checked to be a value of `kind`; the two have one shape, or it raises `SpecError`."""
     if fits(expr.type, kind):
         return expr
+    try:
+        hull(expr.type, kind)
+    except DifferentKeys as difference:
+        raise different_keys(difference, expr.span) from None
     match expr:
         case If():
             then, orelse = stored(expr.then, kind), stored(expr.orelse, kind)

@@ -123,6 +123,21 @@ def _bool(_: Kinds, __: int) -> Type:
     return BOOL
 
 
+def _compared(kinds: Kinds, _: int) -> Type:
+    hull(*kinds)  # of two types that have none, no value is one of the other
+    return BOOL
+
+
+def _member(kinds: Kinds, _: int) -> Type:
+    hull(kinds[0], _item(kinds[1]))
+    return BOOL
+
+
+def _rest(kinds: Kinds, _: int) -> Type:
+    hull(*kinds)
+    return kinds[0]
+
+
 def _first(kinds: Kinds, _: int) -> Type:
     return kinds[0]
 
@@ -133,6 +148,16 @@ def _content(kinds: Kinds, _: int) -> Type:
 
 def _contents(kinds: Kinds, _: int) -> Type:
     return Set(_item(kinds[0]))
+
+
+def _without(kinds: Kinds, _: int) -> Type:
+    hull(_item(kinds[0]), kinds[1])
+    return kinds[0]
+
+
+def _counted(kinds: Kinds, data: int) -> Type:
+    _without(kinds, data)
+    return _size(kinds, data)
 
 
 def _size(kinds: Kinds, _: int) -> Type:
@@ -204,11 +229,14 @@ def _with_field(kinds: Kinds, data: int) -> Type:
 
 
 def _value(kinds: Kinds, _: int) -> Type:
-    return _map(kinds[0]).value
+    kind = _map(kinds[0])
+    hull(kind.key, kinds[1])
+    return kind.value
 
 
 def _with_value(kinds: Kinds, _: int) -> Type:
     kind = _map(kinds[0])
+    hull(kind.key, kinds[1])
     return Map(kind.key, hull(kind.value, kinds[2]))
 
 
@@ -278,8 +306,8 @@ class Op(Enum):
         op.card = card
         return op
 
-    EQ = Card("==", (object, object), _bool, marks="sign")
-    NE = Card("!=", (object, object), _bool, marks="sign")
+    EQ = Card("==", (object, object), _compared, marks="sign")
+    NE = Card("!=", (object, object), _compared, marks="sign")
     LT = Card("<", (Int, Int), _bool, marks="sign")
     LE = Card("<=", (Int, Int), _bool, marks="sign")
     NOT = Card("not", (Bool,), _bool)
@@ -308,11 +336,11 @@ class Op(Enum):
     MAP_SET = Card("", (Map, object, object), _with_value, _off_the_keys)
     SET = Card("{}", None, None, parts=_items)
     RANGE = Card("..", (Int, Int), _range, _long_range)
-    IN_SET = Card("in", (object, Set), _bool, marks="truth")
-    SUBSET = Card("subset", (Set, Set), _bool, marks="truth")
+    IN_SET = Card("in", (object, Set), _member, marks="truth")
+    SUBSET = Card("subset", (Set, Set), _compared, marks="truth")
     UNION = Card("union", (Set, Set), _united)
-    INTERSECT = Card("intersect", (Set, Set), _first)
-    DIFFERENCE = Card("-", (Set, Set), _first)
+    INTERSECT = Card("intersect", (Set, Set), _rest)
+    DIFFERENCE = Card("-", (Set, Set), _rest)
     CARD = Card("card", (Set,), _card)
     SUBSETS = Card("subsets", (Set,), lambda kinds, _: Set(kinds[0]), _many_subsets, is_part=True, loops=True)
     SET_MIN = Card("min", (Set,), _content, always)
@@ -329,14 +357,14 @@ class Op(Enum):
     CONCAT = Card("++", (Seq, Seq), _joined(Seq))
     PREFIX = Card("prefix", (Seq, Int), _first, always, is_part=True)  # the first n
     SUFFIX = Card("suffix", (Seq, Int), _first, always, is_part=True)  # all but the first n
-    IN_SEQ = Card("in", (object, Seq), _bool, marks="truth", loops=True)
+    IN_SEQ = Card("in", (object, Seq), _member, marks="truth", loops=True)
     SEQ_ITEMS = Card("elements", (Seq,), _contents, loops=True)
     BAG = Card("", None, None, parts=_items, loops=True)
     BAG_ADD = Card("add", (Bag, object), _longer(Bag), loops=True)
-    BAG_REMOVE = Card("remove", (Bag, object), _first, always, is_part=True, loops=True)
-    BAG_COUNT = Card("count", (Bag, object), _size, loops=True)
+    BAG_REMOVE = Card("remove", (Bag, object), _without, always, is_part=True, loops=True)
+    BAG_COUNT = Card("count", (Bag, object), _counted, loops=True)
     BAG_UNION = Card("union", (Bag, Bag), _joined(Bag), loops=True)
-    IN_BAG = Card("in", (object, Bag), _bool, marks="truth", loops=True)
+    IN_BAG = Card("in", (object, Bag), _member, marks="truth", loops=True)
     BAG_CARD = Card("card", (Bag,), _size)
     BAG_ITEMS = Card("elements", (Bag,), _contents, loops=True)
 

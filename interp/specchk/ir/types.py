@@ -114,7 +114,7 @@ MAX_LISTED_BITS = 20  # a set of more than 2 ** 20 items is not listed
 
 
 def cardinality(kind: Type) -> int:
-    """How many values a type has; `UNCOUNTED` stands for that many and more."""
+    """How many values a type has; `UNCOUNTED` if there are that many or more."""
     return min(_cardinality(kind), UNCOUNTED)
 
 
@@ -163,6 +163,16 @@ def _choices(count: int, chosen: int) -> int:
     return comb(count, few)
 
 
+class DifferentKeys(Exception):
+    """Two maps have different keys: no value of one type is a value of the other."""
+
+
+def same_keys(a: Map, b: Map) -> bool:
+    """Whether two maps have a value for the same keys; what has no key has no declared type yet."""
+    known = cardinality(a.key) and cardinality(b.key)
+    return not known or (fits(a.key, b.key) and fits(b.key, a.key))
+
+
 def fits(found: Type, wanted: Type) -> bool:
     """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
     # A type without values fits any other: the items of an empty collection may go anywhere, whatever their
@@ -181,7 +191,7 @@ def fits(found: Type, wanted: Type) -> bool:
         case Bag(), Bag():
             return found.limit <= wanted.limit and (found.limit == 0 or fits(found.item, wanted.item))
         case Map(), Map():
-            return cardinality(found.key) == cardinality(wanted.key) and fits(found.value, wanted.value)
+            return same_keys(found, wanted) and fits(found.value, wanted.value)
         case Record(), Record():
             return all(fits(a, b) for (_, a), (_, b) in zip(found.fields, wanted.fields, strict=True))
         case Union(), Union():
@@ -263,7 +273,7 @@ def _mapped_fields(kind: Record, change: Callable[[Int], Int], *, empty: bool) -
 
 
 def hull(a: Type, b: Type) -> Type:
-    """The smallest type of the common shape that holds the values of both."""
+    """The smallest type of the common shape that holds the values of both; it may raise `DifferentKeys`."""
     if isinstance(a, Int) and a.high < a.low:  # no value of one: all are the other's
         return b
     if isinstance(b, Int) and b.high < b.low:
@@ -280,7 +290,9 @@ def hull(a: Type, b: Type) -> Type:
         case Bag(), Bag():
             return Bag(_items(a, b), max(a.limit, b.limit))
         case Map(), Map():
-            return Map(a.key, hull(a.value, b.value))
+            if not same_keys(a, b):
+                raise DifferentKeys(f"a map from {show(a.key)} is no map from {show(b.key)}")
+            return Map(a.key if cardinality(a.key) else b.key, hull(a.value, b.value))
         case Record(), Record():
             pairs = zip(a.fields, b.fields, strict=True)
             return Record(tuple((name, hull(x, y)) for (name, x), (_, y) in pairs))
@@ -318,7 +330,7 @@ def same_shape(a: Type, b: Type) -> bool:
         case Bag(), Bag():
             return same_shape(a.item, b.item)
         case Map(), Map():
-            return same_shape(a.key, b.key) and same_shape(a.value, b.value)
+            return same_keys(a, b) and same_shape(a.value, b.value)
         case Record(), Record():
             return _same_parts(a.fields, b.fields)
         case Union(), Union():
