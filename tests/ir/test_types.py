@@ -174,6 +174,14 @@ def test_interval_arithmetic_holds_every_result(op: Op, low: int, size: int, low
 
 
 @pytest.mark.parametrize("op", ARITHMETIC)
+@pytest.mark.parametrize("empty", [Int(0, -1), Int(1, 0), Int(5, 4), Int(-3, -4)])
+def test_nothing_is_computed_from_no_number(op: Op, empty: Int) -> None:
+    """The name bound in `1..0` has no value, and an expression of it has none either."""
+    for kinds in ((empty, Int(2, 6)), (Int(2, 6), empty), (empty, empty)):
+        assert cardinality(result_type(op, tuple(Const(kind, SPAN, 0) for kind in kinds))) == 0
+
+
+@pytest.mark.parametrize("op", ARITHMETIC)
 def test_what_is_computed_from_a_horizon_is_marked(op: Op) -> None:
     """A limit of enumeration stays one through arithmetic."""
     far, near = Const(Int(0, 3, True), SPAN, 1), Const(Int(1, 3), SPAN, 1)

@@ -175,7 +175,9 @@ def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
 
     def rule(kinds: Kinds, _: int) -> Type:
         a, b = map(_int, kinds)
-        return Int(*ends(a, b), a.horizon or b.horizon)
+        # Of an interval without a number the ends say nothing, and no result can be made of it.
+        low, high = (0, -1) if _is_empty(a) or _is_empty(b) else ends(a, b)
+        return Int(low, high, a.horizon or b.horizon)
 
     return rule
 
