@@ -8,6 +8,7 @@ from spec_texts import instance_of
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.initial import initial_states
 from specchk.meaning.values import show
 
 SPEC = """\
@@ -162,6 +163,35 @@ def test_an_action_with_too_many_instances_is_refused() -> None:
     """Parameters are tried one by one in each state, so there is a limit."""
     wide = "action wide(a: 0..9999, b: 0..9999):\n    skip\n"
     assert refused(SPEC.replace("invariant small", f"{wide}invariant small")) == {"S510"}
+
+
+@pytest.mark.parametrize("place", ["const", "=", "in", "model", "action"])
+def test_a_constant_may_bind_any_number_of_names(place: str) -> None:
+    """Each use of a definition binds names of its own, wherever it is evaluated."""
+    many = " + ".join(["g()"] * 24)
+    used = {"const": "0", "=": "= 0", "model": "0", "action": "skip"}
+    used |= {
+        place: {"=": f"= {many}", "in": f"in {{{many}}}", "action": f"require x in 0..{many}"}.get(
+            place, many
+        )
+    }
+    text = f"""spec many
+def f(a: int): int = let b = a + 1: let c = b + a: c
+def g(): int = {" + ".join(["f(0)"] * 25)}
+const C : int = {used["const"]}
+const D : int
+var x : 0..600 {used.get("in", used["="])}
+action go():
+    {used["action"]}
+model only:
+    D = {used["model"]}
+"""
+    program = instance_of(text).program
+    assert constants(instance_of(text)) == {
+        "C": "600" if place == "const" else "0",
+        "D": "600" if place == "model" else "0",
+    }
+    assert initial_states(program) == [(600 if place in ("=", "in") else 0,)]
 
 
 def test_expressions_asked_one_after_another_are_told_apart() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from specchk.ir.nodes import Expr, Value
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
-from specchk.meaning.evaluate import Evaluator
-from specchk.meaning.initial import CONSTANT_LOCALS
+from specchk.meaning.initial import value_of
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 
 
 def evaluate_constant(expr: Expr) -> Value:
     """The value of a constant expression; a `SpecError` where it has none."""
     try:
-        return _value(expr)
+        return value_of(expr)
     except Undefined as undefined:
         message = f"this constant has no value: {undefined.reason}"
         hint = "change the constants from which it is computed"
@@ -25,10 +24,6 @@ def evaluate_constant(expr: Expr) -> Value:
 def fold(expr: Expr) -> Value | None:
     """The value of a constant expression; None where it is undefined or beyond a horizon."""
     try:
-        return _value(expr)
+        return value_of(expr)
     except (Undefined, BeyondHorizon):
         return None
-
-
-def _value(expr: Expr) -> Value:
-    return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from specchk.ir.nodes import Expr
+from specchk.ir.nodes import Expr, Value
 from specchk.ir.program import Program
+from specchk.ir.verify import bound
+from specchk.ir.walk import inside
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values
 
-CONSTANT_LOCALS = 1000
+
+def value_of(expr: Expr) -> Value:
+    """The value of an expression that reads no variable; `Undefined` or `BeyondHorizon` where it has none."""
+    slots = [local.slot for node in inside(expr) for local in bound(node)]
+    return Evaluator(0).compile(expr)([0] * (max(slots, default=-1) + 1))
 
 
 def initial_states(program: Program) -> list[State]:
@@ -42,7 +48,7 @@ def _candidates(program: Program) -> Iterator[State]:
 
 def _constant(expr: Expr) -> Any:
     try:
-        return Evaluator(0).compile(expr)([0] * CONSTANT_LOCALS)
+        return value_of(expr)
     except BeyondHorizon:
         # In a step it would mean that the step is not taken; an initial value has no such way out, so it is a
         # mistake of the spec.
