@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from spec_texts import first, outcome_of
 
+from specchk.ir.walk import expressions
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
@@ -154,6 +155,27 @@ action count():
     verdict = run("", base=base).verdict
     assert isinstance(verdict, Violated)
     assert [(one.kind, one.name) for one in verdict.violations] == [("undefined", "count")]
+
+
+@pytest.mark.parametrize("changes", [2, 3, 12, 40])
+def test_what_is_changed_at_many_places_is_computed_once(changes: int) -> None:
+    """However many parts of parts a `with` changes: each branch is counted once, each part has one copy."""
+    fields = [f"f{n}" for n in range(changes)]
+    parts = [", ".join(f"{field}: {part}" for field in fields) for part in ("Pair", "zero()")]
+    changed = ", ".join(f"{field}.a: if r.{field}.b == 0 then 1 else 0" for field in fields)
+    base = f"""spec s
+type Pair = {{ a: 0..1, b: 0..1 }}
+def zero(): Pair = {{ a: 0, b: 0 }}
+var r : {{ {parts[0]} }} = {{ {parts[1]} }}
+action go():
+    require r.f0.a == 0
+    r' = {{ r with {changed} }}
+"""
+    outcome = run("", base=base)
+    counts = [n for p, n in zip(outcome.program.points, outcome.coverage, strict=True) if p.label == "then"]
+    assert counts == [1] * changes
+    assert outcome.statistics.levels == (1, 1)
+    assert sum(1 for _ in expressions(outcome.program)) < 40 * changes
 
 
 # ---------------------------------------------------------------- symmetry

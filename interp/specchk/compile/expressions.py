@@ -6,7 +6,7 @@ and whether variables are read before or after the step; `operators` makes the n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -115,7 +115,7 @@ class ExpressionLowering:
                 case tree.PairLiteral():
                     return self._pairs(node, scope)
                 case tree.With():
-                    return self._with(node, scope)
+                    return self._changed(node, node.changes, self.lower(node.base, scope), scope)
                 case _:
                     assert_never(node)
         except DifferentKeys as difference:
@@ -260,18 +260,22 @@ class ExpressionLowering:
             raise refusal("S309", node.span, message, "give the others, or write `{ k: v for k in T }`")
         return operators.map_of(node.span, kind, tuple(given[key] for key in keys))
 
-    def _with(self, node: tree.With, scope: Scope) -> Expr:
-        base = self.lower(node.base, scope)
-        name, span = node.base.span.text[:20], node.base.span
-        return self.let(name, base, span, lambda old: self._changed(node, old, scope))
+    def _changed(self, node: tree.With, changes: Sequence[tree.Change], base: Expr, scope: Scope) -> Expr:
+        if not changes:
+            return base
+        first = changes[0]
 
-    def _changed(self, node: tree.With, base: Expr, scope: Scope) -> Expr:
-        for change in node.changes:
-            value = self.lower(change.value, scope)
-            steps = self.path(change.path, base.type, scope)
-            spans = (accessor.span for accessor in change.path)
-            base = operators.updated(node.span, base, list(zip(steps, spans, strict=True)), value)
-        return base
+        def changed(old: Expr) -> Expr:
+            value = self.lower(first.value, scope)
+            steps = self.path(first.path, old.type, scope)
+            spans = (accessor.span for accessor in first.path)
+            new = operators.updated(node.span, old, list(zip(steps, spans, strict=True)), value)
+            return self._changed(node, changes[1:], new, scope)
+
+        # A change deeper inside reads what it changes at each step of its path.
+        if len(first.path) == 1 and len(changes) < len(node.changes):
+            return changed(base)
+        return self.let(node.base.span.text[:20], base, node.base.span, changed)
 
     def path(self, path: tuple[tree.Accessor, ...], kind: Type, scope: Scope) -> tuple[PathStep, ...]:
         """The steps from a value of a type to a place inside it."""
