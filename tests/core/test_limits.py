@@ -112,6 +112,24 @@ def test_what_never_happens_is_warned_of_and_fails_when_strict() -> None:
     assert [v.kind for v in strict.verdict.violations] == ["vacuous", "vacuous"]
 
 
+@pytest.mark.parametrize("on", [False, True])
+def test_a_branch_that_a_live_action_shares_is_warned_of(on: bool) -> None:
+    """The constants switch off one action that uses the definition, and not the other."""
+    base = f"""spec s
+const On : bool = {str(on).lower()}
+var x : 0..3 = 0
+def next(y: int): int = if y > 2 then 0 else y + 1
+action off():
+    require On and x < 1
+    x' = next(x)
+action go():
+    require x < 1
+    x' = next(x)
+deadlock ok
+"""
+    assert any("the branch `then` is never taken" in warning for warning in run("", base=base).warnings)
+
+
 @pytest.mark.parametrize(
     ("asked", "nothing"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from specchk.ir.nodes import (
@@ -83,19 +83,14 @@ def chosen_from(body: Block) -> Iterator[Expr]:
 
 def live_points(program: Program) -> frozenset[int]:
     """The coverage points that can still be counted: constants decide some branches away."""
-    found = {node.point for node in expressions(program) if isinstance(node, Cover)}
     off = switched_off(program)
-    for action in program.actions:
-        if action.name not in off:
-            found.add(action.point)
-            found.update(_branch_points(action.body))
-    dead = {node.point for a in program.actions if a.name in off for node in _covers(a.body)}
-    return frozenset(found - dead)
-
-
-def _covers(body: Block) -> Iterator[Cover]:
-    for root in roots(body):
-        yield from (node for node in inside(root) if isinstance(node, Cover))
+    # By the rest of the program: what a definition's branch counts is one point for all actions that use it.
+    live = replace(program, actions=tuple(action for action in program.actions if action.name not in off))
+    found = {node.point for node in expressions(live) if isinstance(node, Cover)}
+    for action in live.actions:
+        found.add(action.point)
+        found.update(_branch_points(action.body))
+    return frozenset(found)
 
 
 def switched_off(program: Program) -> tuple[str, ...]:
