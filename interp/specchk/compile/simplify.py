@@ -239,7 +239,7 @@ def _bool(*, found: bool, span: Span) -> Const:
 
 
 def _truth(expr: Expr) -> bool | None:
-    """The decided value of a condition, looking through coverage points, which then never count."""
+    """The value of a decided condition; one at a coverage point stays, since evaluating it counts."""
     return bool(expr.value) if isinstance(expr, Const) else None
 
 
