@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from spec_texts import first, outcome_of
 
 from specchk.ir.walk import expressions
+from specchk.search import budget
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
@@ -45,6 +47,13 @@ def test_a_budget_that_ends_a_search_is_inconclusive(budget: Budget, option: str
     assert outcome.verdict.budget
     assert option in outcome.verdict.reason
     assert outcome.statistics.distinct <= 102
+
+
+def test_memory_is_counted_in_pages_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have 4 KiB on most machines, and not on all."""
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "9 5 1")
+    monkeypatch.setattr(budget, "getpagesize", lambda: 1 << 16)
+    assert budget.resident_bytes() == 5 << 16
 
 
 def test_a_violation_found_before_the_budget_is_reported() -> None:
@@ -110,6 +119,21 @@ def test_what_never_happens_is_warned_of_and_fails_when_strict() -> None:
     strict = run("", replace(PLAIN, strict=True), COVERED)
     assert isinstance(strict.verdict, Violated)
     assert [v.kind for v in strict.verdict.violations] == ["vacuous", "vacuous"]
+
+
+def test_a_branch_that_constants_take_is_counted() -> None:
+    """Its condition is decided beforehand, but its value is not: the guard stays, for the point inside."""
+    base = """spec s
+const On : bool = true
+var x : 0..1 = 0
+action go():
+    require x == 0
+    require if On then true else false
+    x' = 1
+"""
+    outcome = run("", base=base)
+    counts = {p.label: n for p, n in zip(outcome.program.points, outcome.coverage, strict=True)}
+    assert counts["then"] == 1
 
 
 @pytest.mark.parametrize("on", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
+from resource import RUSAGE_SELF, getpagesize, getrusage
 
 MEMORY_EVERY_S = 0.05
 
@@ -71,4 +71,4 @@ def resident_bytes() -> int:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
         return getrusage(RUSAGE_SELF).ru_maxrss * 1024
-    return pages * 4096
+    return pages * getpagesize()
