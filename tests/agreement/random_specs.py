@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from agreement.random_exprs import Writer
-from agreement.random_types import BOOL, COLOUR, ITEMS, NODE, TYPES, T, number, option
+from agreement.random_types import BOOL, COLOUR, INT, ITEMS, NODE, TYPES, T, number, option
 
 
 class SpecWriter(Writer):
@@ -84,6 +84,15 @@ class SpecWriter(Writer):
         return text
 
 
+def wide_invariant(random: Random, writer: SpecWriter) -> str:
+    """A claim about numbers as wide as a machine's, or a little wider: these are for the reference engine."""
+    wide = random.choice((-1, 1)) * (1 << random.choice((60, 61, 62, 63, 64))) + random.randint(-2, 1)
+    number_ = f"({writer.expr(INT, 2)})"
+    total = f"sum({number_} + {wide} // 4 for i in 0..{random.randint(0, 3)})"
+    side = random.choice((number_, total, f"({number_} + {wide})", f"max({number_}, {wide})"))
+    return f"invariant wide: {side} {random.choice(('<', '<=', '==', '!='))} {random.choice((wide, 10))}"
+
+
 def random_spec(random: Random) -> str:
     """A spec with one model `m`."""
     writer = SpecWriter(random)
@@ -116,5 +125,7 @@ def random_spec(random: Random) -> str:
         lines.append(f"step invariant step: {name}' == {name} or {writer.expr(BOOL, 3)}")
     if random.randrange(3):
         lines.append(random.choice(("deadlock ok", f"deadlock ok when {writer.expr(BOOL, 2)}")))
+    if random.randrange(10) == 0:
+        lines.append(wide_invariant(random, writer))
     lines += [f"def {name}(): {text} = {value}" for text, (name, value) in writer.given_values.items()]
     return "\n".join([*lines, "model m:", "    Node = 3, home = first", ""])

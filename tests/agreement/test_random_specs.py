@@ -81,7 +81,7 @@ def test_most_random_specs_are_accepted_and_some_move(tmp_path: Path) -> None:
     assert sum(outcome.statistics.distinct > 1 for outcome in found) > 8
 
 
-@pytest.mark.parametrize("seed", [6, 20, 21, 42, 51, 79])
+@pytest.mark.parametrize("seed", [6, 20, 21, 42, 79, 109])
 def test_engines_find_the_same_states(seed: int, tmp_path: Path) -> None:
     """Not only the number of states is equal: unpacked, they are the same states."""
     program = of_seed(seed, tmp_path)
