@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 import pytest
@@ -66,9 +67,11 @@ def test_a_binding_that_cannot_be_run_is_an_error_of_usage(tmp_path, line, words
     """With the file, the line and the error's words; it is no bug of specchk."""
     path = tmp_path / "binding.py"
     path.write_text(f"import json\n{line}\n")
+    known = list(sys.path)
     done = CliRunner().invoke(command, [str(path)], standalone_mode=False)
     assert isinstance(done.exception, click.ClickException)
     assert done.exception.format_message() == f"{path}:2: {words}"
+    assert sys.path == known
 
 
 @pytest.mark.parametrize("suite", ["classes", "edges", "product", "walks"])

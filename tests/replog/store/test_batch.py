@@ -1,6 +1,7 @@
 """Record batches: the layout of the wire, the CRC, stamping in place, and a public client that agrees."""
 
 import gzip
+import struct
 import warnings
 from contextlib import suppress
 
@@ -16,7 +17,6 @@ from replog.store.segments.batch import (
     check_produced,
     iterate_headers,
     peek_header,
-    stamp,
 )
 from replog.store.segments.records import ProducerFields, Record, decode_batch, encode_batch, encode_varint
 
@@ -35,6 +35,12 @@ records = st.builds(
 )
 batches = st.lists(records, min_size=1, max_size=8)
 ONE = encode_batch([Record(b"value", b"key", 1000)])
+
+
+def stamp(batch: bytearray, offset: int, epoch: int) -> None:
+    """Write base offset and leader epoch as a broker does, where the CRC does not cover them."""
+    struct.pack_into(">q", batch, 0, offset)
+    struct.pack_into(">i", batch, 12, epoch)
 
 
 def kafka_python(batch: bytes, offset: int = 0, epoch: int = 0) -> tuple[object, list[tuple[object, ...]]]:

@@ -29,7 +29,7 @@ def load_tracing(path: Path) -> type[Tracing]:
 
 
 def _load(path: Path, base: type) -> Any:
-    folder = str(path.resolve().parent)
+    folder, known = str(path.resolve().parent), list(sys.path)
     # It stays there: a binding may import a neighbour inside of a function, long after it was loaded.
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -39,6 +39,7 @@ def _load(path: Path, base: type) -> Any:
         names = runpy.run_path(str(path))
     # An exit, too: it would end this program with a code that says something else.
     except (Exception, SystemExit) as error:
+        sys.path[:] = known  # nothing of this folder is imported any more
         raise NoBinding(f"{_where(error, path)}: {type(error).__name__}: {_words(error)}") from error
     found = [one for one in names.values() if _is_own(one, base)]
     if len(found) != 1:
