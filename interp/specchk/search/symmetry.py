@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from itertools import permutations, product
 from typing import Any
 
-from specchk.ir.nodes import Choose, Expr
+from specchk.ir.nodes import And, Choose, Expr, Implies, Or, Quantifier
 from specchk.ir.program import Program
+from specchk.ir.totality import is_total
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
-from specchk.ir.walk import expressions
+from specchk.ir.verify import parts, results
+from specchk.ir.walk import expressions, roots
 from specchk.meaning.values import State, universe
 
 Renaming = dict[str, tuple[int, ...]]  # sort -> new position of each element
@@ -100,6 +102,44 @@ def _keeps_constants(program: Program, renaming: Renaming) -> bool:
 def _chosen(expr: Expr) -> Iterator[str]:
     if isinstance(expr, Choose):
         yield from sorts_in(expr.local.type)
+
+
+def decisive_sorts(program: Program) -> set[str]:
+    """The sorts whose order may decide whether a quantifier of a step or a property has a value."""
+    found = [q for action in program.actions for root in roots(action.body) for q in _decisive(root, None)]
+    for prop in (*program.invariants, *program.step_invariants):
+        found += _decisive(prop.body, True)
+    for prop in program.witnesses:
+        found += _decisive(prop.body, False)
+    for prop in (*program.constraints, *([program.deadlock_ok] if program.deadlock_ok else [])):
+        found += _decisive(prop.body, None)
+    return {name for quantifier in found for name in sorts_in(quantifier.local.type)}
+
+
+def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
+    """The quantifiers over elements whose first items may decide between a value and a fault.
+
+    `answer`: the expression's value is that of an invariant (True) or of a witness (False).  Where an
+    item is false or has no value, a `forall` that is an invariant is a violation in any order; an
+    `exists` with a true item has reached its witness, which is evaluated only until then.
+    """
+    answers: tuple[Expr, ...] = ()
+    match expr:
+        case Quantifier():
+            if expr.every is answer:
+                answers = (expr.body,)
+            elif any(sorts_in(expr.local.type)) and not is_total(expr.body):
+                yield expr
+        case And():
+            answers = expr.parts if answer else expr.parts[-1:]  # all true, or the last one decides
+        case Or():
+            answers = expr.parts[-1:]
+        case Implies():
+            answers = (expr.right,)
+        case _:
+            answers = results(expr)
+    for part in parts(expr):
+        yield from _decisive(part, answer if any(part is one for one in answers) else None)
 
 
 def sorts_in(kind: Type) -> Iterator[str]:

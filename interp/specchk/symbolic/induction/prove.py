@@ -19,16 +19,16 @@ from itertools import permutations, product
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property
-from specchk.ir.types import BOOL
+from specchk.ir.types import BOOL, Map
 from specchk.ir.verify import properties
 from specchk.ir.walk import inside, roots
-from specchk.meaning.values import State
+from specchk.meaning.values import State, universe
 from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options
 from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
 from specchk.search.reference import search
 from specchk.search.replay import ReplayFailed
-from specchk.search.symmetry import MAX_RENAMINGS, Renaming, renamer, sorts_in
+from specchk.search.symmetry import MAX_RENAMINGS, Renaming, decisive_sorts, renamer, sorts_in
 from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments
@@ -147,7 +147,15 @@ def _renamings(program: Program) -> list[Renaming]:
     bodies += [prop.body for prop in properties(program) if prop not in program.inits]
     nodes = [node for body in bodies for node in inside(body)]
     fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}
+    fixed |= decisive_sorts(program)
     constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
+    # The keys of a map literal are the places of its values, so it names all of them without a `Const`.
+    keyed = {
+        node.type.key
+        for node in nodes
+        if isinstance(node, Apply) and node.op is Op.MAP and isinstance(node.type, Map)
+    }
+    constants |= {(key, value) for key in keyed for value in universe(key)}
     free = [sort for sort in program.sorts if sort.name not in fixed]
     identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
     size = 1
