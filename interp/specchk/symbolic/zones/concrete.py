@@ -132,16 +132,18 @@ class Concretiser:
         """The known facts where the goal is met."""
         properties, moves, state = self.moves.properties, self.moves, point.states[-1]
         if goal.name == "deadlock":
-            for idle in self._idle(state, point.rows):
-                for fine in moves.ask(partial(self._may_deadlock, state), idle):
-                    if _is_met(fine, goal.kind):
-                        yield self.path.rows
+            yield from self._ended(state, point.rows, goal)
             return
         if goal.step is not None and goal.step.shape is None:
             for rows in self._defined(point, before=goal.step.action):
                 for move in moves.moves(state, rows, [(goal.step.action, goal.step.args)]):
                     if isinstance(move.after, Undefined):
                         yield move.rows
+            return
+        if any(prop.name == goal.name for prop in self.program.constraints):
+            for unclear in moves.ask(partial(self._unclear, state), point.rows):
+                if unclear == goal.name:
+                    yield self.path.rows
             return
         before = point.states[-2] if len(point.states) > 1 else state
         for props, env in (
@@ -153,6 +155,13 @@ class Concretiser:
                     for answer in moves.ways(prop, env, point.rows):
                         if _is_met(answer, goal.kind):
                             yield self.path.rows
+
+    def _ended(self, state: State, rows: Matrix, goal: Goal) -> Iterator[Matrix]:
+        """As `_goal`, where nothing can be done."""
+        for idle in self._idle(state, rows):
+            for fine in self.moves.ask(partial(self._may_deadlock, state), idle):
+                if _is_met(fine, goal.kind):
+                    yield self.path.rows
 
     def _idle(self, state: State, rows: Matrix) -> list[Matrix]:
         """Where nothing can be done, also beyond the ends of horizons."""
@@ -169,6 +178,14 @@ class Concretiser:
             return properties.may_deadlock(properties.environment(state))
         except NoAnswer as unclear:
             return Undefined(unclear.blame.span, unclear.blame.text)
+
+    def _unclear(self, state: State) -> str | None:
+        """The constraint that has no value in a state."""
+        try:
+            self.moves.properties.inside(self.moves.properties.environment(state))
+        except NoAnswer as unclear:
+            return unclear.name
+        return None
 
     def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
         """The least solution, its states, and the reference's word on them."""

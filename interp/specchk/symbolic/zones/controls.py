@@ -40,9 +40,10 @@ class Question:
     test: Test
 
     @property
-    def key(self) -> str:
-        """The name under which the search records it as found."""
-        return f"{self.kind} {self.name}"
+    def last(self) -> str:
+        """The finding after which nothing is left to find, as the search records it."""
+        # A witness is evaluated in every state: where it has no value is a violation, reached or not.
+        return f"{'undefined' if self.kind == 'reached' else self.kind} {self.name}"
 
 
 @dataclass(slots=True)
@@ -61,9 +62,10 @@ class Idle(Leaf):
 
 @dataclass(slots=True)
 class PredicateValue(Leaf):
-    """The value of a predicate, or the reason why it has none."""
+    """The value of a predicate, or the reason why it has none; then `name` is that of a constraint."""
 
     value: bool | Undefined
+    name: str = ""
 
 
 @dataclass(slots=True)
@@ -227,6 +229,18 @@ class Controls:
         taken = Taken(index, args, shape)
         return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))
 
+    def _inside(self, env: list[Any]) -> PredicateValue:
+        """Whether a state is inside of all constraints, or which one has no value."""
+
+        def ask() -> tuple[bool | Undefined, str]:
+            try:
+                return self.moves.properties.inside(env), ""
+            except NoAnswer as unclear:
+                return Undefined(unclear.blame.span, unclear.blame.text), unclear.name
+
+        (value, name), delta, cuts = self._counted(ask)
+        return PredicateValue(delta, cuts, value, name)
+
     def _stops(self, env: list[Any]) -> PredicateValue:
         """Whether a state is a deadlock if nothing can be done there, or why `deadlock ok` has no value."""
 
@@ -257,7 +271,7 @@ class Controls:
         effect.steps = [one for one in steps if not _is_settled(*one)]
         if self.program.constraints:
             after = self.moves.properties.environment(effect.after)
-            effect.inside = Tree(size, partial(self._answer, self.moves.properties.inside, after))
+            effect.inside = Tree(size, partial(self._inside, after))
             effect.outside = self._trees(self.invariants, after, size)
 
 

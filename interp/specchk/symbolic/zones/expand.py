@@ -114,8 +114,10 @@ class Expander:
                 # nothing.
                 self._count(control.still)
             for question, tree in control.questions:
-                if question.key not in asked:
-                    for kind in self._failures(question, tree, classes, zone.bounds):
+                if question.last in asked:
+                    continue
+                for kind in self._failures(question, tree, classes, zone.bounds):
+                    if f"{kind} {question.name}" not in asked:
                         part.states.append((index, Candidate(kind, question.name)))
             if arrive is not None:
                 self._successors(index, control, classes, zone.bounds, arrive, part)
@@ -145,15 +147,18 @@ class Expander:
 
     def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
         """The results of a property in a zone: each way that it has no value, and one failure."""
+        is_met = False
         for answer, *_ in self.walker.walk(tree, classes, rows):
             self._count(answer)
             if isinstance(answer.value, Undefined):
                 yield "undefined"
-            elif answer.value is question.wanted:
+            elif answer.value is question.wanted and not is_met:
+                is_met = True
                 yield question.kind
                 # One is enough: `concrete` looks for real states along the whole path, not in this part of
-                # the zone only.
-                break
+                # the zone only.  A witness may have no value in another part.
+                if question.kind != "reached":
+                    break
 
     def _first_failure(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
         yield from islice(self._failures(question, tree, classes, rows), 1)
@@ -214,7 +219,9 @@ class Expander:
         # expanded.
         for inside, known, assumed_rows, _ in self.walker.walk(effect.inside, classes, rows):
             self._count(inside)
-            if inside.value:
+            if isinstance(inside.value, Undefined):
+                part.steps.append((index, Candidate("undefined", inside.name, effect.taken)))
+            elif inside.value:
                 self._found(index, effect, known, assumed_rows, arrive, part)
                 continue
             part.outside = True  # such a state is checked, but not gone on from
