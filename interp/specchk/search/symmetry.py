@@ -1,9 +1,10 @@
 """Symmetry: one representative for all states that differ by a renaming of sort elements.
 
 Sorts are scalars that a spec can only compare for equality, so renaming their elements maps
-behaviours to behaviours - unless the spec can tell elements apart some other way.  There are two:
-a constant can name one (only renamings that leave all constants as they are count), and `choose`
-over values that contain elements picks the first (then that sort is left alone).  The
+behaviours to behaviours - unless the spec can tell elements apart some other way.  There are three:
+a constant can name one (only renamings that leave all constants as they are count), `choose` over
+values that contain elements picks the first, and a quantifier stops at the first item that decides,
+so that an item without a value counts only before it (then that sort is left alone).  The
 representative of a state is the least of its renamings in the order of values.
 """
 
@@ -38,11 +39,11 @@ def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str
 
 
 class Symmetry:
-    """The renamings of a program; `canonical` is a state's representative."""
+    """The renamings of a program, or those given; `canonical` is a state's representative."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, renamings: list[Renaming] | None = None) -> None:
         self.reason = ""
-        self.renamings = self._renamings(program)
+        self.renamings = self._renamings(program) if renamings is None else renamings
         kinds = [variable.type for variable in program.variables]
         self._renames = [[renamer(kind, r) for kind in kinds] for r in self.renamings[1:]]
 
@@ -54,9 +55,12 @@ class Symmetry:
     def _renamings(self, program: Program) -> list[Renaming]:
         identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
         chosen = {name for expr in expressions(program) for name in _chosen(expr)}
-        free = [sort for sort in program.sorts if sort.name not in chosen and len(sort.members) > 1]
-        if chosen:
-            self.reason = f"`choose` distinguishes the elements of {', '.join(sorted(chosen))}"
+        decisive = decisive_sorts(program)
+        fixed = chosen | decisive
+        free = [sort for sort in program.sorts if sort.name not in fixed and len(sort.members) > 1]
+        if fixed:
+            means = "`choose`" if chosen else "a quantifier that may be undefined"
+            self.reason = f"{means} distinguishes the elements of {', '.join(sorted(chosen or decisive))}"
         count = 1
         for sort in free:
             count *= _factorial(len(sort.members))
@@ -120,8 +124,9 @@ def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
     """The quantifiers over elements whose first items may decide between a value and a fault.
 
     `answer`: the expression's value is that of an invariant (True) or of a witness (False).  Where an
-    item is false or has no value, a `forall` that is an invariant is a violation in any order; an
-    `exists` with a true item has reached its witness, which is evaluated only until then.
+    item is false or has no value, a `forall` that is an invariant is a violation in any order.  An
+    `exists` with a true item reaches its witness; that it has no value in a renamed state, where an
+    item without a value comes first, is no reason to search them all.
     """
     answers: tuple[Expr, ...] = ()
     match expr:

@@ -213,7 +213,8 @@ class Concretiser:
             # Without symmetry the states are the spec's own, and the steps between them are all that is
             # missing.
             return replay.trace(states)
-        symmetry = Symmetry(replay.program)
+        # Not those of the raised program: where more may be undefined, fewer renamings are found.
+        symmetry = Symmetry(replay.program, self.symmetry.renamings)
         if goal.step is None or goal.step.shape is None:
             return rebuild(replay.program, replay.stepper, states, symmetry)
         base = rebuild(replay.program, replay.stepper, states[:-1], symmetry)
