@@ -32,6 +32,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
     fits,
+    has_horizon,
     hull,
     narrowest,
 )  # fmt: skip
@@ -167,7 +168,7 @@ def _size(kinds: Kinds, _: int) -> Type:
 def _card(kinds: Kinds, _: int) -> Type:
     item = _item(kinds[0])
     # At most as many offsets as the horizon lets be listed: a limit of enumeration, and marked as one.
-    return Int(0, cardinality(item), isinstance(item, Int) and item.horizon)
+    return Int(0, cardinality(item), has_horizon(item))
 
 
 def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:

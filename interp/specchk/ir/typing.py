@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from specchk.ir.nodes import Apply, Const, Expr, Gather, Local, PathStep
 from specchk.ir.ops import Kinds, Op, total
-from specchk.ir.types import Bag, Int, Map, Record, Seq, Set, Type, cardinality, show
+from specchk.ir.types import Bag, Int, Map, Record, Seq, Set, Type, cardinality, has_horizon, show
 
 
 def kinds(args: tuple[Expr, ...]) -> Kinds:
@@ -27,7 +29,10 @@ def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) 
     times = 1
     for _, domain in binders:
         times *= most_items(domain)
-    return total(item, times)
+    # As many as the horizon lets be listed: a limit of enumeration, and marked as one.
+    is_limited = any(has_horizon(local.type) for local, _ in binders)
+    found = total(item, times)
+    return replace(found, horizon=found.horizon or is_limited)
 
 
 def most_items(domain: Expr) -> int:

@@ -12,10 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from specchk.ir.footprint import stored_type
-from specchk.ir.nodes import Assign, Choice, Const, Either, Narrow, Value, When
+from specchk.ir.nodes import Const, Value
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Int, Set, has_horizon
+from specchk.ir.types import Int, Set
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
@@ -23,6 +22,7 @@ from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State, universe
 from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
+from specchk.symbolic.ranges import with_checks
 
 T = TypeVar("T")
 
@@ -51,30 +51,7 @@ def raised_to(program: Program, high: int) -> Program:
 
     Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.
     """
-    # Lowering leaves a check out where the interval of a value fits its place, and such an interval may end
-    # at the horizon that is raised here.
-    actions = [replace(action, body=_checked(program, action.body)) for action in program.actions]
-    return _with_horizon(replace(program, actions=tuple(actions)), high)
-
-
-def _checked(program: Program, found: T) -> T:
-    """Statements (or parts of them) whose assignments of offsets need the range of their place."""
-    changed: Any = found
-    if isinstance(found, tuple):
-        changed = tuple([_checked(program, part) for part in found])
-    elif isinstance(found, Assign):
-        if has_horizon(found.value.type) and not isinstance(found.value, Narrow):
-            kind = stored_type(program, found)
-            changed = replace(found, value=Narrow(kind, found.value.span, found.value))
-    elif isinstance(found, Choice):
-        changed = replace(found, body=_checked(program, found.body))
-    elif isinstance(found, Either):
-        changed = replace(found, branches=_checked(program, found.branches))
-    elif isinstance(found, When):
-        then, orelse = _checked(program, found.then), _checked(program, found.orelse)
-        changed = replace(found, then=then, orelse=orelse)
-    result: T = changed
-    return result
+    return _with_horizon(with_checks(program), high)
 
 
 def _numbers(value: Any) -> Iterator[int]:

@@ -30,6 +30,7 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, e
 from specchk.search.findings import Findings
 from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Violation
 from specchk.symbolic.legality import check, orders_offsets
+from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.replay import Replay
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
@@ -104,7 +105,8 @@ class ZoneEngine(Engine[range]):
 
     def __post_init__(self) -> None:
         options, search = self.options, self.search
-        self.program, self.findings = search.program, search.findings
+        self.findings = search.findings
+        self.program = search.program if options.horizons else with_checks(search.program)
         self.reach = None if options.horizons else options.reach
         self.counts = Counts(len(self.program.points))
         # A renaming sorts the items of sets and bags anew (`search.symmetry.renamer`), which would compare

@@ -15,7 +15,6 @@ from typing import Any, assert_never
 
 import z3
 
-from specchk.ir.footprint import stored_type
 from specchk.ir.nodes import (
     Assign,
     Bind,
@@ -38,8 +37,9 @@ from specchk.symbolic.induction.encode.merge import equal, has, merge
 from specchk.symbolic.induction.encode.numbers import equal_numbers, less
 from specchk.symbolic.induction.encode.ops import key_guards
 from specchk.symbolic.induction.encode.scope import Fault, StepScope, placed
-from specchk.symbolic.induction.encode.states import OpenTrees, keys, outside
+from specchk.symbolic.induction.encode.states import OpenTrees, keys
 from specchk.symbolic.induction.encode.trees import RangeOf, SeqOf, SetOf, Tree, lift
+from specchk.symbolic.ranges import checked
 
 Place = tuple[Tree, ...]
 
@@ -154,7 +154,9 @@ class _Encoding:
     def result(self) -> ActionInstance:
         args = self.given.trees
         names = {param.slot: arg for param, arg in zip(self.action.params, args, strict=True)}
-        frames = self.block(self.action.body, [_Frame(locals=names).when(self.given.fact)])
+        frames = self.block(
+            checked(self.program, self.action.body), [_Frame(locals=names).when(self.given.fact)]
+        )
         outcomes = []
         for frame in frames:
             guard = conj(frame.guards)
@@ -258,13 +260,7 @@ class _Encoding:
         scope = self.scoped(frame)
         path = tuple([self._step(step, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
-        kind = stored_type(self.program, stmt)
         with placed(stmt.span):
-            # Lowering has left out checks that an interval up to the horizon passes; here numbers have no
-            # end.
-            if has_horizon(stmt.value.type):  # what intervals have shown of it ends at the horizon
-                for when, reason in outside(value, kind):
-                    scope.fail(when, stmt.value.span, reason)
             # Keys, value, claim, index, as in `meaning.step`: of two faults both find the same.
             self._claim(stmt, path, frame, scope)
             old = frame.writes.get(stmt.slot, self.state[stmt.slot])
