@@ -95,6 +95,17 @@ def test_witnesses_are_reached_by_real_steps() -> None:
     assert {name for name, _ in outcome.witnesses} == {"two_rounds", "one_round_behind"}
 
 
+HALVES = """spec halves
+type Offset = nat upto 3
+var a : Offset = 0
+action step(n: Offset):
+    require n * 2 == a + 1
+    a' = n
+model m:
+    expect deadlock
+"""
+
+
 def test_a_deadlock_is_a_state_without_steps(tmp_path: Path) -> None:
     """One that the spec does not allow is found, one that it allows is not."""
     stuck = program_of(ENDS.format(""), tmp_path)
@@ -105,6 +116,15 @@ def test_a_deadlock_is_a_state_without_steps(tmp_path: Path) -> None:
     allowed = program_of(ENDS.format("deadlock ok\n"), tmp_path)
     assert allowed is not None
     assert isinstance(bounded(allowed, 5, Budget()).verdict, Inconclusive)
+
+
+def test_a_deadlock_that_open_numbers_cannot_confirm_is_reported(tmp_path: Path) -> None:
+    """The solver shows that no number is half of 1; the reference confirms it for those it lists."""
+    found = program_of(HALVES, tmp_path)
+    assert found is not None
+    verdict = bounded(found, 3, Budget()).verdict
+    assert isinstance(verdict, Violated)
+    assert [(v.kind, v.trace and len(v.trace.steps)) for v in verdict.violations] == [("deadlock", 0)]
 
 
 def check_against_search(seed: int, folder: Path) -> None:

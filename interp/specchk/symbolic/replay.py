@@ -153,9 +153,13 @@ class Replay:
         return [*self._undefined(state), *self._ended(state)]
 
     def _ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """Whether a state is a deadlock, or one without steps for which `deadlock ok` has no value."""
+        """Whether a state is a deadlock, or one without steps for which `deadlock ok` has no value.
+
+        Who asks has found that no number enables a step, listed or not.  Open numbers confirm that where
+        they can be computed with; elsewhere only the listed ones do.
+        """
         try:
-            is_deadlock = self.ends.end(state) is End.DEADLOCK
+            is_deadlock = self.ends.end(state) in (End.DEADLOCK, End.UNDECIDED)
         except NoAnswer as reason:
             return [("undefined", reason.name, reason.blame)]
         return [("deadlock", "deadlock", None)] if is_deadlock else []
