@@ -18,6 +18,7 @@ from specchk.search.engine import Options
 from specchk.search.proof import Proof
 from specchk.search.reference import search
 from specchk.search.verdict import Holds, Inconclusive, Violated
+from specchk.symbolic.induction import prove as proofs
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.prove import EACH, ProofOptions, prove, representatives
 from specchk.symbolic.replay import most_in, raised_to
@@ -49,6 +50,20 @@ def proof_of(folder: Path, *, step: int = 1, pace: int = 1, more: str = "", k: i
     return prove(found, ProofOptions(k=k))
 
 
+FAR = """spec far
+var a : 0..3 = 2
+var n : 0..1000000 = 0
+action up():
+    require a == 2
+    a' = 3
+action count():
+    require n < 1000000
+    n' = n + 1
+invariant near: a != 3
+invariant far: n != 900000
+model m:
+    expect violates near in 1 steps
+"""
 TWO_STEPS = """spec two_steps
 var x : 0..2 = 0
 action up():
@@ -208,6 +223,19 @@ def test_a_counterexample_to_induction_is_a_step_of_the_spec() -> None:
     text = render_proof(proof, 80)
     assert text.startswith("inconclusive: induction does not prove")
     assert "the first lies beyond the horizons" in text
+
+
+def test_a_look_that_is_cut_short_says_nothing_of_what_it_did_not_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two first states is the initial one; the other is far, and no time is left to look there."""
+    monkeypatch.setattr(proofs, "LOOK_SECONDS", 0.1)
+    found = program_of(FAR, tmp_path)
+    assert found is not None
+    proof = prove(found, ProofOptions())
+    assert {failure.name: failure.reached for failure in proof.failures} == {"near": True, "far": None}
+    assert "`far` is not inductive" in render_proof(proof, 80)
+    assert "the first may be unreachable" in render_proof(proof, 80)
 
 
 def test_renamed_actions_are_asked_once() -> None:

@@ -24,9 +24,9 @@ from specchk.ir.verify import properties
 from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State, universe
 from specchk.search.budget import Budget, Meter
-from specchk.search.engine import Options
+from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
-from specchk.search.reference import search
+from specchk.search.reference import ReferenceEngine
 from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import MAX_RENAMINGS, Renaming, decisive_sorts, renamer, sorts_in
 from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
@@ -237,8 +237,9 @@ def _concluded(
     stopped: Inconclusive | None, proved: tuple[str, ...],
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
-    ways = _looked_up(program, failures) if failures else {}
-    looks = [None if ways is None else index in ways for index in range(len(failures))]
+    ways, is_whole = _looked_up(program, failures) if failures else ({}, True)
+    # Of a search that was cut short, only what it found is known.
+    looks = [index in ways or (False if is_whole else None) for index in range(len(failures))]
     failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
     open_ = work.open
     verdict: Verdict
@@ -282,8 +283,8 @@ def _violation(failure: Failure, way: Trace) -> Violation:
     return Violation(failure.kind, failure.name, trace, failure.blame)
 
 
-def _looked_up(program: Program, failures: tuple[Failure, ...]) -> dict[int, Trace] | None:
-    """The ways to those first states that the enumerated states contain; None where that took too long.
+def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[int, Trace], bool]:
+    """The ways to those first states that the enumerated states contain, and whether all were enumerated.
 
     One search by the reference engine for all of them, ended after a few seconds.
     """
@@ -301,12 +302,11 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> dict[int, Tra
         deadlock_ok=_anything(program),
     )
     options = Options(Budget(max_seconds=LOOK_SECONDS), symmetry=False, keep_going=True)
-    verdict = search(asked, options).verdict
-    if isinstance(verdict, Violated):
-        return {
-            int(v.name): v.trace for v in verdict.violations if v.trace is not None and v.kind == "invariant"
-        }
-    return None if isinstance(verdict, Inconclusive) else {}
+    search = Search(asked, options)
+    explore(ReferenceEngine(search))
+    found = search.findings.found.values()
+    ways = {int(v.name): v.trace for v in found if v.trace is not None and v.kind == "invariant"}
+    return ways, not search.is_stopped
 
 
 def _differs(program: Program, state: State) -> Expr:
