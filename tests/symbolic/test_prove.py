@@ -228,8 +228,8 @@ def test_a_counterexample_to_induction_is_a_step_of_the_spec() -> None:
 def test_a_look_that_is_cut_short_says_nothing_of_what_it_did_not_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two first states is the initial one; the other is far, and no time is left to look there."""
-    monkeypatch.setattr(proofs, "LOOK_SECONDS", 0.1)
+    """One of two first states is the initial one; the other is further than the search may look."""
+    monkeypatch.setattr(proofs, "LOOK", Budget(max_states=10))
     found = program_of(FAR, tmp_path)
     assert found is not None
     proof = prove(found, ProofOptions())

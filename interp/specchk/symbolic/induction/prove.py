@@ -36,7 +36,7 @@ from specchk.symbolic.induction.encode.trees import plain
 from specchk.symbolic.induction.induct import Induction, InductionWork, ObligationResult
 from specchk.symbolic.replay import Replay, ReplayPath, raised
 
-LOOK_SECONDS = 5.0  # for whether a counterexample to induction is reached by the enumerated states
+LOOK = Budget(max_seconds=5.0)  # for whether a counterexample to induction is among the enumerated states
 EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
 NO_INVARIANTS = "the model has no invariant to prove"
 
@@ -301,7 +301,7 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
         witnesses=(),
         deadlock_ok=_anything(program),
     )
-    options = Options(Budget(max_seconds=LOOK_SECONDS), symmetry=False, keep_going=True)
+    options = Options(LOOK, symmetry=False, keep_going=True)
     search = Search(asked, options)
     explore(ReferenceEngine(search))
     found = search.findings.found.values()
