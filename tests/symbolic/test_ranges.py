@@ -8,6 +8,7 @@ import pytest
 
 from agreement.both import program_of
 from specchk.ir.program import Program
+from specchk.lang.text.diagnostics import SpecError
 from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
@@ -90,3 +91,31 @@ def test_an_offset_in_a_place_of_bounded_type_is_checked(assignment: str, tmp_pa
     proof = prove(found, ProofOptions())
     assert not proof.proved
     assert {failure.name for failure in proof.failures} == {"keep"}
+
+
+DIVIDED = """spec divided
+type Offset = nat upto 4
+var a : Offset = 0
+var f : bool = false
+action up():
+    a' = a + 1
+action use():
+    f' = %s or true
+invariant ok: %s or true
+deadlock ok
+"""
+
+
+@pytest.mark.parametrize(
+    ("division", "steps"), [("10 // (a - 5) == 3", 5), ("10 % (5 - a) == 3", 5), ("1 // (a - 6) == 1", 6)]
+)
+def test_a_divisor_that_a_horizon_keeps_from_zero_is_checked(
+    division: str, steps: int, tmp_path: Path
+) -> None:
+    """`x or true` is true only where x has a value, and here it has one as far as the horizon goes."""
+    found = program(DIVIDED % (division, division), tmp_path)
+    assert not isinstance(reference.search(found, Options()).verdict, Violated)
+    assert findings(bounded(found, 8, Budget()))[0] == ("undefined", "ok", steps)
+    assert prove(found, ProofOptions()).proved == ()
+    with pytest.raises(SpecError, match="arithmetic"):
+        search(found, ZoneOptions(workers=1))

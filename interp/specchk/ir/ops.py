@@ -261,7 +261,8 @@ def _joined(shape: type[Seq | Bag]) -> Rule:
 
 def _by_zero(kinds: Kinds) -> bool:
     divisor = _int(kinds[1])
-    return divisor.low <= 0 <= divisor.high
+    # Either end may be that of a horizon (`5 - offset`), and on open numbers zero may lie beyond it.
+    return divisor.horizon or divisor.low <= 0 <= divisor.high
 
 
 def _off_the_keys(kinds: Kinds) -> bool:
