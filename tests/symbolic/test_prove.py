@@ -54,7 +54,7 @@ FAR = """spec far
 var a : 0..3 = 2
 var n : 0..1000000 = 0
 action up():
-    require a == 2
+    require a == 2 and n == 0
     a' = 3
 action count():
     require n < 1000000

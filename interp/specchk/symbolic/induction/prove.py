@@ -271,9 +271,10 @@ def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failur
 def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Failure:
     replay = Replay(raised(program, path))
     trace = replay.trace(path.states)
-    for _, name, blame in replay.failed(trace):
+    for kind, name, blame in replay.failed(trace):
         if name == answer.name:
-            return Failure(answer.kind, name, trace, blame)
+            # What does not hold after a step may be false or undefined; the replay shows which.
+            return Failure(kind, name, trace, blame)
     raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
 
 
