@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 
 import click
@@ -12,6 +13,11 @@ from click.testing import CliRunner
 
 from laws.sources import ROOT
 from specchk.cli.commands.conform import command
+from specchk.compile.instantiate import instantiate
+from specchk.conform.replay.graph import explore
+from specchk.conform.replay.runner import PASSING
+from specchk.lang.frontend import check
+from specchk.meaning.properties import NoAnswer
 
 BINDING = str(ROOT / "conformance" / "binding.py")
 
@@ -94,3 +100,14 @@ def test_a_constraint_without_a_value_is_an_error(lossy, suite):
     result = CliRunner().invoke(command, [str(lossy), "--suite", suite])
     assert result.exit_code == 1  # of click's errors, which `main` makes 2
     assert "the spec is undefined in `far`: division by zero" in result.output
+
+
+def test_a_constraint_without_a_value_is_carried_out_of_a_process(lossy):
+    """As suites run on all cores: the exception comes back with all that it says."""
+    (lossy.parent / "bank.spec").write_text(f"{SPEC}constraint far: 1 // 0 == 1\n")
+    program = instantiate(check(str(lossy.parent / "bank.spec"))).program
+    with pytest.raises(NoAnswer) as raised:
+        explore(program)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.name, again.blame, str(again)) == ("far", raised.value.blame, "division by zero")
+    assert NoAnswer in PASSING

@@ -20,8 +20,12 @@ class NoAnswer(Exception):
 
     def __init__(self, prop: Property, undefined: Undefined) -> None:
         self.name = prop.name
+        self._made_of = prop, undefined
         self.blame = Blame(undefined.span, undefined.reason, ())
         super().__init__(undefined.reason)
+
+    def __reduce__(self) -> tuple[type[NoAnswer], tuple[object, ...]]:
+        return type(self), self._made_of
 
 
 class Properties:

@@ -27,6 +27,7 @@ from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
 from specchk.conform.replay.tally import ReplayTally
 from specchk.conform.work.forks import cores, each
 from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import NoAnswer
 from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
@@ -40,7 +41,7 @@ class StaleCase(Exception):
 
 
 # What is wrong with binding, spec or suite, not with the harness.
-PASSING = (BindingError, Faulty, Undefined, StaleCase)
+PASSING = (BindingError, Faulty, NoAnswer, Undefined, StaleCase)
 
 
 @dataclass(frozen=True, slots=True)
