@@ -53,6 +53,8 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
         (["run", "shop.spec", "--set", "Most="], "not of the form CONSTANT=VALUE"),
         (["run", "shop.spec", "--max-states", "0"], "--max-states"),
         (["run", "shop.spec", "--max-seconds", "0"], "--max-seconds"),
+        (["run", "shop.spec", "--max-seconds", "nan"], "is not a number of seconds"),
+        (["run", "shop.spec", "--prove", "--query-seconds", "nan"], "is not a number of seconds"),
         (["run", "shop.spec", "--max-memory", "lots"], "is not a size"),
         (["run", "shop.spec", "--max-memory", "inf"], "is not a size"),
         (["run", "shop.spec", "--max-memory", "1e999G"], "is not a size"),

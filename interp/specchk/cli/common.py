@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
@@ -44,6 +45,20 @@ class Size(click.ParamType[int]):
         if size <= 0:
             self.fail("a size must be greater than 0", param, ctx)
         return size
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds greater than 0; `nan` is no limit of anything, and is refused."""
+
+    def __init__(self, *, or_zero: bool = False) -> None:
+        super().__init__(min=0, min_open=not or_zero)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """`2.5` to 2.5."""
+        seconds: float = super().convert(value, param, ctx)
+        if isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +104,7 @@ class Limits:
         "--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."
     )
     max_seconds: float | None = option(
-        "--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
+        "--max-seconds", type=Seconds(), metavar="S",
         help="Stop after S seconds.",
     )  # fmt: skip
     max_memory: int | None = option(

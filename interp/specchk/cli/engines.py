@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import click
 
-from specchk.cli.common import rejections
+from specchk.cli.common import Seconds, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
 from specchk.ir.program import Program
@@ -78,7 +78,7 @@ class Keeping:
         "--checkpoint", metavar="DIR", help="Native: write checkpoints to DIR, for --resume."
     )
     every: float = option(
-        "--every", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
+        "--every", type=Seconds(or_zero=True), default=60.0, show_default=True, metavar="S",
         help="Seconds between checkpoints.",
     )  # fmt: skip
     resume: bool = option("--resume", is_flag=True, help="Continue from the checkpoint or the ledger.")

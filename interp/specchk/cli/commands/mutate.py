@@ -11,7 +11,7 @@ from time import perf_counter
 
 import click
 
-from specchk.cli.common import print_json, rejections
+from specchk.cli.common import Seconds, print_json, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
@@ -69,7 +69,7 @@ class Wish:
     metavar="GLOBS",
     help="Run only the members of the gate that match one of these patterns, separated by commas.",
 )
-@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=1800.0, show_default=True,
+@click.option("--max-seconds", type=Seconds(), default=1800.0, show_default=True,
               metavar="S", help="Stop a hanging mutant after S seconds, undecided.")  # fmt: skip
 @click.option("--test-work", type=click.IntRange(min=1), metavar="N",
               help="Fail a test after N loops and calls; by default 20 times its usual number.")  # fmt: skip

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import click
 
-from specchk.cli.common import print_json, rejections, width
+from specchk.cli.common import Seconds, print_json, rejections, width
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
@@ -46,7 +46,7 @@ class Proving:
     )
     query_seconds: float = option(
         "--query-seconds",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(),
         default=60.0,
         show_default=True,
         metavar="S",
