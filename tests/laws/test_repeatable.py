@@ -136,6 +136,7 @@ WHILES = {
     "test_claims.py: patience_s=0.1": "who waits for a mark that nobody removes waits for nothing",
     "test_faults.py: time.sleep(random.random() * 0.005)": "killed at any moment, it holds",
     "test_limits.py: max_seconds=1e-09": "over when it begins",
+    "test_suggest.py: max_seconds=1e-09": "over when it begins",
     "test_walks.py: max_seconds=0.05": "10 ** 9 steps take longer anywhere",
     "test_bmc.py: query_seconds=5.0": "what a solver gives up on is not compared",
     "test_prove.py: query_seconds=0.001": "nothing answers the question, and others may go unanswered",
