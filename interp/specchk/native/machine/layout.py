@@ -240,8 +240,7 @@ class StateLayout:
 
 def layout_of(program: Program) -> StateLayout:
     """Place the variables in the fewest words, straddling only where that is needed."""
-    _check_lists(program)
-    _check_numbers(program)
+    _check_expressions(program)
     sizes = [width(variable.type) for variable in program.variables]
     words = max(1, -(-sum(sizes) // WORD))
     if words > MAX_WORDS:
@@ -255,18 +254,14 @@ def layout_of(program: Program) -> StateLayout:
     return StateLayout(tuple(places), words)
 
 
-def _check_lists(program: Program) -> None:
-    """Refuse sets that may be too large to be listed."""
-    for expr in expressions(program):
-        if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
-            raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
-
-
-def _check_numbers(program: Program) -> None:
-    """Refuse numbers that a register might not hold: constants, variables, and all that is computed."""
+def _check_expressions(program: Program) -> None:
+    """Refuse sets that may be too large to be listed, and numbers that a register might not hold."""
     kinds = {variable.type for variable in program.variables}
     kinds.update(param.type for action in program.actions for param in action.params)
-    kinds.update(expr.type for expr in expressions(program))
+    for expr in expressions(program):
+        kinds.add(expr.type)
+        if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
+            raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
     most = 1 << MAX_NUMBER_BITS
     for number in chain.from_iterable(map(numbers, kinds)):
         if number.low <= -most or number.high >= most:
