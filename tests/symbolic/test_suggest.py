@@ -16,7 +16,7 @@ from specchk.cli.commands.run import command
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
-from specchk.lang.frontend import check, check_expression
+from specchk.lang.frontend import check
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.proof import Suggestion
@@ -63,9 +63,8 @@ def instance_of(text: str, folder: Path) -> Instance:
 
 
 def lowered(instance: Instance, name: str, text: str) -> Property:
-    node, _ = check_expression(instance.lowering.ground.checked, instance.model, text)
-    body, locals_ = instance.lowering.expression(node)
-    return Property("invariant", name, body, locals_, node.span)
+    body, locals_ = instance.expression(text)
+    return Property("invariant", name, body, locals_, body.span)
 
 
 def suggested(instance: Instance, budget: Budget = Budget()) -> Suggestion:

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from specchk.compile.constants import fold
 from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
+from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
 from specchk.ir.types import cardinality
 from specchk.ir.verify import verify
 from specchk.lang.check.models import FixedModel
-from specchk.lang.frontend import CheckedSpec, choose_model
+from specchk.lang.frontend import CheckedSpec, check_expression, choose_model
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, nearest
 from specchk.lang.text.source import Source, Span
@@ -35,6 +36,11 @@ class Instance:
     program: Program
     model: FixedModel
     lowering: Lowering
+
+    def expression(self, text: str) -> tuple[Expr, int]:
+        """A lone expression over one state, with the number of its locals; a `SpecError` if it is none."""
+        node, _ = check_expression(self.lowering.ground.checked, self.model, text)
+        return self.lowering.expression(node)
 
 
 def instantiate(

@@ -12,7 +12,6 @@ from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.explore.walk import Walker
-from specchk.lang.frontend import check_expression
 from specchk.lang.text.diagnostics import SpecError, render
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.step import Faulty
@@ -97,8 +96,7 @@ class Session:
 
     def _evaluate(self, text: str) -> Iterator[str]:
         try:
-            node, _ = check_expression(self.instance.lowering.ground.checked, self.instance.model, text)
-            body, locals_ = self.instance.lowering.expression(node)
+            body, locals_ = self.instance.expression(text)
         except SpecError as error:
             yield "\n".join(render(diagnostic) for diagnostic in error.diagnostics)
             return

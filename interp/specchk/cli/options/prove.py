@@ -17,7 +17,6 @@ from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.ir.program import Property
-from specchk.lang.frontend import check_expression
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
 from specchk.search.proof import Proof, ProofCosts, Suggestion
@@ -108,9 +107,8 @@ def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
     """Lemmas for the model's invariants, as properties of it."""
 
     def property_of(name: str, text: str) -> Property:
-        node, _ = check_expression(instance.lowering.ground.checked, instance.model, text)
-        body, locals_ = instance.lowering.expression(node)
-        return Property("invariant", name, body, locals_, node.span)
+        body, locals_ = instance.expression(text)
+        return Property("invariant", name, body, locals_, body.span)
 
     found: Suggestion = loaded("specchk.symbolic.induction.suggest").suggest(
         instance.program, property_of, limits

@@ -27,7 +27,6 @@ from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning
 from specchk.conform.contract.values import NotAValue, raw
 from specchk.ir.nodes import Expr
 from specchk.ir.types import Map, Type
-from specchk.lang.frontend import check_expression
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Faulty, Stepper
@@ -226,8 +225,6 @@ class Validator:
     def watch(self, text: str) -> Watched:
         """An expression of the spec, compiled once; a `SpecError` if it is none."""
         if text not in self._watched:
-            lowering = self.instance.lowering
-            node, _ = check_expression(lowering.ground.checked, self.instance.model, text)
-            body, locals_ = lowering.expression(node)
+            body, locals_ = self.instance.expression(text)
             self._watched[text] = Watched(body, locals_, body.type, self.evaluator.compile(body))
         return self._watched[text]
