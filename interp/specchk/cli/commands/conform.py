@@ -78,15 +78,16 @@ def command(
     except BindingError as error:
         _reject(error, as_json=files.as_json)
     except Faulty as fault:
-        name = parts[0].instance.program.actions[fault.action].name
-        raise click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`") from None
+        raise _undefined(parts[0].instance.program.actions[fault.action].name, fault) from None
     except NoAnswer as fault:
-        raise click.ClickException(
-            f"the spec is undefined in `{fault.name}`: {fault}; see `specchk run`"
-        ) from None
+        raise _undefined(fault.name, fault) from None
     except Undefined as fault:
-        raise click.ClickException(f"the spec is undefined in `init`: {fault}; see `specchk run`") from None
+        raise _undefined("init", fault) from None
     _finish(parts, results, tier, Path(binding), files, gate)
+
+
+def _undefined(name: str, fault: Exception) -> click.ClickException:
+    return click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`")
 
 
 def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> None:
