@@ -22,6 +22,7 @@ from replog.sim.recording.record_run import record
 from spark.cluster import Cluster, standalone
 from spark.small import SPEC
 from specchk.cli.commands import conform, mutate
+from specchk.conform.contract.load import load_binding
 from specchk.search.engine import Unavailable
 from specchk.spark.jobs import PieceResult, Remote, came, reason_of, started, team, values_of
 from specchk.spark.session import NO_JAVA, has_java
@@ -160,6 +161,14 @@ def test_a_module_that_executors_lack_is_named() -> None:
 
     with pytest.raises(Unavailable, match="has no module `no_such_module_here`: install it"):
         values_of([came(0, fails)])
+
+
+def test_a_module_that_a_binding_lacks_there_is_named(tmp_path: Path) -> None:
+    """A binding's loader wraps the error; what is missing is reported all the same."""
+    binding = tmp_path / "binding.py"
+    binding.write_text("import no_such_module_here\n")
+    with pytest.raises(Unavailable, match="has no module `no_such_module_here`: install it"):
+        values_of([came(0, lambda: load_binding(binding))])
 
 
 def test_what_spark_says_of_a_failed_job_is_a_line() -> None:

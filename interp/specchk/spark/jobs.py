@@ -130,9 +130,11 @@ def came(number: int, run: Callable[[], Any]) -> PieceResult:
     """The result of a call; nothing is raised."""
     try:
         return PieceResult(number, run())
-    except ModuleNotFoundError as error:
-        return PieceResult(number, missing=error.name or str(error), host=socket.gethostname())
     except Exception as error:  # whatever it is, the driver raises it again
+        # A loader wraps what a user's file raised (`NoBinding` does), and keeps it as the cause.
+        lacking = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+        if isinstance(lacking, ModuleNotFoundError):
+            return PieceResult(number, missing=lacking.name or str(lacking), host=socket.gethostname())
         return PieceResult(
             number, error=_sendable(error), told=traceback.format_exc(), host=socket.gethostname()
         )
