@@ -54,6 +54,20 @@ def test_a_clean_stop_stores_the_high_watermark(storage: type[MemoryStorage | St
         assert node.storage.recover().log.hw == high_watermark
 
 
+def test_a_stop_whose_disk_fails_ends_the_process_all_the_same():
+    """Its lock goes with it: the next start is not refused, and counts the stop as unclean."""
+    world = led_world(make_storage=StoreStorage)
+    produce(world, 1)
+    run_for(world, 1_000)
+    node = world.nodes[0]
+    assert isinstance(node.storage, StoreStorage)
+    node.storage.fs.faults.fail_fsync_in = 0
+    world.stop(0)
+    assert node.broker is None
+    assert (world.counters.disk_failures, world.counters.stops) == (1, 0)
+    assert node.storage.recover().previous_broker_epoch == -1
+
+
 def test_a_cluster_elects_a_leader_and_acknowledges():
     """Without faults one leader serves, and acks=all is answered."""
     world = led_world()

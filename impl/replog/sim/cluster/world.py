@@ -303,6 +303,8 @@ class World:
             # The marker is written last: a stop that fails before it counts as unclean.
             except StorageError:
                 self.counters.disk_failures += 1
+                # The process ends all the same, and with it its lock on the directory.
+                node.storage.crash()
         self._end_process(node)
 
     def shut_down(self, broker_id: int) -> None:
