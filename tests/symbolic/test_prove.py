@@ -203,6 +203,13 @@ def test_an_action_that_may_be_undefined_is_not_proved(tmp_path: Path) -> None:
     assert proof.proved == ()
 
 
+def test_a_step_is_replayed_beyond_the_numbers_of_its_state(tmp_path: Path) -> None:
+    """It stores twice as much as any of them before it is undefined: no horizon ends it there."""
+    more = "var copy : 0..4 = 0\naction copies():\n    high' = 2 * high\n    copy' = low"
+    proof = proof_of(tmp_path, more=more)
+    assert [(failure.kind, failure.name) for failure in proof.failures] == [("undefined", "copies")]
+
+
 def test_a_model_without_invariants_proves_nothing(tmp_path: Path) -> None:
     """Nothing to prove is not a proof."""
     text = COUNTER.format(step=1, pace=1, more="").replace("invariant ordered: low <= high\n", "")

@@ -16,6 +16,7 @@ from specchk.ir.nodes import Const, Value
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Int, Set
 from specchk.meaning.deadlock import End, Ends
+from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, Properties, answer
 from specchk.meaning.step import Faulty, Stepper
@@ -88,12 +89,22 @@ def _with_horizon(found: T, high: int) -> T:
     return result
 
 
+class Unended(Stepper):
+    """Steps that no horizon ends; sets of all numbers are listed up to theirs."""
+
+    def make_evaluator(self) -> Evaluator:
+        """One that stores numbers above a horizon."""
+        # A step may compute more than any number of the path, `b' = 2 * a`, and go on from there: to a
+        # statement that is undefined, which must not be hidden by the end of the step.
+        return Evaluator(self.size, self.counts, horizons=False)
+
+
 class Replay:
     """Takes paths in a program whose horizons are high enough (`raised`)."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.stepper = Stepper(self.program)
+        self.stepper = Unended(self.program)
         self.properties = Properties(self.program, self.stepper)
         self.ends = Ends(self.program, self.stepper, self.properties)
 
