@@ -120,6 +120,6 @@ def matrices(draw: st.DrawFn, size: int) -> Matrix:
 def test_outside_has_what_no_further_symbol_lets_in(rows, taken):
     """The pieces have, once each, the points of one matrix that no value of the other's symbol lets in."""
     inside = {known[:2] for known in points(taken, 4)}
-    pieces = [points(piece, 4) for piece in outside([rows], taken)]
+    pieces = [points(piece, 4) for piece in outside([rows], taken, 3)]
     assert sum(map(len, pieces)) == len(set().union(*pieces))
     assert set().union(*pieces) == points(rows, 4) - inside

@@ -15,11 +15,11 @@ from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.meaning import paths
+from specchk.meaning import open_numbers
 from specchk.search.budget import Budget
 from specchk.search.engine import explore
 from specchk.search.verdict import Holds, Inconclusive, Violated
-from specchk.symbolic.zones import controls, covering, trees, zones
+from specchk.symbolic.zones import covering, precision, trees, zones
 from specchk.symbolic.zones.engine import ZoneOptions, search
 from specchk.symbolic.zones.zones import Reach
 
@@ -173,12 +173,12 @@ model one:
 
 
 def _weak_order(monkeypatch):
-    monkeypatch.setattr(paths.Term, "__lt__", lambda self, other: self <= other)
+    monkeypatch.setattr(open_numbers.Term, "__lt__", lambda self, other: self <= other)
 
 
 def _lost_plus(monkeypatch):
     monkeypatch.setattr(
-        paths.Term, "__add__", lambda self, other: paths.Term(self.path, self.symbol, self.plus)
+        open_numbers.Term, "__add__", lambda self, other: open_numbers.Term(self.path, self.symbol, self.plus)
     )
 
 
@@ -207,7 +207,7 @@ def _forgetful(monkeypatch):
     def zone(shape, at, rows, reach):
         return whole(shape, at, rows, reach or Reach(0, 0))
 
-    monkeypatch.setattr(controls, "zone_at", zone)
+    monkeypatch.setattr(precision, "zone_at", zone)
 
 
 def _early_pruning(monkeypatch):

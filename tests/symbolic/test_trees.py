@@ -14,13 +14,16 @@ from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 from specchk.meaning.moves import Moves
-from specchk.meaning.paths import ForkPath, Term
+from specchk.meaning.open_numbers import Term
+from specchk.meaning.paths import ForkPath
 from specchk.meaning.undefined import Undefined
 from specchk.search.budget import Budget
 from specchk.search.engine import explore
 from specchk.symbolic.zones import trees
 from specchk.symbolic.zones.engine import FIRST_REACH, ZoneOptions
 from specchk.symbolic.zones.expand import Expander
+from specchk.symbolic.zones.precision import Abstraction
+from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.zones import Shapes
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -36,7 +39,7 @@ def zones_of(program, most):
 
 def by_trees(program, found):
     """The successors of each zone, and what its properties may be."""
-    expander = Expander(program, FIRST_REACH, None, horizons=False)
+    expander = Expander(program, Abstraction(FIRST_REACH, LinearSolver(), {}), None, horizons=False)
     out = []
     for number, zone in enumerate(found):
         arrived = []

@@ -17,14 +17,16 @@ from typing import Any, TypeVar
 from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Quantifier, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
 from specchk.meaning.evaluate import Env, Evaluator
-from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, Term, outcomes, outside
+from specchk.meaning.open_numbers import Linear, OpenNumber, Term
+from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, outcomes, outside
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, universe
 
+MAX_LISTED = 256  # so many values of an open number are told apart where only a known one can be kept
 T = TypeVar("T")
 Instance = tuple[int, tuple[Any, ...]]  # an action's position and its arguments, None where open
 Test = Callable[[list[Any]], Any]
@@ -98,6 +100,43 @@ def outlines(kind: Type) -> list[Any]:
     return sorted(universe(kind))
 
 
+def settling(kind: Type) -> Callable[[Any], Any]:
+    """Makes a value of a type one that can be kept: offsets are terms, and other numbers are known."""
+    match kind:
+        case Int():
+            return _as_term if kind.horizon else partial(_known, kind)
+        case Option() | Set() | Seq() | Bag():
+            item = settling(kind.item)
+            return lambda value: tuple([item(part) for part in value]) if value else value
+        case Map():
+            part_ = settling(kind.value)
+            return lambda value: tuple([part_(part) for part in value])
+        case Record():
+            parts = [settling(part) for _, part in kind.fields]
+            return lambda value: tuple([go(part) for go, part in zip(parts, value, strict=True)])
+        case Union():
+            records = [settling(record) for _, record in kind.variants]
+            return lambda value: (value[0], records[value[0]](value[1]))
+    return lambda value: value
+
+
+def _as_term(value: Any) -> Any:
+    return value.as_term() if isinstance(value, Linear) else value
+
+
+def _known(kind: Int, value: Any) -> Any:
+    """An open number in a place of bounded type: each of its values is a way of its own."""
+    if not isinstance(value, OpenNumber):
+        return value
+    low, high = kind.low, kind.high
+    if high - low >= MAX_LISTED:
+        raise NotSymbolic(f"an open number is stored where {high - low + 1} numbers are allowed")
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if value <= middle else (middle + 1, high)
+    return low
+
+
 def outline(value: Any) -> Any:
     """A value with None for each of its open numbers."""
     if isinstance(value, Term):
@@ -117,6 +156,7 @@ class Moves(Stepper):
         self._horizons = horizons
         super().__init__(program)
         self.properties = Properties(program, self)
+        self._settle = [settling(variable.type) for variable in program.variables]
         actions = enumerate(program.actions)
         self.instances = tuple((i, args) for i, action in actions for args in self._arguments_of(action, i))
 
@@ -156,7 +196,7 @@ class Moves(Stepper):
             # A run that a horizon ended has a step in the real system, so its part is not idle.
             for result in self.ask(partial(self.once, state, index, args), rows):
                 if result is not None or self.horizon_cuts > cuts:
-                    parts = outside(parts, self.path.rows)
+                    parts = outside(parts, self.path.rows, len(rows), self.path.solver)
                 cuts = self.horizon_cuts
         return parts
 
@@ -178,7 +218,17 @@ class Moves(Stepper):
         except Undefined as undefined:
             if not self._out:
                 return given, undefined
-        return self._out[0][1:] if self._out else None
+        if not self._out:
+            return None
+        after = self._out[0][2]
+        if not isinstance(after, Undefined):
+            after = self._settled(state, after)
+        return given, after
+
+    def _settled(self, before: State, after: State) -> State:
+        """A state that can be kept; what a step left as it was is kept already."""
+        parts = zip(self._settle, before, after, strict=True)
+        return tuple([part if part is old else settle(part) for settle, old, part in parts])
 
     def opened(self, outline: Any) -> Any:
         """A value of an outline: each None in it is a new open number."""

@@ -1,14 +1,17 @@
 """Paths: one run of code over open numbers, and what it has assumed about them.
 
-A `Term` is `x + c` for a symbol `x` and a known `c`; symbol 0 is the number 0.  The meaning of specs
-(`meaning.evaluate`, `meaning.step`) runs on terms as it does on ints.  Wherever it compares two, the path
-answers: from what is known if that decides it, otherwise the run forks.  A fork is a run of the same
-code once more: `outcomes` gives each run the answers of the one before it up to the last open
-question, and the other answer there.
+The meaning of specs (`meaning.evaluate`, `meaning.step`) runs on open numbers (`open_numbers`) as it does
+on ints.  Wherever it compares two, the path answers: from what is known if that decides it, otherwise the
+run forks.  A fork is a run of the same code once more: `outcomes` gives each run the answers of the one
+before it up to the last open question, and the other answer there.
 
 What is known is a difference-bound matrix: `rows[i][j]` is the least known bound of `x_i - x_j`.  It
 is closed, so it decides exactly what follows from it, and its projection to some symbols is a part of
 it (Dill 1989; Mine, "A New Numerical Abstract Domain Based on Difference-Bound Matrices", 2001).
+
+What is no difference, a sum of two symbols or twice a symbol, has a symbol of its own, and the matrix its
+definition (`Defined`).  Then the matrix no longer decides all that follows: a path with a solver has it
+decide what the matrix leaves open, and one without refuses such numbers.
 
 Not here: states and which of them are covered (`zones`), searching (`search`).
 """
@@ -16,8 +19,9 @@ Not here: states and which of them are covered (`zones`), searching (`search`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import index
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
+
+from specchk.meaning.linear import Form, Terms, primitive, symbols
 
 # No real bound comes near it.  Sums leave it out, for FREE plus something would look like a bound.
 FREE = 1 << 60  # the bound of a difference without one
@@ -31,12 +35,33 @@ class NotSymbolic(Exception):
     """An open number where only a known one will do; the search cannot continue."""
 
 
+class Defined(list[list[int]]):
+    """A matrix with symbols that are defined: `terms` are `x + plus` for each (terms, x, plus)."""
+
+    definitions: tuple[tuple[Terms, int, int], ...]
+
+    def __init__(self, rows: Iterable[list[int]], definitions: tuple[tuple[Terms, int, int], ...]) -> None:
+        super().__init__(rows)
+        self.definitions = definitions
+
+
+class Solver(Protocol):
+    """Decides what a matrix with definitions does not."""
+
+    def is_possible(self, rows: Matrix) -> bool:
+        """Whether some whole numbers satisfy a matrix and its definitions."""
+
+    def decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
+        """Whether `x_i - x_j <= bound` follows from both (True), or its negation does (False)."""
+
+
 class ForkPath:
     """What one run has assumed; `known` is how many questions were answered without a fork."""
 
-    __slots__ = ("_at", "_owned", "_script", "forks", "known", "pending", "rows")
+    __slots__ = ("_at", "_owned", "_script", "forks", "known", "pending", "rows", "solver")
 
-    def __init__(self) -> None:
+    def __init__(self, solver: Solver | None = None) -> None:
+        self.solver = solver
         self.rows = START
         self._owned = True  # whether `rows` may be changed, or are someone else's
         self._script: list[int] = []
@@ -82,6 +107,11 @@ class ForkPath:
         if rows[j][i] < -bound:
             self.known += 1
             return False
+        if type(rows) is Defined and self.solver is not None:
+            follows = self.solver.decided(rows, i, j, bound)
+            if follows is not None:
+                self.known += 1
+                return follows
         if self.choose(2) == 0:
             self._assume(i, j, bound)
             return True
@@ -101,6 +131,38 @@ class ForkPath:
         # Two questions, so three ways: below, above and equal.  The negation of an equality is no matrix.
         return self.at_most(i, j, difference) and self.at_most(j, i, -difference)
 
+    def at_most_zero(self, form: Form) -> bool:
+        """Whether a form is at most 0, from here on."""
+        i, j, bound = self._difference(form)
+        return bound >= 0 if i == j else self.at_most(i, j, bound)
+
+    def is_zero(self, form: Form) -> bool:
+        """Whether a form is 0, from here on."""
+        if form[0] and form[1] % primitive(form)[1]:
+            self.known += 1
+            return False
+        i, j, bound = self._difference(form)
+        return bound == 0 if i == j else self.equal(i, j, bound)
+
+    def _difference(self, form: Form) -> tuple[int, int, int]:
+        """Symbols i and j and a bound, so that a form is at most 0 where `x_i - x_j <= bound`."""
+        if not form[0]:
+            return 0, 0, -form[1]
+        terms, factor, plus = primitive(form)
+        bound = -plus // abs(factor)  # over whole numbers: 2x <= 5 is x <= 2
+        pair = pair_of(terms)
+        if pair is None:
+            number, more = self.defined(terms)
+            pair, bound = (number, 0), bound - more if factor > 0 else bound + more
+        return (*pair, bound) if factor > 0 else (*pair[::-1], bound)
+
+    def defined(self, terms: Terms) -> tuple[int, int]:
+        """The symbol of a number with these terms, and what to add to it."""
+        if self.solver is None:
+            raise NotSymbolic("a sum or a quotient of open numbers is no difference of two")
+        self.rows, number, plus = defining(self._own(), terms)
+        return number, plus
+
     def fresh(self) -> int:
         """A new symbol, of which only that it is no negative number is known."""
         rows = self._own()
@@ -110,7 +172,7 @@ class ForkPath:
         if not self._owned:
             # Copied at the first assumption: most runs assume nothing, and share the matrix that they began
             # with.
-            self.rows = [list(row) for row in self.rows]
+            self.rows = _copy(self.rows)
             self._owned = True
         return self.rows  # type: ignore[return-value]
 
@@ -122,41 +184,131 @@ class ForkPath:
 
 def assuming(rows: Matrix, i: int, j: int, bound: int) -> Rows:
     """A closed matrix with one more constraint, which is consistent with it, and all that follows."""
-    more = [list(row) for row in rows]
+    more = _copy(rows)
     _close(more, i, j, bound)
     return more
 
 
 def widened(rows: Matrix) -> Rows:
     """A closed matrix with a new symbol, of which only that it is no negative number is known."""
-    more = [list(row) for row in rows]
+    more = _copy(rows)
     _widen(more)
     return more
 
 
-def outside(parts: Iterable[Matrix], taken: Matrix) -> list[Matrix]:
-    """What parts of a matrix, which do not meet, have outside of another one with the same first symbols.
+def defining(rows: Matrix, terms: Terms) -> tuple[Rows, int, int]:
+    """A closed matrix with a symbol for a number with these terms: the symbol, and what to add to it."""
+    known = definitions(rows)
+    for other, number, plus in known:
+        if other == terms:
+            return rows, number, plus  # type: ignore[return-value]
+    new = len(rows)
+    more = Defined([[*row, FREE] for row in rows], (*known, (terms, new, 0)))
+    more.append([FREE] * new + [0])
+    least, most = ends_of(rows, terms)
+    # Its interval is in the matrix from here on; what else follows from the definition is the solver's.
+    if most is not None:
+        _close(more, new, 0, most)
+    if least is not None:
+        _close(more, 0, new, -least)
+    return more, new, 0
 
-    Its further symbols are dropped first, which is exact as it is closed: it has what holds for some value
-    of theirs.
+
+def placed(rows: Matrix, form: Form) -> tuple[Matrix, int, int]:
+    """A matrix with a symbol x, and a number, whose sum is a form: one that it has, if there is one."""
+    terms, plus = form
+    match terms:
+        case ():
+            return rows, 0, plus
+        case ((int(x), 1),):
+            return rows, x, plus
+    more, number, shift = defining(rows, terms)
+    return more, number, plus + shift
+
+
+def definitions(rows: Matrix) -> tuple[tuple[Terms, int, int], ...]:
+    """The definitions of a matrix, if it has any."""
+    return rows.definitions if type(rows) is Defined else ()
+
+
+def pair_of(terms: Terms) -> tuple[int, int] | None:
+    """The symbols (i, j) of terms `x_i - x_j`; 0 where there is but one. None for other terms."""
+    match terms:
+        case ((int(i), 1),):
+            return i, 0
+        case ((int(i), 1), (int(j), -1)):
+            return i, j
+    return None
+
+
+def ends_of(rows: Matrix, terms: Terms) -> tuple[int | None, int | None]:
+    """The interval of a number with these terms; None where a closed matrix does not say."""
+    negated = tuple([(part, -times) for part, times in terms])
+    most, other = _most(rows, terms), _most(rows, negated)
+    return (None if other is None else -other), most
+
+
+def _most(rows: Matrix, terms: Terms) -> int | None:
+    total = 0
+    less = {part: -times for part, times in terms if isinstance(part, int) and times < 0}
+    for part, times in terms:
+        if not isinstance(part, int):
+            inner, plus, divisor = part
+            end = ends_of(rows, inner)[times > 0]
+            if end is None:
+                return None
+            total += times * ((end + plus) // divisor)
+            continue
+        # In pairs first: a closed matrix bounds x - y at least as well as x and -y apart.
+        for other in sorted(less, key=rows[part].__getitem__) if times > 0 else ():
+            share = min(times, less[other]) if rows[part][other] < FREE else 0
+            total += share * rows[part][other]
+            times, less[other] = times - share, less[other] - share
+        if times > 0:
+            if rows[part][0] >= FREE:
+                return None
+            total += times * rows[part][0]
+    for part, times in less.items():
+        if times and rows[0][part] >= FREE:
+            return None
+        total += times * rows[0][part]
+    return total
+
+
+def outside(parts: Iterable[Matrix], taken: Matrix, size: int, solver: Solver | None = None) -> list[Matrix]:
+    """The rest of parts of a matrix, which do not meet, outside of another one with the same first symbols.
+
+    Its symbols from `size` on are dropped first, which is exact as it is closed: it has what holds for
+    some value of theirs.  Those that are defined by symbols before `size` are kept: their value is known.
     """
-    return [rest for rows in parts for rest in _without(rows, taken)]
+    found = [rest for rows in parts for rest in _without(rows, taken, size)]
+    return [rest for rest in found if solver is None or solver.is_possible(rest)]
 
 
-def _without(rows: Matrix, taken: Matrix) -> Iterator[Matrix]:
-    size = min(len(rows), len(taken))
-    for i in range(size):
+def _without(rows: Matrix, taken: Matrix, size: int) -> Iterator[Matrix]:
+    same = [(number, number, 0) for number in range(size)]  # x of `taken` is y + plus
+    for terms, number, plus in definitions(taken):
+        if max(symbols(terms)) >= size:
+            raise NotSymbolic("whether a step is possible depends on a sum of numbers that are chosen")
+        rows, other, more = defining(rows, terms)
+        same.append((number, other, more - plus))
+    for i, a, c in same:
         # Subtraction, constraint by constraint: what breaks the first, what keeps it and breaks the second,
         # and so on.  The parts do not meet, and each is a matrix.
-        for j in range(size):
-            bound = taken[i][j]
-            if rows[i][j] <= bound:
+        for j, b, d in same:
+            bound = taken[i][j] - c + d
+            if taken[i][j] >= FREE or rows[a][b] <= bound:
                 continue
-            if rows[j][i] < -bound:  # x_i - x_j > bound throughout
+            if rows[b][a] < -bound:  # y_a - y_b > bound throughout
                 yield rows
                 return
-            yield assuming(rows, j, i, -bound - 1)
-            rows = assuming(rows, i, j, bound)
+            yield assuming(rows, b, a, -bound - 1)
+            rows = assuming(rows, a, b, bound)
+
+
+def _copy(rows: Matrix) -> Rows:
+    more = [list(row) for row in rows]
+    return Defined(more, rows.definitions) if type(rows) is Defined else more
 
 
 def _close(rows: Rows, i: int, j: int, bound: int) -> None:
@@ -196,115 +348,3 @@ def outcomes(path: ForkPath, rows: Matrix, run: Callable[[], T]) -> Iterator[T]:
         # their order.
         scripts += reversed(path.pending)
         yield result
-
-
-class Term:
-    """The number `x + plus` for the symbol `x` of a path."""
-
-    __slots__ = ("path", "plus", "symbol")
-
-    def __init__(self, path: ForkPath, symbol: int, plus: int = 0) -> None:
-        self.path = path
-        self.symbol = symbol
-        self.plus = plus
-
-    def __repr__(self) -> str:
-        return f"x{self.symbol}{f' + {self.plus}' if self.plus else ''}"
-
-    def __hash__(self) -> int:
-        return 0  # equality is a question, so all terms share a bucket
-
-    def __add__(self, other: Any) -> Term:
-        if isinstance(other, Term):
-            raise NotSymbolic("the sum of two open numbers is not a difference")
-        return Term(self.path, self.symbol, self.plus + index(other))
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        if not isinstance(other, Term):
-            return Term(self.path, self.symbol, self.plus - index(other))
-        if self.symbol == other.symbol:
-            return self.plus - other.plus
-        # A number of its own kind: it can be compared with a known number, which is a constraint of the
-        # matrix, and nothing else.
-        return Difference(self.path, self.symbol, other.symbol, self.plus - other.plus)
-
-    def _no_number(self, *_: object) -> Any:
-        raise NotSymbolic("an open number is used other than by comparing and advancing it")
-
-    def __rsub__(self, other: Any) -> Difference:
-        return Difference(self.path, 0, self.symbol, index(other) - self.plus)
-
-    __neg__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __rfloordiv__ = _no_number
-    __rmod__ = __index__ = __bool__ = __rshift__ = _no_number
-
-    def __lt__(self, other: Any) -> bool:
-        if isinstance(other, Term):
-            return self.path.at_most(self.symbol, other.symbol, other.plus - self.plus - 1)
-        return self.path.at_most(self.symbol, 0, index(other) - self.plus - 1)
-
-    def __le__(self, other: Any) -> bool:
-        if isinstance(other, Term):
-            return self.path.at_most(self.symbol, other.symbol, other.plus - self.plus)
-        return self.path.at_most(self.symbol, 0, index(other) - self.plus)
-
-    def __gt__(self, other: Any) -> bool:
-        return not self <= other
-
-    def __ge__(self, other: Any) -> bool:
-        return not self < other
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Term):
-            return self.path.equal(self.symbol, other.symbol, other.plus - self.plus)
-        return self.path.equal(self.symbol, 0, index(other) - self.plus)  # type: ignore[arg-type]
-
-
-class Difference:
-    """The number `x_i - x_j + plus`: it can be compared with known numbers."""
-
-    __slots__ = ("i", "j", "path", "plus")
-
-    def __init__(self, path: ForkPath, i: int, j: int, plus: int) -> None:
-        self.path = path
-        self.i = i
-        self.j = j
-        self.plus = plus
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __add__(self, other: Any) -> Difference:
-        return Difference(self.path, self.i, self.j, self.plus + index(other))
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Difference:
-        return Difference(self.path, self.i, self.j, self.plus - index(other))
-
-    def __rsub__(self, other: Any) -> Difference:
-        return Difference(self.path, self.j, self.i, index(other) - self.plus)
-
-    def __neg__(self) -> Difference:
-        return Difference(self.path, self.j, self.i, -self.plus)
-
-    def __lt__(self, other: Any) -> bool:
-        return self.path.at_most(self.i, self.j, index(other) - self.plus - 1)
-
-    def __le__(self, other: Any) -> bool:
-        return self.path.at_most(self.i, self.j, index(other) - self.plus)
-
-    def __gt__(self, other: Any) -> bool:
-        return not self <= other
-
-    def __ge__(self, other: Any) -> bool:
-        return not self < other
-
-    def __eq__(self, other: object) -> bool:
-        return self.path.equal(self.i, self.j, index(other) - self.plus)  # type: ignore[arg-type]
-
-    def _no_number(self, *_: object) -> Any:
-        raise NotSymbolic("the difference of two offsets is compared with an offset, stored or multiplied")
-
-    __mul__ = __rmul__ = __floordiv__ = __mod__ = __index__ = __bool__ = __rshift__ = _no_number

@@ -107,9 +107,14 @@ def _symbolic(numbers: Symbolic) -> str:
     share = 100 * numbers.answered / numbers.questions if numbers.questions else 100
     begun = f", restarted {numbers.refinements} times" if numbers.refinements else ""
     reach = "" if numbers.reach is None else f", differences beyond {numbers.reach} dropped"
+    solver = (
+        f", Z3 checked {numbers.solver_checks} and pruned {numbers.solver_pruned} branches"
+        if numbers.solver_checks
+        else ""
+    )
     return (
         f"unbounded offsets: {numbers.questions} comparisons, {share:.1f} % already decided, "
-        f"{numbers.forks} forks, {numbers.covered} states contained in others{reach}{begun}"
+        f"{numbers.forks} forks, {numbers.covered} states contained in others{reach}{solver}{begun}"
     )
 
 

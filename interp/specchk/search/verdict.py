@@ -106,6 +106,7 @@ class Symbolic:
     `questions` are comparisons of open numbers, `answered` those that what was known decided, so that
     a branch was pruned; the others were `forks`.  `covered` zones lay within one seen before.
     `refinements` are searches begun again because differences of more than `reach` matter after all.
+    `solver_checks` were made by Z3 where offsets are in sums, and `solver_pruned` branches ended there.
     """
 
     forks: int
@@ -114,6 +115,8 @@ class Symbolic:
     covered: int
     refinements: int
     reach: int | None
+    solver_checks: int = 0
+    solver_pruned: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Uses of offsets that a spec must not have if they are unbounded.
 
-Offsets without an end can be compared, copied and advanced; they cannot be an index or a map's key, be
-listed one by one, or be multiplied.  `check` finds all such uses of a program by the types of its
-expressions, before anything is searched.
+Unbounded offsets can be compared, copied and computed with as far as that is linear; they cannot be an
+index or a map's key, be listed one by one, or be multiplied with each other.  `check` finds all such
+uses of a program by the types of its expressions, before anything is searched.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from specchk.ir.walk import expressions
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
-ARITHMETIC = frozenset({Op.MUL, Op.DIV, Op.MOD, Op.NEG})
 HINT = "give it a bounded type, or use an engine that enumerates: --engine native"
 
 
@@ -68,10 +67,10 @@ def _wrong(expr: Expr) -> str:
             return "all offsets are listed or computed with"
         case Apply(op=op, args=args) if op in INDEXING and _is_offset(args[1].type):
             return "an offset is used as an index"
-        case Apply(op=op, args=args) if op in ARITHMETIC and any(_is_offset(arg.type) for arg in args):
-            return "an offset is used in arithmetic other than + and -"
-        case Apply(op=Op.ADD, args=(a, b)) if _is_offset(a.type) and _is_offset(b.type):
-            return "two offsets are added"
+        case Apply(op=Op.MUL, args=(a, b)) if _is_offset(a.type) and _is_offset(b.type):
+            return "two offsets are multiplied"
+        case Apply(op=Op.DIV | Op.MOD, args=(_, b)) if _is_offset(b.type):
+            return "a number is divided by an offset"
         case Apply(op=Op.SUBSETS, args=(items,)) if has_horizon(items.type):
             return "the subsets of a set of offsets are listed"
         case MapOf(type=Map(key=key)) if has_horizon(key):

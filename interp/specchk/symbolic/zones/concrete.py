@@ -19,7 +19,8 @@ from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.moves import Moves
-from specchk.meaning.paths import START, ForkPath, Matrix, Term, outside
+from specchk.meaning.open_numbers import Term
+from specchk.meaning.paths import START, ForkPath, Matrix, outside
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
@@ -27,7 +28,9 @@ from specchk.search.replay import ReplayFailed, quiet_steps_to, rebuild
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Trace
 from specchk.symbolic.replay import Replay, most_in, raised_to
-from specchk.symbolic.zones.zones import Shape, Shapes, Zone
+from specchk.symbolic.zones.solver import LinearSolver
+from specchk.symbolic.zones.words import condition, sums
+from specchk.symbolic.zones.zones import Shape, Shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,12 @@ class Goal:
 class Real:
     """A behaviour of real states, and why the property fails at its end.
 
-    `ends` are all states that the same steps end in where the goal is met: nothing is forgotten.
+    `condition`: what holds of the offsets of all states that the same steps end in where the goal is met.
     """
 
     trace: Trace
     blame: Blame | None
-    ends: Zone
+    condition: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class Concretiser:
     def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
         self.program = program
         self.symmetry = symmetry
-        self.path = ForkPath()
+        self.solver = LinearSolver()
+        self.path = ForkPath(self.solver)
         self.moves = Moves(program, self.path, horizons=horizons)
         self.beyond = Moves(program, self.path) if horizons and steps_list_horizon(program) else None
         self.shapes = Shapes(program)
@@ -92,7 +96,9 @@ class Concretiser:
         for first in self._images(start, chain[0].shape):
             for point in self._along(_Point((first,), START), steps):
                 for rows in self._goal(point, goal):
-                    return self._real(point, rows, goal)
+                    values = self.solver.least(rows)
+                    if values is not None:
+                        return self._real(point, rows, values, goal)
         return None
 
     def _images(self, state: State, shape: Shape | None) -> list[State]:
@@ -126,7 +132,8 @@ class Concretiser:
         # Only actions that were seen to be undefined in some zone are tried: this is computed at every step
         # of a path.
         faults = [move.rows for move in moves if isinstance(move.after, Undefined)]
-        return reduce(outside, faults, [point.rows])
+        size, solver = len(point.rows), self.solver
+        return reduce(lambda parts, fault: outside(parts, fault, size, solver), faults, [point.rows])
 
     def _goal(self, point: _Point, goal: Goal) -> Iterator[Matrix]:
         """The known facts where the goal is met."""
@@ -187,12 +194,11 @@ class Concretiser:
             return unclear.name
         return None
 
-    def _real(self, point: _Point, rows: Matrix, goal: Goal) -> Real:
-        """The least solution, its states, and the reference's word on them."""
-        # The least solution of a closed matrix: each x is its own lower bound, and row 0 satisfies all
-        # other rows since rows[0][j] <= rows[0][i] + rows[i][j].
-        values = [-bound for bound in rows[0]]
-        ends = self.shapes.zone(self.shapes.split(point.states[-1]), rows, None)
+    def _real(self, point: _Point, rows: Matrix, values: Sequence[int], goal: Goal) -> Real:
+        """The states of the least solution, and the reference's word on them."""
+        split = self.shapes.split(point.states[-1])
+        ends = condition(self.program, self.shapes.zone(split, rows, None))
+        ends += sums(self.program, split, rows)
         states = [self._numbers(state, values) for state in point.states]
         # One more than the largest number, for the step out of the last state.
         replay = Replay(self._raised(max(most_in(states) + 1, *values)))

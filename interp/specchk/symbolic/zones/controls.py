@@ -17,14 +17,16 @@ from typing import Any, TypeVar
 
 from specchk.ir.program import Program
 from specchk.meaning.moves import Moves, Test, outline
-from specchk.meaning.paths import Matrix, Term
+from specchk.meaning.open_numbers import Term
+from specchk.meaning.paths import START, Matrix, definitions
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.trees import Classes, Recorder, Tree, TreeWalker
-from specchk.symbolic.zones.zones import Reach, Shape, Shapes, Zone, zone_at
+from specchk.symbolic.zones.precision import Abstraction
+from specchk.symbolic.zones.trees import Classes, Recorder, Tree, TreeWalker, unknown
+from specchk.symbolic.zones.zones import Shape, Shapes, Zone
 
 T = TypeVar("T")
 Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
@@ -79,21 +81,22 @@ class Effect(Leaf):
     taken: Taken
     after: State | None
     images: tuple[tuple[tuple[int, int], ...], ...]
+    known: Matrix = START  # of the symbols that there are after the step: which are defined, and how
     still: Idle | None = None
     steps: list[tuple[Question, Tree]] = field(default_factory=list)
     inside: Tree | None = None
     outside: list[tuple[Question, Tree]] = field(default_factory=list)
 
-    def zone(self, classes: Classes, rows: Matrix, reach: Reach | None) -> Zone:
+    def zone(self, classes: Classes, rows: Matrix, abstraction: Abstraction) -> Zone:
         """The zone after the step, from the known facts about the symbols."""
         shape = self.taken.shape
         assert shape is not None
         first, *others = [[(classes[s][0], classes[s][1] + d) for s, d in image] for image in self.images]
-        zone = zone_at(shape, first, rows, reach)
+        zone = abstraction.zone(shape, first, rows)
         for other in others:
             # Several renamings may have the least shape; which of them is least depends on the offsets,
             # hence on the zone.
-            zone = min(zone, zone_at(shape, other, rows, reach), key=_order)
+            zone = min(zone, abstraction.zone(shape, other, rows), key=_order)
         return zone
 
 
@@ -145,14 +148,17 @@ def _is_settled(question: Question, tree: Tree) -> bool:
 class Controls:
     """The control parts of a program, and the code that their trees record."""
 
-    def __init__(self, program: Program, symmetry: Symmetry | None, *, horizons: bool) -> None:
+    def __init__(
+        self, program: Program, symmetry: Symmetry | None, abstraction: Abstraction, *, horizons: bool
+    ) -> None:
         self.program = program
         self.symmetry = symmetry
-        self.recorder = Recorder()
+        self.abstraction = abstraction
+        self.recorder = Recorder(abstraction.solver)
         self.moves = Moves(program, self.recorder, horizons=horizons)
         self.shapes = Shapes(program)
         self._points = range(len(program.points))
-        self._known: dict[Shape, Control] = {}
+        self.known: dict[Shape, Control] = {}
         self._shapes: dict[Shape, Shape] = {}
         properties = self.moves.properties
         self.invariants = [Question(p.kind, p.name, False, test) for p, test in properties.invariants]
@@ -164,23 +170,26 @@ class Controls:
 
     def of(self, shape: Shape, size: int) -> Control:
         """The control part of a shape with `size` offsets."""
-        control = self._known.get(shape)
+        control = self.known.get(shape)
         if control is None:
-            control = self._known[shape] = self._new(shape, size)
+            control = self.known[shape] = self._new(shape, size)
         return control
 
     def _new(self, shape: Shape, size: int) -> Control:
         # Symbol 0 is the number 0.
-        state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(size)])
+        predicates = self.abstraction.of(shape)
+        offsets = size - predicates.size
+        start = unknown(size, predicates.definitions(offsets))
+        state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
         return Control(
-            state, size, self._trees(self.questions, env, size),
-            [Tree(size, partial(self._step, state, *one)) for one in self.moves.instances],
-            Tree(size, partial(self._stops, env)),
+            state, size, self._trees(self.questions, env, start),
+            [Tree(start, partial(self._step, state, *one)) for one in self.moves.instances],
+            Tree(start, partial(self._stops, env)),
         )  # fmt: skip
 
-    def _trees(self, questions: list[Question], env: list[Any], size: int) -> list[tuple[Question, Tree]]:
-        return [(one, Tree(size, partial(self._answer, one.test, env))) for one in questions]
+    def _trees(self, questions: list[Question], env: list[Any], start: Matrix) -> list[tuple[Question, Tree]]:
+        return [(one, Tree(start, partial(self._answer, one.test, env))) for one in questions]
 
     def _counted(self, run: Callable[[], T]) -> tuple[T, Delta, int]:
         """The result of a run, and its counts."""
@@ -227,7 +236,9 @@ class Controls:
         # first.
         shape = self._shapes.setdefault(least, least)
         taken = Taken(index, args, shape)
-        return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)))
+        rows = self.recorder.rows
+        known = unknown(len(rows) - 1, definitions(rows))
+        return Effect(leaf.delta, leaf.cuts, taken, after, tuple(dict.fromkeys(images)), known)
 
     def _inside(self, env: list[Any]) -> PredicateValue:
         """Whether a state is inside of all constraints, or which one has no value."""
@@ -262,17 +273,17 @@ class Controls:
         """
         assert effect.after is not None
         classes, rows = known
-        size = len(classes) - 1  # the offsets of the control part, and what the step has chosen
+        start = effect.known  # of the offsets of the control part, and of what the step has chosen
         env = self.moves.properties.environment(state, effect.after)
-        steps = self._trees(self.steps, env, size)
+        steps = self._trees(self.steps, env, start)
         for _, tree in steps:
             walker.walk_once(tree, classes, rows)
         effect.still = _all_of([tree.only for question, tree in steps if _is_settled(question, tree)])
         effect.steps = [one for one in steps if not _is_settled(*one)]
         if self.program.constraints:
             after = self.moves.properties.environment(effect.after)
-            effect.inside = Tree(size, partial(self._inside, after))
-            effect.outside = self._trees(self.invariants, after, size)
+            effect.inside = Tree(start, partial(self._inside, after))
+            effect.outside = self._trees(self.invariants, after, start)
 
 
 def _place(offset: Any) -> tuple[int, int]:

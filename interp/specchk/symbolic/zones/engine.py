@@ -32,14 +32,17 @@ from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Viola
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.replay import Replay
+from specchk.symbolic.zones.comparisons import PrecisionBuilder
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
-from specchk.symbolic.zones.words import condition
+from specchk.symbolic.zones.precision import Abstraction, Precision
+from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.workers import Workers, cores
 from specchk.symbolic.zones.zones import Reach
 
-MAX_REFINEMENTS = 5
+MAX_REFINEMENTS = 5  # by a further reach; before each, by predicates as long as there are new ones
+MAX_PRECISIONS = 8
 TRIES = 40  # candidates for one property in one level that are looked at
 FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
 
@@ -60,7 +63,11 @@ class ZoneOptions(Options):
 
 
 class _Spurious(Exception):
-    """Something found in zones that no concrete states along its path show: the reach was too short."""
+    """A property fails in zones, and no concrete states along its path show it: too much was forgotten."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 def search(
@@ -95,12 +102,15 @@ class ZoneEngine(Engine[range]):
     steps: dict[Taken, Taken] = field(init=False, default_factory=dict)
     counts: Counts = field(init=False)
     workers: Workers[ZoneMember] = field(init=False)
+    abstraction: Abstraction = field(init=False)
     expander: Expander = field(init=False)
     concretiser: Concretiser = field(init=False)
     reach: Reach | None = field(init=False)
     refinements: int = field(init=False, default=0)
+    reaches: int = field(init=False, default=0)
+    precisions: int = field(init=False, default=0)
     doubtful: set[str] = field(init=False, default_factory=set)
-    is_too_short: bool = field(init=False, default=False)
+    spurious: set[str] = field(init=False, default_factory=set)
     outside: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -113,18 +123,19 @@ class ZoneEngine(Engine[range]):
         # open numbers, and a comparison is a question.
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
             search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"
-        self.expander = Expander(self.program, self.reach, search.symmetry, horizons=options.horizons)
+        self.abstraction = Abstraction(self.reach, LinearSolver(), {})
+        self.expander = Expander(self.program, self.abstraction, search.symmetry, horizons=options.horizons)
         self.concretiser = Concretiser(self.program, search.symmetry, horizons=options.horizons)
         count = options.workers or cores()
         self.workers = Workers(count, partial(self._member, count))
 
     def begin(self) -> range:
         """The zones of the initial states, with the present reach."""
-        self.expander.reach = self.reach
+        self.abstraction.reach = self.reach
         self.nodes.clear()
         self.steps.clear()
         self.doubtful.clear()
-        self.is_too_short = False
+        self.spurious.clear()
         with self._answered():
             # Forked in each search: members are copies of the expander with the reach that it has now.
             self.workers.start()
@@ -159,30 +170,49 @@ class ZoneEngine(Engine[range]):
 
     def finish(self) -> bool:
         """Whether the reach was far enough; otherwise the next search has a further one."""
-        self.workers.close()
         # A witness that was only doubted is no reason to search again if some real state reached it after
         # all.
-        is_doubtful = not self.doubtful.isdisjoint(self._unreached())
-        if self.search.is_stopped or not (self.is_too_short or is_doubtful):
+        unsettled = self.spurious or self.doubtful.intersection(self._unreached())
+        is_done = self.search.is_stopped or not unsettled
+        precision = self.abstraction.precision if is_done else self._more_precise()
+        self.workers.close()
+        if is_done:
             return True
-        if self.refinements == MAX_REFINEMENTS or self.reach is None:
+        self.refinements += 1
+        if precision != self.abstraction.precision:
+            self.precisions += 1
+            self.abstraction.precision = precision
+            self.expander.controls.known.clear()  # a control part has a symbol for each further place
+            return False
+        if self.reaches == MAX_REFINEMENTS or self.reach is None:
             self.findings.stopped = Inconclusive(
-                f"the violations in zones with differences up to {self.reach} are spurious, "
-                "and larger differences were not tried",
+                f"`{min(unsettled)}` is not decided: it depends on differences of offsets that the search "
+                "does not distinguish; try --prove, or an engine that enumerates (--engine native)",
                 budget=False,
             )
             return True
-        self.refinements += 1
+        self.reaches += 1
         self.reach = self.reach.further()
         return False
+
+    def _more_precise(self) -> Precision:
+        """The precision that the recorded comparisons need."""
+        if self.precisions == MAX_PRECISIONS:
+            return self.abstraction.precision
+        builder = PrecisionBuilder(self.abstraction.precision)
+        records = self.workers.call(ZoneMember.recorded, [()] * self.workers.count)
+        # In one order, whoever recorded them: predicates have a limit, and zones the order of predicates.
+        for record in sorted({record for some in records for record in some}, key=repr):
+            builder.add(record)
+        return builder.precision()
 
     @contextmanager
     def _answered(self) -> Iterator[None]:
         """Have what zones cannot answer end the level."""
         try:
             yield
-        except _Spurious:
-            self.is_too_short = True
+        except _Spurious as spurious:
+            self.spurious.add(spurious.name)
         except NotSymbolic as reason:
             self.findings.stopped = Inconclusive(
                 f"{reason}; the other engines can run this model", budget=False
@@ -272,12 +302,11 @@ class ZoneEngine(Engine[range]):
             elif real is None and kind == "deadlock" and self.options.horizons:
                 continue  # the ends of horizons only
             elif real is None:
-                raise _Spurious
+                raise _Spurious(name)
             elif kind == "reached":
                 self.findings.reached[name] = real.trace
             else:
-                said = condition(self.program, real.ends)
-                self.findings.note(Violation(kind, name, real.trace, real.blame, said))
+                self.findings.note(Violation(kind, name, real.trace, real.blame, real.condition))
 
     def _first_real(self, found: list[tuple[int, Candidate]]) -> Real | None:
         for one in found:
@@ -301,6 +330,7 @@ class ZoneEngine(Engine[range]):
             forks=counts.forks, questions=counts.forks + counts.known, answered=counts.known,
             covered=counts.covered, refinements=self.refinements,
             reach=None if self.reach is None else self.reach.lower,
+            solver_checks=counts.checks, solver_pruned=counts.pruned,
         )  # fmt: skip
         return Totals(
             len(self.nodes), counts.generated, tuple(counts.coverage), counts.cuts, self.outside,

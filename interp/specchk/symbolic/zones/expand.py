@@ -19,8 +19,9 @@ from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.controls import Control, Controls, Effect, Idle, Leaf, Question
+from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.trees import Classes, Tree, TreeWalker
-from specchk.symbolic.zones.zones import Reach, Zone
+from specchk.symbolic.zones.zones import Zone
 
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
@@ -49,6 +50,8 @@ class Counts:
     forks: int = 0
     known: int = 0
     cuts: int = 0
+    checks: int = 0
+    pruned: int = 0
 
     def __post_init__(self) -> None:
         self.coverage = [0] * self.points
@@ -61,6 +64,8 @@ class Counts:
         self.forks += other.forks
         self.known += other.known
         self.cuts += other.cuts
+        self.checks += other.checks
+        self.pruned += other.pruned
 
 
 @dataclass(slots=True)
@@ -82,12 +87,13 @@ class Expander:
     """Checks and expands zones of a program."""
 
     def __init__(
-        self, program: Program, reach: Reach | None, symmetry: Symmetry | None, *, horizons: bool
+        self, program: Program, abstraction: Abstraction, symmetry: Symmetry | None, *, horizons: bool
     ) -> None:
         self.program = program
-        self.reach = reach
-        self.controls = Controls(program, symmetry, horizons=horizons)
-        self.walker = TreeWalker(self.controls.recorder)
+        self.abstraction = abstraction
+        self.solver = abstraction.solver
+        self.controls = Controls(program, symmetry, abstraction, horizons=horizons)
+        self.walker = TreeWalker(self.controls.recorder, self.solver)
         fine = program.deadlock_ok
         self.may_stop_wrongly = not (fine is not None and isinstance(fine.body, Const) and fine.body.value)
         self._hit: list[Leaf] = []
@@ -97,7 +103,7 @@ class Expander:
         # As a step from a state without offsets, so that an initial state is renamed and taken apart as any
         # other.
         effect = self.controls.effect(Leaf((), 0), 0, (), state)
-        return effect.zone([(0, 0)], START, self.reach)
+        return effect.zone([(0, 0)], START, self.abstraction)
 
     def expand(
         self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]
@@ -105,10 +111,11 @@ class Expander:
         """Check and expand; without `arrive`, only check.  The questions `asked` are decided already."""
         part = Expansion(Counts(len(self.program.points)))
         walker = self.walker
-        walker.forks = walker.known = 0
+        walker.forks = walker.known = self.solver.checks = self.solver.pruned = 0
         for index, zone in zones:
             control = self.controls.of(zone.shape, len(zone.classes))
             classes = [(0, 0), *zone.classes]
+            rows = self.abstraction.matrix(zone)
             if control.still is not None:
                 # What was pruned is not walked again, but counts: coverage is that of a search that prunes
                 # nothing.
@@ -116,11 +123,11 @@ class Expander:
             for question, tree in control.questions:
                 if question.last in asked:
                     continue
-                for kind in self._failures(question, tree, classes, zone.bounds):
+                for kind in self._failures(question, tree, classes, rows):
                     if f"{kind} {question.name}" not in asked:
                         part.states.append((index, Candidate(kind, question.name)))
             if arrive is not None:
-                self._successors(index, control, classes, zone.bounds, arrive, part)
+                self._successors(index, control, classes, rows, arrive, part)
                 if control.still is None:
                     # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that
                     # it is the same for every zone of the shape.  Without this, a spec of many instances
@@ -137,6 +144,7 @@ class Expander:
     def _tell(self, counts: Counts) -> None:
         """The counts of the leaves that were reached."""
         counts.forks, counts.known = self.walker.forks, self.walker.known
+        counts.checks, counts.pruned = self.solver.checks, self.solver.pruned
         for leaf in self._hit:
             counts.cuts += leaf.cuts * leaf.hits
             for point, count in leaf.delta:
@@ -171,6 +179,7 @@ class Expander:
         ends = [end for tree in control.instances for end in self.walker.walk(tree, classes, rows)]
         busy: list[Matrix] = []  # where something can be done
         faulty: list[Matrix] = []  # where a step has no meaning, so that none is taken
+        size = len(rows)
         is_busy = False  # in all of the zone
         for leaf, _, assumed_rows, assumed in ends:
             self._count(leaf)
@@ -181,7 +190,8 @@ class Expander:
             is_busy = is_busy or not assumed
             busy.append(assumed_rows)
             if type(leaf) is Effect and leaf.after is None:
-                if reduce(outside, faulty, [assumed_rows]):  # the first action without a meaning is to blame
+                # The first action without a meaning is to blame.
+                if self._without(faulty, assumed_rows, size):
                     name = self.program.actions[leaf.taken.action].name
                     part.steps.append((index, Candidate("undefined", name, leaf.taken)))
                 faulty.append(assumed_rows)
@@ -189,14 +199,18 @@ class Expander:
             if type(leaf) is Effect and leaf.after is not None:
                 # From a state in which some action has no meaning no step is taken (`meaning.step`), so its
                 # part is cut away.
-                for remaining in reduce(outside, faulty, [assumed_rows]):
+                for remaining in self._without(faulty, assumed_rows, size):
                     part.counts.generated += 1
                     self._arrive(index, control, leaf, known, remaining, arrive, part)
         # What is left of the zone after all that can be done: subtraction of matrices, exact over the
         # integers.
         if self.may_stop_wrongly and not is_busy:
-            for resting in reduce(outside, busy, [rows]):
+            for resting in self._without(busy, rows, size):
                 self._resting(index, control, classes, resting, part)
+
+    def _without(self, taken: list[Matrix], rows: Matrix, size: int) -> list[Matrix]:
+        """The parts of a matrix that are in none of the others; `size` symbols are those of the zone."""
+        return reduce(lambda parts, one: outside(parts, one, size, self.solver), taken, [rows])
 
     def _arrive(
         self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
@@ -232,7 +246,7 @@ class Expander:
     def _found(
         self, index: int, effect: Effect, classes: Classes, rows: Matrix, arrive: Arrive, part: Expansion
     ) -> None:
-        zone = effect.zone(classes, rows, self.reach)
+        zone = effect.zone(classes, rows, self.abstraction)
         if arrive(index, zone, effect.taken):
             part.arrived += 1
         else:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 
+from specchk.symbolic.zones.comparisons import Record, recorded
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.covering import Covered
 from specchk.symbolic.zones.expand import Expander, Expansion
@@ -41,7 +43,7 @@ class ZoneMember:
         self.number = number
         self.count = count
         self.expander = expander
-        self.covered = Covered(expander.reach, within=covering)
+        self.covered = Covered(expander.abstraction.reach, within=covering)
         self._level: list[Zone] = []  # its part of the frontier,
         self._indexes: Sequence[int] = ()  # and what the search calls these zones
         self._arrived: list[list[Arrival]] = [[] for _ in range(count)]
@@ -90,6 +92,12 @@ class ZoneMember:
             else:
                 dropped += 1
         return Taking(new, dropped)
+
+    def recorded(self) -> list[Record]:
+        """The comparisons and steps that the trees of its control parts have recorded, each once."""
+        controls, abstraction = self.expander.controls, self.expander.abstraction
+        found = [recorded(control, shape, abstraction.of(shape)) for shape, control in controls.known.items()]
+        return list(dict.fromkeys(chain.from_iterable(found)))
 
     def _arrive(self, index: int, zone: Zone, taken: Taken) -> bool:
         """A successor: it is sent to its owner, unless it would be dropped there."""

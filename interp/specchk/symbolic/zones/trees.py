@@ -13,6 +13,7 @@ and each zone comes to the leaves that its own runs would give.
     x_i - x_j <= bound     `Ask`; symbols are the offsets of the shape in their order, and 0 the number 0
     one of so many ways    `Alternative`; a zone takes them all
     a new symbol           `Fresh`
+    a symbol for a sum     `Define`; after one the zone's matrix may need the solver to answer
 
 Not here: what the leaves are (`expand`), and the meaning of the code (`core`).
 """
@@ -24,7 +25,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from specchk.meaning.paths import FREE, ForkPath, Matrix, assuming, widened
+from specchk.meaning.linear import Form, Terms, substituted, symbol
+from specchk.meaning.paths import (
+    FREE,
+    Defined,
+    ForkPath,
+    Matrix,
+    assuming,
+    defining,
+    definitions,
+    placed,
+    widened,
+)
+from specchk.symbolic.zones.solver import LinearSolver
 
 Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
 End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whether something was assumed
@@ -65,6 +78,16 @@ class Fresh(TreeNode):
     __slots__ = ()
 
 
+class Define(TreeNode):
+    """A symbol for a number with these terms."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, up: TreeNode | None, side: int, terms: Terms) -> None:
+        super().__init__(up, side, 1)
+        self.terms = terms
+
+
 class Recorder(ForkPath):
     """The path of the recorded runs: it contains the answers to the run, and no more.
 
@@ -73,8 +96,8 @@ class Recorder(ForkPath):
 
     __slots__ = ("_classes", "_guide", "_node", "_side")
 
-    def record(self, size: int, at: tuple[TreeNode, int], classes: Classes, rows: Matrix) -> None:
-        """Begin a run on `size` offsets that reaches the answer `at` a node, and continues as a zone does."""
+    def record(self, start: Matrix, at: tuple[TreeNode, int], classes: Classes, rows: Matrix) -> None:
+        """Begin a run from a matrix that reaches the answer `at` a node, and continues as a zone does."""
         # The answers from the top to this place: the code is run again from its beginning, since a run
         # cannot be continued from the middle of a Python function.
         script = []
@@ -84,10 +107,10 @@ class Recorder(ForkPath):
             node, side = node.up, node.side
         # From nothing known, whatever the zone: what is known of the zone would hide questions that other
         # zones must answer.
-        self.begin(_unknown(size), script[::-1])
+        self.begin(start, script[::-1])
         self._node, self._side = node, side
         self._classes = classes.copy()
-        self._guide = ForkPath()
+        self._guide = ForkPath(self.solver)
         self._guide.begin(rows, [])
 
     def end(self, leaf: object) -> None:
@@ -140,27 +163,49 @@ class Recorder(ForkPath):
         self._went(node, 0)
         return super().fresh()
 
+    def defined(self, terms: Terms) -> tuple[int, int]:
+        """The symbol of a number with these terms, and what to add to it."""
+        for known, number, plus in definitions(self.rows):
+            if known == terms:
+                return number, plus
+        node = self._node.after[self._side]
+        if node is None:
+            node = self._node.after[self._side] = Define(self._node, self._side, terms)
+        if self._at >= len(self._script):
+            self._guide.rows, *place = placed(self._guide.rows, moved(terms, self._classes))
+            self._classes.append((place[0], place[1]))
+        self._went(node, 0)
+        self.rows, number, plus = defining(self._own(), terms)
+        return number, plus
+
     def _went(self, node: TreeNode, answer: int) -> None:
         self._node, self._side = node, answer
         self._at += 1
 
 
+def moved(terms: Terms, classes: Classes) -> Form:
+    """Terms over the symbols of a tree as a form over the classes of a zone."""
+    return substituted((terms, 0), lambda place: symbol(*classes[place]))
+
+
 @cache
-def _unknown(size: int) -> Matrix:
-    """The matrix of so many unconstrained offsets; offsets are not negative."""
+def unknown(size: int, defined: tuple[tuple[Terms, int, int], ...] = ()) -> Matrix:
+    """The matrix of so many unconstrained symbols: offsets, which are not negative, and defined ones."""
     rows = [[0] * (size + 1)] + [[FREE] * (size + 1) for _ in range(size)]
     for index, row in enumerate(rows):
         row[index] = 0
-    return rows
+    for _, number, _ in defined:
+        rows[0][number] = FREE
+    return Defined(rows, defined) if defined else rows
 
 
 class Tree:
-    """All runs of one piece of code on `size` offsets; `run` runs it on the recorder, and gives a leaf."""
+    """All runs of one piece of code from a matrix; `run` runs it on the recorder, and gives a leaf."""
 
-    __slots__ = ("run", "size", "top")
+    __slots__ = ("run", "start", "top")
 
-    def __init__(self, size: int, run: Callable[[], object]) -> None:
-        self.size = size
+    def __init__(self, start: Matrix, run: Callable[[], object]) -> None:
+        self.start = start
         self.run = run
         self.top = TreeNode(None, 0, 1)
 
@@ -176,13 +221,14 @@ class TreeWalker:
     """Walks trees with zones; `forks` and `known` count the open and the decided answers."""
 
     recorder: Recorder
+    solver: LinearSolver
     forks: int = 0
     known: int = 0
 
     def walk_once(self, tree: Tree, classes: Classes, rows: Matrix) -> None:
         """Have a tree record the first run of a zone, if it has none; counts nothing."""
         if tree.top.after[0] is None:
-            self.recorder.record(tree.size, (tree.top, 0), classes, rows)
+            self.recorder.record(tree.start, (tree.top, 0), classes, rows)
             self.recorder.end(tree.run())
 
     def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
@@ -197,7 +243,7 @@ class TreeWalker:
                 child = node.after[side]
                 if child is None:
                     # The tree is written while it is walked: this place, and all after it up to a leaf.
-                    self.recorder.record(tree.size, (node, side), classes, rows)
+                    self.recorder.record(tree.start, (node, side), classes, rows)
                     self.recorder.end(tree.run())
                     child = node.after[side]
                 kind = type(child)
@@ -210,6 +256,9 @@ class TreeWalker:
                         self.known += 1
                     elif rows[e][c] < -bound:
                         side = 0
+                        self.known += 1
+                    elif (follows := self._decided(rows, c, e, bound)) is not None:
+                        side = int(follows)
                         self.known += 1
                     else:
                         # Yes first, as `ForkPath.at_most` does: the recorded way is then the one that is
@@ -225,7 +274,14 @@ class TreeWalker:
                 elif kind is Fresh:
                     classes, rows, assumed = [*classes, (len(rows), 0)], widened(rows), True
                     side = 0
+                elif kind is Define:
+                    rows, *place = placed(rows, moved(child.terms, classes))
+                    classes, side = [*classes, (place[0], place[1])], 0
                 else:
                     yield child, classes, rows, assumed
                     break
                 node = child
+
+    def _decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
+        """The solver's answer, where the matrix has definitions; without any it decides all itself."""
+        return self.solver.decided(rows, i, j, bound) if type(rows) is Defined else None

@@ -1,19 +1,22 @@
 """Path conditions in the spec's terms: the constraints of a zone on the offsets in its states.
 
 Offsets that are equal, or known numbers apart, are said once, after the first of them; of the order of
-the others no more is said than what the rest does not imply.
+the others no more is said than what the rest does not imply.  Sums are said where they are less free than
+their parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, has_horizon
-from specchk.meaning.paths import FREE
+from specchk.meaning.linear import Form, Part, Quotient, Terms, substituted, symbol, symbols
+from specchk.meaning.open_numbers import Term
+from specchk.meaning.paths import FREE, Matrix, definitions, ends_of
 from specchk.meaning.values import show, universe
-from specchk.symbolic.zones.zones import Zone
+from specchk.symbolic.zones.zones import Shape, Zone
 
 
 def condition(program: Program, zone: Zone) -> tuple[str, ...]:
@@ -30,6 +33,53 @@ def condition(program: Program, zone: Zone) -> tuple[str, ...]:
             other, less = first[number]
             said.append(f"{name} == {_sum(other, plus - less)}")
     return (*said, *_order(zone, first))
+
+
+def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> tuple[str, ...]:
+    """The constraints on sums of the offsets of a state of terms, taken apart, over a matrix."""
+    shape, offsets = split
+    parts = zip(program.variables, shape, strict=True)
+    names = [name for variable, part in parts for name in _places(variable.name, variable.type, part)]
+    place: dict[int, Form] = {0: symbol(0)}
+    for number, offset in enumerate(offsets, 1):
+        if isinstance(offset, Term):
+            place.setdefault(offset.symbol, symbol(number, -offset.plus))
+    found = []
+    for terms, number, plus in definitions(rows):
+        if place.keys() >= symbols(terms):
+            form, more = substituted((terms, 0), place.__getitem__)
+            low, high = ends_of(rows, terms)
+            most, least = rows[number][0] + plus - more, plus - rows[0][number] - more
+            if most == least:
+                found.append(_compared(names, form, "==", most))
+                continue
+            if most < FREE >> 1 and (high is None or most + more < high):
+                found.append(_compared(names, form, "<=", most))
+            if least > -FREE >> 1 and (low is None or least + more > low):
+                found.append(_compared(names, form, ">=", least))
+    return tuple(dict.fromkeys(found))
+
+
+def _compared(names: Sequence[str], terms: Terms, order: str, bound: int) -> str:
+    """`terms order bound`, each term on the side where its factor is above 0."""
+    left = [_times(names, part, times) for part, times in terms if times > 0]
+    right = [_times(names, part, -times) for part, times in terms if times < 0]
+    right += [str(bound)] if bound > 0 or (not right and bound == 0) else []
+    left += [str(-bound)] if bound < 0 and left and right else []
+    if bound < 0 and not right:
+        right = [str(bound)]
+    return f"{' + '.join(left) or '0'} {order} {' + '.join(right) or '0'}"
+
+
+def _times(names: Sequence[str], part: Part, times: int) -> str:
+    name = names[part - 1] if isinstance(part, int) else _quotient(names, part)
+    return name if times == 1 else f"{times}*{name}"
+
+
+def _quotient(names: Sequence[str], part: Quotient) -> str:
+    terms, plus, divisor = part
+    inner = " + ".join([*[_times(names, one, times) for one, times in terms], *([str(plus)] if plus else [])])
+    return f"({inner}) // {divisor}" if len(terms) > 1 or plus else f"{inner} // {divisor}"
 
 
 def _order(zone: Zone, first: dict[int, tuple[str, int]]) -> Iterator[str]:

@@ -22,7 +22,8 @@ from typing import Any
 
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
-from specchk.meaning.paths import FREE, Difference, ForkPath, Matrix, NotSymbolic, Rows, Term
+from specchk.meaning.open_numbers import Linear, OpenNumber, Term
+from specchk.meaning.paths import FREE, ForkPath, Matrix, NotSymbolic, Rows
 from specchk.meaning.values import State
 
 Shape = tuple[Any, ...]
@@ -151,8 +152,7 @@ def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _offset(value: Any, found: list[Any]) -> int:
-    if isinstance(value, Difference):
-        raise NotSymbolic("the difference of two offsets is stored")
+    assert not isinstance(value, Linear), "steps end in terms (`meaning.moves.settling`)"
     found.append(value)
     return OPEN
 
@@ -164,7 +164,7 @@ def _known(value: Any, _: list[Any]) -> Any:
 # Left to arithmetic, a difference of offsets could be kept where the type is a plain range; then a control
 # part would have an open number in it.
 def _number(value: Any, _: list[Any]) -> Any:
-    if isinstance(value, Term | Difference):
+    if isinstance(value, OpenNumber):
         raise NotSymbolic("an open number is stored in a place of bounded type")
     return value
 

@@ -1,0 +1,156 @@
+"""The comparisons that decision trees have recorded, and the precision that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from specchk.meaning.linear import NOTHING, Form, Terms, added, primitive, substituted, symbol, symbols
+from specchk.meaning.paths import Defined, pair_of
+from specchk.symbolic.zones.controls import Control, Effect
+from specchk.symbolic.zones.precision import NONE, Place, Precision, Question, ShapePredicates
+from specchk.symbolic.zones.trees import Ask, Define, Fresh, TreeNode
+from specchk.symbolic.zones.zones import Shape
+
+FAR = 4  # thresholds from here on are remembered as places; nearer ones are within a reach soon
+MAX_SUMS = 12  # of a shape
+MAX_SHIFTED = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A form of the offsets of a shape was compared with 0, whether it is at most that."""
+
+    shape: Shape
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """A step leads from a shape to another, whose offsets are forms of those before (None: chosen).
+
+    `has_sums`: numbers were defined on the way.
+    """
+
+    shape: Shape
+    target: Shape
+    forms: tuple[Form | None, ...]
+    has_sums: bool
+
+
+Record = Comparison | Leading
+
+
+def recorded(control: Control, shape: Shape, predicates: ShapePredicates) -> Iterator[Record]:
+    """The comparisons and steps in the trees of a control part."""
+    offsets = control.size - predicates.size
+    known = [symbol(number) for number in range(offsets + 1)]
+    forms: list[Form | None] = [*known, *[substituted(one, known.__getitem__) for one in predicates.forms()]]
+    trees = [*control.instances, control.stops, *[tree for _, tree in control.questions]]
+    left = [(tree.top.after[0], forms) for tree in trees]
+    while left:
+        node, forms = left.pop()
+        if type(node) is Effect:
+            if node.taken.shape is not None:
+                image = tuple([_moved(number, plus, forms) for number, plus in node.images[0]])
+                yield Leading(shape, node.taken.shape, image, isinstance(node.known, Defined))
+            checks = [tree for _, tree in (*node.steps, *node.outside)]
+            checks += [node.inside] if node.inside is not None else []
+            left += [(tree.top.after[0], forms) for tree in checks]
+        if not isinstance(node, TreeNode):
+            continue
+        if type(node) is Ask and (i := forms[node.i]) is not None and (j := forms[node.j]) is not None:
+            terms, plus = added(i, j, -1)
+            yield Comparison(shape, (terms, plus - node.bound))
+        if type(node) is Fresh:
+            forms = [*forms, None]
+        elif type(node) is Define:
+            forms = [*forms, _of(node.terms, forms)]
+        left += [(after, forms) for after in node.after]
+
+
+def _moved(number: int, plus: int, forms: Sequence[Form | None]) -> Form | None:
+    form = forms[number]
+    return None if form is None else (form[0], form[1] + plus)
+
+
+def _of(terms: Terms, forms: Sequence[Form | None]) -> Form | None:
+    """Terms over a tree's symbols as a form of the offsets; None if a chosen number is in them."""
+    if any(forms[number] is None for number in symbols(terms)):
+        return None
+    return substituted((terms, 0), lambda number: forms[number] or NOTHING)
+
+
+class PrecisionBuilder:
+    """Makes precision of what was recorded, and of the precision that there was."""
+
+    def __init__(self, precision: Precision) -> None:
+        self.before = precision
+        self.shifted: dict[Shape, dict[Place, None]] = {}
+        self.sums: dict[Shape, dict[Form, None]] = {}
+        self.compared: dict[Shape, dict[Question, None]] = {}
+        self.after_sums: set[Shape] = set()
+        for shape, known in precision.items():
+            self.shifted[shape] = dict.fromkeys(known.shifted)
+            self.sums[shape] = dict.fromkeys(known.sums)
+            self.compared[shape] = dict.fromkeys(known.compared)
+
+    def add(self, record: Record) -> None:
+        """Note a comparison, or a step."""
+        if isinstance(record, Comparison):
+            self._compared(record.shape, record.form)
+        else:
+            self._stepped(record)
+
+    def _compared(self, shape: Shape, form: Form) -> None:
+        if not form[0]:
+            return
+        terms, factor, plus = primitive(form)
+        bound = -plus // abs(factor)
+        pair = pair_of(terms)
+        if pair is None:
+            # Not `-f <= b`, but its negation `f <= -b - 1`, so that there is one place for both.
+            self._sum(shape, (terms, -bound if factor > 0 else bound + 1))
+            return
+        i, j = pair if factor > 0 else pair[::-1]
+        self.compared.setdefault(shape, {})[i, j, bound] = None
+        if abs(bound) >= FAR:
+            self._shift(shape, (i, -bound) if i else (j, bound))
+
+    def _stepped(self, step: Leading) -> None:
+        shape, places = step.shape, [NOTHING, *step.forms]
+        if step.has_sums:
+            self.after_sums.add(step.target)
+        for form in self.before.get(step.target, NONE).forms():
+            before = _of(form[0], places)
+            if before is None or not before[0]:
+                continue
+            terms, factor, _ = primitive(before)
+            # With the constant of the target: what a loop adds would be a new predicate in each round.
+            plus = form[1]
+            pair = pair_of(terms)
+            if pair is None:
+                if terms not in [some for some, _ in self.sums.get(shape, ())]:
+                    self._sum(shape, (terms, plus if factor > 0 else 1 - plus))
+            elif abs(plus) >= FAR:
+                self._shift(shape, (pair[0], plus if factor > 0 else -plus))
+
+    def _sum(self, shape: Shape, form: Form) -> None:
+        found = self.sums.setdefault(shape, {})
+        if len(found) < MAX_SUMS:
+            found[form] = None
+
+    def _shift(self, shape: Shape, place: Place) -> None:
+        found = self.shifted.setdefault(shape, {})
+        if len(found) < MAX_SHIFTED:
+            found[place] = None
+
+    def precision(self) -> Precision:
+        """What zones are to remember from here on."""
+        found: dict[Shape, ShapePredicates] = {}
+        for shape in {*self.shifted, *self.sums, *self.after_sums}:
+            shifted, sums = tuple(self.shifted.get(shape, ())), tuple(self.sums.get(shape, ()))
+            compared = self.compared.get(shape, ()) if sums or shape in self.after_sums else ()
+            if shifted or sums or compared:
+                found[shape] = ShapePredicates(shifted, sums, tuple(compared))
+        return found

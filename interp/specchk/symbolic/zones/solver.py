@@ -1,0 +1,110 @@
+"""The solver: Z3 decides what the matrix of a zone leaves open where symbols are defined as sums.
+
+A closed matrix decides what follows from differences, and its intervals much of what follows from sums.
+The rest is a question to Z3: do some whole numbers satisfy the matrix and the definitions?  Only symbols
+that occur in a definition are part of it, since a closed matrix projects exactly to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from specchk.meaning.linear import Form, symbols
+from specchk.meaning.paths import FREE, Defined, Matrix, assuming
+
+MAX_CACHED = 100_000
+
+
+class LinearSolver:
+    """Answers questions about matrices with definitions.
+
+    `checks` were made by Z3, `pruned` are the branches that it found to be impossible.
+    """
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self.pruned = 0
+        self._known: dict[Any, bool] = {}
+        self._symbols: list[Any] = [z3.IntVal(0)]
+        self._solver: Any = None
+
+    def is_possible(self, rows: Matrix) -> bool:
+        """Whether some whole numbers satisfy a matrix and its definitions."""
+        if type(rows) is not Defined:
+            return True  # closed and not negative on its diagonal: it has solutions
+        used = _used(rows)
+        key = (rows.definitions, tuple([tuple([rows[i][j] for j in used]) for i in used]))
+        answer = self._known.get(key)
+        if answer is None:
+            if len(self._known) >= MAX_CACHED:
+                self._known.clear()
+            answer = self._known[key] = self._check(rows, used)
+        return answer
+
+    def decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
+        """Whether `x_i - x_j <= bound` follows (True), or its negation (False), of what is possible."""
+        if not self.is_possible(assuming(rows, i, j, bound)):
+            self.pruned += 1
+            return False
+        if not self.is_possible(assuming(rows, j, i, -bound - 1)):
+            self.pruned += 1
+            return True
+        return None
+
+    def least(self, rows: Matrix) -> list[int] | None:
+        """Numbers for the symbols of a matrix, the least sum of those that have one; None if none."""
+        if type(rows) is not Defined:
+            # Each x is its own lower bound: row 0 satisfies all other rows since
+            # rows[0][j] <= rows[0][i] + rows[i][j].
+            return [-bound for bound in rows[0]]
+        optimum = z3.Optimize()
+        numbers = self._numbers(len(rows))
+        optimum.add(self._constraints(rows, range(len(rows))))
+        optimum.minimize(z3.Sum([x for x, bound in zip(numbers, rows[0], strict=True) if bound < FREE]))
+        self.checks += 1
+        if optimum.check() != z3.sat:
+            return None
+        model = optimum.model()
+        return [model.eval(x, model_completion=True).as_long() for x in numbers]
+
+    def _check(self, rows: Defined, used: Sequence[int]) -> bool:
+        if self._solver is None:
+            # Made at the first question: most specs ask none, and members are forked before they do.
+            self._solver = z3.SolverFor("QF_LIA")
+        self.checks += 1
+        self._solver.push()
+        try:
+            self._solver.add(self._constraints(rows, used))
+            # Unknown is possible: what is believed too much is refuted by real offsets, or not at all.
+            return bool(self._solver.check() != z3.unsat)
+        finally:
+            self._solver.pop()
+
+    def _constraints(self, rows: Defined, used: Sequence[int]) -> list[Any]:
+        x = self._numbers(len(rows))
+        found = [x[i] - x[j] <= rows[i][j] for i in used for j in used if i != j and rows[i][j] < FREE]
+        found += [self._sum((terms, -plus)) == x[number] for terms, number, plus in rows.definitions]
+        return found
+
+    def _numbers(self, size: int) -> list[Any]:
+        self._symbols += [z3.Int(f"x{number}") for number in range(len(self._symbols), size)]
+        return self._symbols[:size]
+
+    def _sum(self, form: Form) -> Any:
+        """A form for Z3; division by a number above 0 rounds down there, too."""
+        terms, plus = form
+        parts = [
+            times * (self._symbols[p] if isinstance(p, int) else self._sum((p[0], p[1])) / z3.IntVal(p[2]))
+            for p, times in terms
+        ]
+        return z3.Sum([*parts, z3.IntVal(plus)])
+
+
+def _used(rows: Defined) -> list[int]:
+    found = {0}
+    for terms, number, _ in rows.definitions:
+        found |= {number, *symbols(terms)}
+    return sorted(found)
