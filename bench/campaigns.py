@@ -26,6 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "core", "symbolic")]
 
+from linear_specs import linear_spec  # noqa: E402
 from offset_specs import offset_spec  # noqa: E402
 from spec_texts import small_spec  # noqa: E402
 
@@ -35,7 +36,9 @@ from agreement.open_specs import open_spec  # noqa: E402
 from agreement.pairs import ENGINES, disagreement  # noqa: E402
 from agreement.random_specs import random_spec  # noqa: E402
 
-GENERATORS: tuple[Callable[[Random], str], ...] = (open_spec, random_spec, small_spec, offset_spec)
+GENERATORS: tuple[Callable[[Random], str], ...] = (
+    open_spec, random_spec, small_spec, offset_spec, linear_spec,
+)  # fmt: skip
 SPARK_EVERY = 4  # seeds; Spark takes seconds for what the others do in one
 Result = tuple[Counter[str], list[str]]
 
@@ -87,7 +90,7 @@ def _guarded(one: Callable[[int, bool], Result], seed: int, spark: bool) -> Resu
 def of_spec(seed: int, spark: bool) -> Result:
     """A random spec on every engine."""
     random, make = Random(seed), GENERATORS[seed % len(GENERATORS)]
-    on_spark = _spark() if spark and seed // 4 % SPARK_EVERY == 0 else None
+    on_spark = _spark() if spark and seed // len(GENERATORS) % SPARK_EVERY == 0 else None
     with tempfile.TemporaryDirectory() as folder:
         found = compare(
             make(random), Path(folder), symmetry=random.random() < 0.5, keep_going=random.random() < 0.5,
@@ -106,7 +109,7 @@ def of_pair(seed: int, spark: bool) -> Result:
     changed = CHANGES[name](random, text)
     if changed is None:
         return Counter({f"{name}: no place": 1}), []
-    use_spark = spark and seed // 4 % SPARK_EVERY == 0
+    use_spark = spark and seed // len(GENERATORS) % SPARK_EVERY == 0
     engines = ["reference", "spark" if use_spark else random.choice(ENGINES[1:4])]
     way = {"symmetry": random.random() < 0.5, "keep_going": random.random() < 0.5}
     counts, wrong = Counter[str](), []

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from linear_specs import linear_spec
 from spec_texts import small_spec
 
 from agreement.every_engine import compare
@@ -17,12 +18,14 @@ from agreement.pairs import disagreement
 from agreement.random_specs import random_spec
 
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
-GENERATORS = (open_spec, random_spec, small_spec)
+GENERATORS = (open_spec, random_spec, small_spec, linear_spec)
 SEEDS = st.integers(0, 10**9)
 
 
 def check_every_engine(seed: int, folder: Path, *, symmetry: bool, keep_going: bool) -> None:
-    found = compare(open_spec(Random(seed)), folder, symmetry=symmetry, keep_going=keep_going)
+    random = Random(seed)
+    text = random.choice((open_spec, linear_spec))(random)
+    found = compare(text, folder, symmetry=symmetry, keep_going=keep_going)
     assert found is None or not found.wrong
 
 
