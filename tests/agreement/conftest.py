@@ -1,6 +1,6 @@
-"""Makes the random specs of tests/core importable here (pytest runs with importlib mode)."""
+"""Makes the random specs of other folders importable here (pytest runs with importlib mode)."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
+sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("core", "symbolic")]

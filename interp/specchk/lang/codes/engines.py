@@ -14,9 +14,10 @@ PAGES = MappingProxyType(
                 "S701",
                 "an offset that must be bounded",
                 """In the symbolic engine numbers of a `nat upto` type are unbounded.  They can be compared,
-                copied and advanced, and one of them, or a record or option with some in it, can be chosen
-                (`any n in Offset`, an argument).  They cannot be an index or the key of a map, be multiplied
-                or be added to each other, and the set of all of them cannot be listed or computed with.""",
+                copied, added, subtracted, and multiplied or divided by known numbers, and one of them, or a
+                record or option with some in it, can be chosen (`any n in Offset`, an argument).  They cannot
+                be an index or the key of a map, be multiplied or divided by each other, and the set of all of
+                them cannot be listed or computed with.""",
                 """Give the number a bounded type (`0..3`), or run an engine that enumerates.""",
                 """
 spec listed
