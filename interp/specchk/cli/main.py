@@ -30,6 +30,7 @@ COMMANDS = MappingProxyType(
             "Check recordings of an implementation against its spec.",
         ),
         "mutate": ("specchk.cli.commands.mutate", "Run the gate against mutants."),
+        "recheck": ("specchk.cli.commands.recheck", "Check the certificate of a verdict again."),
         "show": ("specchk.cli.commands.show", "Show the bit layout of a model's states."),
         "repl": ("specchk.cli.commands.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("specchk.cli.commands.fmt", "Format spec files."),

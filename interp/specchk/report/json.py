@@ -143,6 +143,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "verdict": name_of(verdict),
         "bounds": list(verdict.bound) if isinstance(verdict, HoldsWithin) else [],
         "reason": verdict.reason if isinstance(verdict, Inconclusive) else None,
+        "certificate": outcome.certificate,
         # The first violation again, outside of the list: most readers want one.
         "property": first.get("property"),
         "steps": first.get("steps"),

@@ -41,7 +41,8 @@ def _headline(proof: Proof) -> str:
     match proof.verdict:
         case Holds():
             by = "induction" if proof.k == 1 else f"{proof.k}-induction"
-            return f"holds by {by}, {_offsets(proof)}: {name}"
+            certified = f" (certificate: {proof.certificate})" if proof.certificate is not None else ""
+            return f"holds by {by}, {_offsets(proof)}: {name}{certified}"
         case Inconclusive():
             return f"inconclusive: {proof.verdict.reason}: {name}"
         case Violated():
@@ -126,6 +127,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
         "by": "induction",
         "k": proof.k,
         "reason": verdict.reason if isinstance(verdict, Inconclusive) else None,
+        "certificate": proof.certificate,
         "proved": list(proof.proved),
         "not_proved": [name for name in goals(proof) if name not in proof.proved],
         "violations": [violation_json(program, violation) for violation in violations],

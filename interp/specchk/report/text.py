@@ -41,7 +41,8 @@ def headline(outcome: Outcome) -> str:
     match outcome.verdict:
         case Holds():
             unbounded = outcome.statistics.symbolic is not None and outcome.program.horizons
-            return f"holds{' for unbounded offsets' if unbounded else ''}: {name}"
+            certified = f" (certificate: {outcome.certificate})" if outcome.certificate is not None else ""
+            return f"holds{' for unbounded offsets' if unbounded else ''}: {name}{certified}"
         case HoldsWithin():
             return f"holds within {', '.join(outcome.verdict.bound)}: {name}"
         case Inconclusive():

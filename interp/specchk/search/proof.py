@@ -77,3 +77,4 @@ class Proof:
     unanswered: tuple[Unanswered, ...]
     effort: ProofCosts
     suggestion: Suggestion | None = None  # its lemmas are among the program's invariants
+    certificate: str | None = None  # the file that was written of the proof

@@ -152,6 +152,7 @@ class Outcome:
     witnesses: tuple[tuple[str, Trace], ...] = field(default=())
     seed: int | None = None
     forecast: Forecast | None = None  # made before the run, where that was asked for
+    certificate: str | None = None  # the file that was written of a verdict `holds`
 
 
 def name_of(verdict: Verdict) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import click
 
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import EngineChoice, Keeping, explore
 from specchk.cli.groups import GroupedCommand, option, takes
+from specchk.cli.options.certificate import Certifying
 from specchk.cli.options.clear import Clearer
 from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Outputs, finish
@@ -39,11 +42,13 @@ class SearchChoice:
 @click.command("run", cls=GroupedCommand)
 @takes(
     choice=ModelChoice, engine=EngineChoice, way=SearchChoice, outputs=Outputs, limits=Limits,
-    clearer=Clearer, proving=Proving, asking=Asking, keeping=Keeping, cluster=ClusterSearch,
+    clearer=Clearer, proving=Proving, certifying=Certifying, asking=Asking, keeping=Keeping,
+    cluster=ClusterSearch,
 )  # fmt: skip
 def command(
     choice: ModelChoice, engine: EngineChoice, way: SearchChoice, outputs: Outputs, limits: Limits,
-    clearer: Clearer, proving: Proving, asking: Asking, keeping: Keeping, cluster: ClusterSearch,
+    clearer: Clearer, proving: Proving, certifying: Certifying, asking: Asking, keeping: Keeping,
+    cluster: ClusterSearch,
 ) -> None:  # fmt: skip
     """Check the properties of one model of the spec FILE.
 
@@ -53,16 +58,22 @@ def command(
     """
     outputs.check()
     proving.check(outputs)
+    certifying.check(engine.engine, proves=proving.prove, k=proving.k)
     cluster.check(engine.engine, resume=keeping.resume)
     asking.check(engine.engine)
+    parts: list[Any] = []
     chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
+    chosen = certifying.applied(chosen, parts)
     instance = choice.instance(as_json=outputs.as_json)
     if proving.asked:
-        run_symbolic(instance, proving, limits.budget, outputs, engine.workers)
-    options = Options(limits.budget, not way.no_symmetry, way.keep_going, way.strict)
+        certified = partial(certifying.of_proof, choice, instance)
+        run_symbolic(instance, proving, limits.budget, outputs, engine.workers, certified)
+    symmetry = not way.no_symmetry and certifying.certificate is None
+    options = Options(limits.budget, symmetry, way.keep_going, way.strict)
     expected = asking.ahead(choice, instance, options, as_json=outputs.as_json)
     outcome = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
     outcome = clearer.applied(instance, replace(outcome, forecast=expected))
+    outcome = certifying.of_search(choice, instance, outcome, parts)
     finish(instance, outcome, outputs, _next(choice, engine.engine, outcome))
 
 

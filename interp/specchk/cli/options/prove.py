@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -70,13 +71,14 @@ class Proving:
 
 
 def run_symbolic(
-    instance: Instance, asked: Proving, limits: Budget, outputs: Outputs, workers: int | None
-) -> None:
+    instance: Instance, asked: Proving, limits: Budget, outputs: Outputs, workers: int | None,
+    certified: Callable[[Proof], Proof],
+) -> None:  # fmt: skip
     """Prove or unroll, report, and exit with the verdict's code."""
     if asked.depth is not None:
         finish(instance, _bounded(instance, asked, limits), outputs, "")
         return
-    proof = _proof(instance, asked, limits, workers or os.cpu_count() or 1)
+    proof = certified(_proof(instance, asked, limits, workers or os.cpu_count() or 1))
     code = of_verdict(proof.verdict)
     if outputs.as_json:
         print_json(proof_json(proof, int(code)))

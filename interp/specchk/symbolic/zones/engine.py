@@ -15,10 +15,11 @@ is the same for any number of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from typing import ClassVar
 
@@ -29,9 +30,11 @@ from specchk.meaning.values import State
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
 from specchk.search.findings import Findings
 from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Violation
+from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.legality import check, orders_offsets
 from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.replay import Replay
+from specchk.symbolic.zones.certify import part_of
 from specchk.symbolic.zones.comparisons import PrecisionBuilder
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
 from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
@@ -53,13 +56,15 @@ class ZoneOptions(Options):
 
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
     the zones have exactly the states that the other engines find.  Without `covering` only equal
-    zones are dropped.  `reach` is the first one that is tried; None forgets nothing.
+    zones are dropped.  `reach` is the first one that is tried; None forgets nothing.  `on_fixpoint` is
+    called with all zones, as parts of a certificate, where the search found no violation.
     """
 
     workers: int = 0
     horizons: bool = False
     covering: bool = True
     reach: Reach | None = FIRST_REACH
+    on_fixpoint: Callable[[list[CertifiedPart]], None] | None = None
 
 
 class _Spurious(Exception):
@@ -175,6 +180,8 @@ class ZoneEngine(Engine[range]):
         unsettled = self.spurious or self.doubtful.intersection(self._unreached())
         is_done = self.search.is_stopped or not unsettled
         precision = self.abstraction.precision if is_done else self._more_precise()
+        if is_done and self.options.on_fixpoint is not None and not self._is_answered():
+            self.options.on_fixpoint(self._parts())
         self.workers.close()
         if is_done:
             return True
@@ -194,6 +201,15 @@ class ZoneEngine(Engine[range]):
         self.reaches += 1
         self.reach = self.reach.further()
         return False
+
+    def _is_answered(self) -> bool:
+        return self.search.is_stopped or bool(self.findings.found)
+
+    def _parts(self) -> list[CertifiedPart]:
+        """All zones, each as a part of a certificate, in one order for any number of members."""
+        zones = chain.from_iterable(self.workers.call(ZoneMember.zones, [()] * self.workers.count))
+        parts = [part_of(zone, self.abstraction.of(zone.shape)) for zone in zones]
+        return sorted(parts, key=repr)
 
     def _more_precise(self) -> Precision:
         """The precision that the recorded comparisons need."""

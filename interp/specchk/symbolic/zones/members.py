@@ -93,6 +93,10 @@ class ZoneMember:
                 dropped += 1
         return Taking(new, dropped)
 
+    def zones(self) -> list[Zone]:
+        """All zones that it has taken."""
+        return list(self.covered.zones())
+
     def recorded(self) -> list[Record]:
         """The comparisons and steps that the trees of its control parts have recorded, each once."""
         controls, abstraction = self.expander.controls, self.expander.abstraction

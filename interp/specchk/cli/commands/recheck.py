@@ -1,0 +1,143 @@
+"""`specchk recheck`: check the certificate of a verdict, without the search that wrote it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specchk import kept
+from specchk.cli.common import Seconds, load, print_json, rejections
+from specchk.cli.engines import loaded
+from specchk.cli.exits import Exit
+from specchk.cli.groups import GroupedCommand, argument, option, takes
+from specchk.cli.output import echo, is_terminal
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.ir.program import Program, Property
+
+
+@dataclass(frozen=True, slots=True)
+class RecheckChoice:
+    """A certificate, and how to check it."""
+
+    file: str = argument()
+    as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
+    query_seconds: float = option(
+        "--query-seconds", type=Seconds(), default=60.0, show_default=True, metavar="S",
+        help="Time limit of a query to the solver.",
+    )  # fmt: skip
+    smt_lib: str | None = option(
+        "--smt-lib", metavar="DIR", help="Write each query to DIR as SMT-LIB; all must be unsat."
+    )
+
+
+@click.command("recheck", cls=GroupedCommand)
+@takes(choice=RecheckChoice)
+def command(choice: RecheckChoice) -> None:
+    """Check the certificate FILE of a verdict `holds`, written by `specchk run --certificate`.
+
+    Every obligation is encoded from the spec again and decided by Z3; nothing of the search is used.
+    Exit codes: 0 the certificate proves the properties, 21 it does not, 30 the spec was rejected.
+    """
+    form = loaded("specchk.symbolic.certificates.format")
+    try:
+        certificate = form.read(Path(choice.file))
+    except OSError as error:
+        raise click.ClickException(f"{choice.file}: {error.strerror}") from None
+    except form.MalformedCertificate as error:
+        raise click.UsageError(f"{choice.file} is no certificate: {error}") from None
+    started = time.monotonic()
+    instance = _instance(certificate, as_json=choice.as_json)
+    try:
+        result = _result(certificate, instance, choice)
+    except form.MalformedCertificate as error:
+        raise click.UsageError(f"{choice.file} is no certificate of this model: {error}") from None
+    except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
+        raise click.ClickException(f"this model cannot be encoded: {reason}") from None
+    code = Exit.INCONCLUSIVE if result.problems else Exit.OK
+    found = {
+        "schema": "specchk.recheck/1", "verdict": "refused" if result.problems else "proved",
+        "certificate": choice.file, "spec": certificate.spec, "model": instance.program.model,
+        "cases": result.cases, "queries": result.queries, "problems": result.problems,
+        "seconds": time.monotonic() - started, "exit_code": int(code),
+    }  # fmt: skip
+    if choice.as_json:
+        print_json(found)
+    else:
+        echo(_text(found))
+    sys.exit(code)
+
+
+def _instance(certificate: Any, *, as_json: bool) -> Instance:
+    with rejections(as_json=as_json):
+        checked = load(certificate.spec)
+        return instantiate(checked, certificate.model, certificate.constants, certificate.properties)
+
+
+def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
+    checker = loaded("specchk.symbolic.certificates.checker")
+    program = instance.program
+    on_query = None if choice.smt_lib is None else _writer(Path(choice.smt_lib))
+    if certificate.invariants is not None:
+        program = _with_lemmas(instance, certificate.lemmas)
+        return checker.CertificateChecker(
+            checker.restricted(program, certificate.invariants), choice.query_seconds, on_query
+        ).invariants()
+    states = loaded("specchk.symbolic.certificates.states").CertifiedStates(program, certificate.parts)
+    progress = _progress(len(states.groups), quiet=choice.as_json)
+    return checker.CertificateChecker(program, choice.query_seconds, on_query).parts(states, progress)
+
+
+def _writer(folder: Path) -> Callable[[int, str, str], None]:
+    """Writes queries to files in a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"{folder}: {error.strerror}") from None
+
+    def write(number: int, problem: str, query: str) -> None:
+        file = folder / f"{number:06}.smt2"
+        try:
+            kept.replace(file, f"; {problem}: must be unsat\n{query}".encode())
+        except OSError as error:
+            raise click.ClickException(f"cannot write {file}: {error.strerror or error}") from None
+
+    return write
+
+
+def _with_lemmas(instance: Instance, lemmas: dict[str, str]) -> Program:
+    found = []
+    for name, text in lemmas.items():
+        body, locals_ = instance.expression(text)
+        found.append(Property("invariant", name, body, locals_, body.span))
+    program = instance.program
+    return replace(program, invariants=(*program.invariants, *found))
+
+
+def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
+    if quiet or not is_terminal(sys.stderr):
+        return lambda _: None
+
+    def shown(result: Any) -> None:
+        end = "\n" if result.cases == groups else ""
+        click.echo(
+            f"\r{result.cases} of {groups} control parts, {result.queries} queries", err=True, nl=False
+        )
+        click.echo(end, err=True, nl=False)
+
+    return shown
+
+
+def _text(found: dict[str, Any]) -> str:
+    parts = f"{found['cases']} control part{'s' * (found['cases'] != 1)}"
+    effort = f"{parts}, {found['queries']} queries, {found['seconds']:.2f} s"
+    where = f"{found['spec']}, model {found['model']}"
+    if not found["problems"]:
+        return f"proved: {where}\n  {found['certificate']}: {effort}"
+    lines = [f"refused: {found['certificate']} does not prove {where}", f"  {effort}"]
+    return "\n".join([*lines, *[f"  {problem}" for problem in found["problems"]]])

@@ -1,0 +1,66 @@
+"""`--certificate FILE`: write down why `holds` is true, for `specchk recheck`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+
+from specchk.cli.common import ModelChoice, write_text
+from specchk.cli.engines import EngineSettings, loaded
+from specchk.cli.groups import option
+from specchk.compile.instantiate import Instance
+from specchk.search.proof import Proof
+from specchk.search.verdict import Holds, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Certifying:
+    """The file of a certificate."""
+
+    heading: ClassVar[str] = "Unbounded offsets"
+    certificate: str | None = option(
+        "--certificate", metavar="FILE",
+        help="Write a certificate of `holds` to FILE, for `specchk recheck`; turns symmetry off.",
+    )  # fmt: skip
+
+    def check(self, engine: str, *, proves: bool, k: int | None) -> None:
+        """Refuse options that do not go together."""
+        if self.certificate is None:
+            return
+        if not proves and engine != "symbolic":
+            raise click.UsageError("--certificate is for --engine symbolic and for --prove")
+        if proves and (k or 1) > 1:
+            raise click.UsageError("--certificate is for induction from one state: without --k")
+
+    def applied(self, engine: EngineSettings, parts: list[Any]) -> EngineSettings:
+        """The engine, which adds its zones to `parts` if a certificate is to be written."""
+        return engine if self.certificate is None else engine.set(on_fixpoint=parts.extend)
+
+    def of_search(
+        self, choice: ModelChoice, instance: Instance, outcome: Outcome, parts: Sequence[Any]
+    ) -> Outcome:
+        """The outcome with its certificate, which is written now."""
+        if self.certificate is None or not isinstance(outcome.verdict, Holds):
+            return outcome
+        self._write(choice, instance, parts=tuple(parts))
+        return replace(outcome, certificate=self.certificate)
+
+    def of_proof(self, choice: ModelChoice, instance: Instance, proof: Proof) -> Proof:
+        """The proof with its certificate, which is written now."""
+        if self.certificate is None or not isinstance(proof.verdict, Holds):
+            return proof
+        found = proof.suggestion.lemmas if proof.suggestion is not None else ()
+        lemmas = {prop.name: text for prop, text in found}
+        self._write(choice, instance, invariants=proof.proved, lemmas=lemmas)
+        return replace(proof, certificate=self.certificate)
+
+    def _write(self, choice: ModelChoice, instance: Instance, **content: Any) -> None:
+        assert self.certificate is not None
+        form = loaded("specchk.symbolic.certificates.format")
+        model = instance.program.model
+        certificate = form.Certificate(choice.file, model, choice.table, choice.properties, **content)
+        write_text(Path(self.certificate), "".join([f"{line}\n" for line in form.written(certificate)]))

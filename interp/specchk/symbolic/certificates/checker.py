@@ -1,0 +1,188 @@
+"""The check of a certificate, by Z3, without anything of the search that wrote it.
+
+    initiation     every initial state is in the set of the certificate
+    safety         in all of it, invariants hold and every action is defined; nothing is stuck
+    consecution    every step leads to a state of the set, or outside of the constraints
+
+What a step is comes from the encoding of actions that `--prove` uses (`induction.encode`): neither zones
+nor decision trees, nor the stepper on open numbers.  Each query must be unsatisfiable, and may be written
+as SMT-LIB, so that another solver can repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import z3
+
+from specchk.ir.nodes import Const
+from specchk.ir.program import Program
+from specchk.ir.types import BOOL
+from specchk.meaning.initial import initial_states
+from specchk.symbolic.certificates.states import CertifiedStates, Member
+from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
+from specchk.symbolic.induction.encode.program import State, System
+from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath
+from specchk.symbolic.induction.encode.trees import lift
+
+OnQuery = Callable[[int, str, str], None]
+MAX_PROBLEMS = 20  # of one certificate; what is refused is refused
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedCase:
+    """Some of the states: trees, and what holds of their numbers."""
+
+    label: str
+    trees: State
+    facts: tuple[Truth, ...]
+
+
+@dataclass(slots=True)
+class Recheck:
+    """The result: what was not shown, if anything, and the effort."""
+
+    cases: int = 0
+    queries: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+class CertificateChecker:
+    """Checks the obligations of a program one by one.
+
+    `on_query` is called with each query: its number, the problem that it would show, and its SMT-LIB text.
+    """
+
+    def __init__(
+        self, program: Program, query_seconds: float = 60.0, on_query: OnQuery | None = None
+    ) -> None:
+        self.program = program
+        self.system = System(program)
+        self.on_query = on_query
+        self.result = Recheck()
+        self._milliseconds = int(query_seconds * 1000)
+        self._solver = self._new_solver()
+
+    def parts(self, states: CertifiedStates, on_case: Callable[[Recheck], None] = lambda _: None) -> Recheck:
+        """Whether the states of some parts are closed under steps, and safe."""
+        for state in initial_states(self.program):
+            pairs = zip(state, self.program.variables, strict=True)
+            trees = tuple([lift(value, variable.type) for value, variable in pairs])
+            self._arrival("an initial state", trees, states.member, True)
+        for group in states.groups:
+            self.check(CertifiedCase(group.label, group.trees, group.facts), states.member)
+            on_case(self.result)
+            if len(self.result.problems) >= MAX_PROBLEMS:
+                break
+        return self.result
+
+    def invariants(self) -> Recheck:
+        """Whether all states in which the program's invariants hold are closed under steps."""
+        state = self.system.state(0)
+        hold = self._all_hold
+        facts = (*self.system.constrained(state), *hold(state))
+        # Facts last: they are noted while trees are made.
+        first = conj([*self.system.initial(state), *self.system.fresh.facts])
+        self._arrival("an initial state", state, lambda trees: conj(hold(trees)), first)
+        case = CertifiedCase(
+            "a state in which all invariants hold", state, (*facts, *self.system.fresh.facts)
+        )
+        self.check(case, lambda trees: conj(hold(trees)))
+        return self.result
+
+    def _all_hold(self, state: Sequence[Any]) -> list[Truth]:
+        trees = tuple(state)
+        return [part for prop in self.program.invariants for part in self.system.holds(prop, trees)]
+
+    def check(self, case: CertifiedCase, member: Member) -> None:
+        """The obligations of some of the states."""
+        self.result.cases += 1
+        # A solver of its own: the answers of a case then depend on nothing that was asked before.
+        self._solver = self._new_solver()
+        self._solver.add([fact for fact in case.facts if fact is not True])
+        if False in [fact for fact in case.facts if isinstance(fact, bool)]:
+            return  # no state, so nothing to show
+        program, where = self.program, case.label
+        for prop in program.invariants:
+            kept = conj(self.system.holds(prop, case.trees))
+            self._never(negation(kept), f"`{prop.name}` fails in {where}")
+        for prop in program.witnesses:
+            self._never(self.system.unclear(prop, case.trees), f"`{prop.name}` is undefined in {where}")
+        instances = self.system.instances(case.trees, "t.")
+        for instance in instances:
+            name = program.actions[instance.action].name
+            faults = disj([fault.when for fault in instance.faults])
+            self._never(faults, f"`{name}` is undefined in {where}")
+            for outcome in instance.outcomes:
+                self._step(case, outcome, member, f"`{name}` from {where}")
+        self._deadlock(case, instances)
+
+    def _step(self, case: CertifiedCase, outcome: ActionPath, member: Member, label: str) -> None:
+        for prop in self.program.step_invariants:
+            kept = conj(self.system.holds(prop, case.trees, outcome.after))
+            self._never(conj([outcome.guard, negation(kept)]), f"`{prop.name}` fails after {label}")
+        self._arrival(label, outcome.after, member, outcome.guard)
+
+    def _arrival(self, label: str, after: State, member: Member, when: Truth) -> None:
+        """A state that is reached is in the set; outside of a constraint its invariants hold."""
+        if self.program.constraints:
+            inside = conj(self.system.constrained(after))
+            for prop in self.program.constraints:
+                unclear = self.system.unclear(prop, after)
+                self._never(conj([when, unclear]), f"the constraint `{prop.name}` is undefined after {label}")
+            outside = conj([when, negation(inside), negation(conj(self._all_hold(after)))])
+            self._never(outside, f"an invariant fails outside of the constraints after {label}")
+            when = conj([when, inside])
+        if when is False:
+            return
+        self._never(conj([when, negation(member(after))]), f"{label} leads to a state that is not listed")
+
+    def _deadlock(self, case: CertifiedCase, instances: Sequence[ActionInstance]) -> None:
+        fine = self.program.deadlock_ok
+        if fine is not None and isinstance(fine.body, Const) and fine.body.value:
+            return
+        allowed = [] if fine is None else [negation(conj(self.system.holds(fine, case.trees)))]
+        # Idle parts may have a quantifier, over the numbers that could be chosen.
+        idle = conj([*[instance.idle for instance in instances], *allowed])
+        self._never(idle, f"nothing can be done in {case.label}")
+
+    def _never(self, wrong: Truth, problem: str) -> None:
+        """One query: `wrong` holds in no state of the case."""
+        if wrong is False or len(self.result.problems) >= MAX_PROBLEMS:
+            return
+        solver = self._solver
+        self.result.queries += 1
+        solver.push()
+        try:
+            solver.add(wrong)
+            if self.on_query is not None:
+                self.on_query(self.result.queries, problem, solver.to_smt2())
+            answer = solver.check()
+        finally:
+            solver.pop()
+        if answer != z3.unsat:
+            how = "" if answer == z3.sat else f" perhaps (Z3: {solver.reason_unknown()})"
+            self.result.problems.append(f"{problem}{how}")
+
+    def _new_solver(self) -> Any:
+        solver = z3.Solver()
+        solver.set("timeout", self._milliseconds)
+        return solver
+
+
+def restricted(program: Program, names: Sequence[str]) -> Program:
+    """A program with only the named properties, of which a proof by induction is about."""
+    kept = frozenset(names)
+    span = program.variables[0].span
+    anything = replace(
+        program.invariants[0] if program.invariants else program.step_invariants[0],
+        kind="deadlock ok", name="deadlock ok", body=Const(BOOL, span, True),
+    )  # fmt: skip
+    return replace(
+        program,
+        invariants=tuple([prop for prop in program.invariants if prop.name in kept]),
+        step_invariants=tuple([prop for prop in program.step_invariants if prop.name in kept]),
+        witnesses=(), deadlock_ok=anything,
+    )  # fmt: skip

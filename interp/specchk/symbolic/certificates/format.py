@@ -1,0 +1,178 @@
+"""The format of certificates: the reason of a verdict `holds`, for an independent check.
+
+A certificate is a set of states, described so that Z3 can decide three things: every initial state is in
+it, every step from it leads back into it, and in all of it the properties hold.  It has one of two kinds.
+
+    zones        parts: for each control part its value, `x1`, `x2`, ... in the place of offsets, and
+                 constraints on these, each the greatest value of a linear form
+    invariants   names of invariants of the model, and lemmas as text: all states in which they hold
+
+A file has a JSON object in its first line, and one a line for each part.  Source of the idea: Namjoshi,
+"Certifying model checkers" (2001).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specchk.meaning.linear import Form, Part, Terms
+
+SCHEMA = "specchk.certificate/1"
+Constraint = tuple[Terms, int]  # a linear form of places, and its greatest value
+
+
+class MalformedCertificate(Exception):
+    """A file that is no certificate, or not a whole one; the text gives the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedPart:
+    """The states of one control part whose offsets satisfy all constraints; a place is None in `state`."""
+
+    state: tuple[Any, ...]
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A spec, its model, and the states; `lemmas` are invariants of a proof that the spec does not have."""
+
+    spec: str
+    model: str | None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    properties: tuple[str, ...] = ()
+    invariants: tuple[str, ...] | None = None
+    lemmas: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[CertifiedPart, ...] = ()
+
+
+def written(certificate: Certificate) -> Iterator[str]:
+    """The lines of a certificate's file."""
+    yield json.dumps({
+        "schema": SCHEMA, "kind": "zones" if certificate.invariants is None else "invariants",
+        "spec": certificate.spec, "model": certificate.model, "constants": dict(certificate.constants),
+        "properties": certificate.properties, "invariants": certificate.invariants,
+        "lemmas": dict(certificate.lemmas), "parts": len(certificate.parts),
+    })  # fmt: skip
+    for part in certificate.parts:
+        places = iter(range(1, 1 << 30))
+        rows = [[_terms(terms), bound] for terms, bound in part.constraints]
+        yield json.dumps({"state": _placed(part.state, places), "constraints": rows}, separators=(",", ":"))
+
+
+def _placed(value: Any, places: Iterator[int]) -> Any:
+    if value is None:
+        return f"x{next(places)}"
+    return [_placed(part, places) for part in value] if isinstance(value, tuple) else value
+
+
+def _terms(terms: Terms) -> list[Any]:
+    return [[p if isinstance(p, int) else ["//", _terms(p[0]), p[1], p[2]], times] for p, times in terms]
+
+
+def read(path: Path) -> Certificate:
+    """The certificate in a file; raises `MalformedCertificate`, and `OSError` where it cannot be read."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return parsed(file)
+    except UnicodeDecodeError:
+        raise MalformedCertificate("it is no text") from None
+
+
+def parsed(lines: Iterable[str]) -> Certificate:
+    """The certificate of a file's lines."""
+    left = enumerate(lines, 1)
+    head = _line(*next(left, (1, "")))
+    if head.get("schema") != SCHEMA:
+        raise MalformedCertificate(f"its first line has no schema {SCHEMA}")
+    parts = tuple([_part(number, line) for number, line in left])
+    if head.get("parts") != len(parts):
+        raise MalformedCertificate(
+            f"it has {len(parts)} parts, and its first line states {head.get('parts')}"
+        )
+    names = head.get("invariants")
+    if (head.get("kind") == "invariants") != isinstance(names, list):
+        raise MalformedCertificate("its first line has a kind that does not fit")
+    model, spec = head.get("model"), head.get("spec")
+    if not isinstance(spec, str) or not isinstance(model, str | None):
+        raise MalformedCertificate("its first line names no spec and model")
+    return Certificate(
+        spec, model, _texts(head, "constants"), tuple(_names(head.get("properties") or [])),
+        None if names is None else tuple(_names(names)), _texts(head, "lemmas"), parts,
+    )  # fmt: skip
+
+
+def _line(number: int, line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise MalformedCertificate(f"line {number} is no JSON object")
+    return found
+
+
+def _names(found: Any) -> list[str]:
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise MalformedCertificate("its first line has names that are no texts")
+    return found
+
+
+def _texts(head: Mapping[str, Any], member: str) -> dict[str, str]:
+    found = head.get(member)
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise MalformedCertificate(f"its first line has no `{member}`")
+    return found
+
+
+def _part(number: int, line: str) -> CertifiedPart:
+    found = _line(number, line)
+    try:
+        places = iter(range(1, 1 << 30))
+        state = _value(found["state"], places)
+        rows = [(_form(terms)[0], _whole(bound)) for terms, bound in found["constraints"]]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise MalformedCertificate(f"line {number} is no part: a state and its constraints") from None
+    if not isinstance(state, tuple):
+        raise MalformedCertificate(f"line {number} has a state that is no list of values")
+    return CertifiedPart(state, tuple(rows))
+
+
+def _value(found: Any, places: Iterator[int]) -> Any:
+    if isinstance(found, list):
+        return tuple([_value(part, places) for part in found])
+    if isinstance(found, str):
+        if found != f"x{next(places)}":
+            raise ValueError(found)
+        return None
+    if not isinstance(found, int):
+        raise TypeError(found)
+    return found
+
+
+def _form(found: Any) -> Form:
+    return tuple([(_factor(part), _whole(times)) for part, times in found]), 0
+
+
+def _factor(found: Any) -> Part:
+    if isinstance(found, list):
+        _, terms, plus, divisor = found
+        if _whole(divisor) < 1:
+            raise ValueError(found)
+        return _form(terms)[0], _whole(plus), divisor
+    return _whole(found)
+
+
+def _whole(found: Any) -> int:
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise TypeError(found)
+    return found
+
+
+def places_in(state: Sequence[Any]) -> int:
+    """The number of offsets of a part's state."""
+    return sum([1 if one is None else places_in(one) if isinstance(one, tuple) else 0 for one in state])

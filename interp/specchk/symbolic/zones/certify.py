@@ -1,0 +1,53 @@
+"""The zones of a fixpoint as the parts of a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from specchk.meaning.linear import Form, added, symbol
+from specchk.meaning.paths import FREE
+from specchk.symbolic.certificates.format import CertifiedPart, Constraint
+from specchk.symbolic.zones.precision import ShapePredicates
+from specchk.symbolic.zones.zones import OPEN, Zone
+
+
+def part_of(zone: Zone, predicates: ShapePredicates) -> CertifiedPart:
+    """A zone's states; its further places are forms of the offsets."""
+    size = len(zone.classes) - predicates.size
+    places = [*[symbol(number) for number in range(1, size + 1)], *predicates.forms()]
+    rows = [_constraint(form, bound) for form, bound in _bounded(zone, places)]
+    return CertifiedPart(_opened(zone.shape), tuple(dict.fromkeys([row for row in rows if row[0]])))
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_opened(part) for part in value])
+    return None if value == OPEN else value
+
+
+def _constraint(form: Form, bound: int) -> Constraint:
+    return form[0], bound - form[1]
+
+
+def _bounded(zone: Zone, places: Sequence[Form]) -> Iterator[tuple[Form, int]]:
+    """Forms and their greatest values, of which all others of the zone's matrix follow."""
+    first: dict[int, Form] = {0: symbol(0)}  # each class by its first place
+    for place, (number, plus) in zip(places, zone.classes, strict=True):
+        own = added(place, ((), -plus))
+        if number in first:
+            yield added(own, first[number], -1), 0
+            yield added(first[number], own, -1), 0
+        first.setdefault(number, own)
+    bounds, classes = zone.bounds, range(len(zone.bounds))
+    for i in classes:
+        for j in classes:
+            # Numbers at a fixed distance are one class, so all bounds that follow from two others can be
+            # left out at once (as in `words`).
+            others = [k for k in classes if k not in (i, j)]
+            if (
+                i != j
+                and bounds[i][j] < FREE
+                and all(bounds[i][k] + bounds[k][j] > bounds[i][j] for k in others)
+            ):
+                yield added(first[i], first[j], -1), bounds[i][j]

@@ -1,0 +1,296 @@
+"""Certificates: what they prove, what is refused, and that their check is independent of the search."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import cvc5
+import pytest
+from click.testing import CliRunner
+from sums import SPECS, spec
+from zoned import program_of
+
+from laws.sources import ROOT
+from specchk.cli.commands.recheck import command as recheck
+from specchk.cli.commands.run import command as run
+from specchk.ir.program import Program
+from specchk.search import reference
+from specchk.search.engine import Options
+from specchk.search.verdict import Holds
+from specchk.symbolic.certificates.checker import CertificateChecker
+from specchk.symbolic.certificates.format import (
+    Certificate,
+    CertifiedPart,
+    MalformedCertificate,
+    parsed,
+    written,
+)
+from specchk.symbolic.certificates.states import CertifiedStates
+from specchk.symbolic.zones.engine import ZoneOptions, search
+
+FETCH = str(ROOT / "spec" / "two_round_fetch.spec")
+PROOF = str(ROOT / "spec" / "two_round_fetch_proof.spec")
+ROOM = ROOT / "interp" / "specchk" / "symbolic" / "certificates"
+GUARDED = """\
+type Role = Idle | Busy(from: Offset)
+var role : Role = Idle
+var last : Offset? = none
+var log : seq[Offset] upto 2 = []
+var a : Offset = 0
+action begin():
+    require role is Idle
+    role' = Busy(from: a)
+action append():
+    require not (role is Idle) and len(log) < 2
+    log' = log ++ [a]
+    a' = a + 1
+action finish():
+    require not (role is Idle)
+    last' = some(match role { Busy b: b.from, Idle: 0 })
+    role' = Idle
+invariant behind: match last { some x: x <= a, none: true }
+invariant ordered: forall i in 0..1: i < len(log) implies log[i] < a
+"""
+
+
+def fixpoint(program: Program) -> list[CertifiedPart]:
+    """The parts of a search that holds."""
+    parts: list[CertifiedPart] = []
+    outcome = search(program, ZoneOptions(symmetry=False, workers=1, on_fixpoint=parts.extend))
+    assert isinstance(outcome.verdict, Holds)
+    assert parts
+    return parts
+
+
+def problems(program: Program, parts: list[CertifiedPart]) -> list[str]:
+    return CertificateChecker(program).parts(CertifiedStates(program, parts)).problems
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_fixpoint_is_proved(name, tmp_path):
+    """Its zones are closed under steps, with sums and without."""
+    program = program_of(spec("sums", SPECS[name][0], 3), tmp_path)
+    assert problems(program, fixpoint(program)) == []
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name != "segment"])
+def test_a_fixpoint_of_another_spec_is_refused(name, tmp_path):
+    """The spec was changed after its certificate was written."""
+    body, old, new = SPECS[name]
+    parts = fixpoint(program_of(spec("sums", body, 3), tmp_path))
+    assert problems(program_of(spec("sums", body.replace(old, new), 3), tmp_path), parts)
+
+
+def test_all_kinds_of_places_are_certified(tmp_path):
+    """Offsets in a union, an option and a sequence."""
+    text = f"spec kinds\ntype Offset = nat upto 3\n{GUARDED}deadlock ok\nmodel one:\n    expect holds\n"
+    program = program_of(text, tmp_path)
+    parts = fixpoint(program)
+    assert problems(program, parts) == []
+    assert len({part.state for part in parts}) > 4
+
+
+def test_parts_are_the_same_after_they_were_written(tmp_path):
+    """What is read is what was written, quotients included."""
+    program = program_of(spec("sums", SPECS["half"][0], 3), tmp_path)
+    before = Certificate("a.spec", "one", {"n": "2"}, ("p",), parts=tuple(fixpoint(program)))
+    assert parsed(list(written(before))) == before
+
+
+def number(terms, offsets: list[int]) -> int:
+    """A linear form of whole numbers."""
+    parts = [
+        times * (offsets[p - 1] if isinstance(p, int) else (number(p[0], offsets) + p[1]) // p[2])
+        for p, times in terms
+    ]
+    return sum(parts)
+
+
+def without(random: Random, parts: list[CertifiedPart], offsets: list[int]) -> list[CertifiedPart]:
+    """Parts with no state of these offsets: each that has it is left out, or a constraint is tighter."""
+    found = []
+    for part in parts:
+        if any(number(terms, offsets) > bound for terms, bound in part.constraints):
+            found.append(part)
+        elif part.constraints and random.random() < 0.7:
+            rows = list(part.constraints)
+            row = random.randrange(len(rows))
+            rows[row] = (rows[row][0], number(rows[row][0], offsets) - 1)
+            found.append(replace(part, constraints=tuple(rows)))
+    return found
+
+
+@pytest.mark.parametrize("name", ["sum_below", "twice", "parity", "quotas", "stored_difference"])
+def test_a_certificate_that_lacks_a_reachable_state_is_refused(name, tmp_path):
+    """Whichever state was cut out, and how: some step leaves such a set, or it has no initial state."""
+    program = program_of(spec("sums", SPECS[name][0], 4), tmp_path)
+    parts, random = fixpoint(program), Random(name)
+    reachable = [[n for part in state for n in (part if isinstance(part, tuple) else (part,))]
+                 for state in reference_states(program)]  # fmt: skip
+    for _ in range(5):
+        assert problems(program, without(random, parts, random.choice(reachable)))
+
+
+def reference_states(program: Program) -> list[tuple]:
+    """What the reference reaches within the horizon."""
+    engine = reference.ReferenceEngine(reference.Search(program, Options(symmetry=False)))
+    reference.explore(engine)
+    return list(engine.parents)
+
+
+def test_a_part_that_breaks_a_property_is_refused(tmp_path):
+    """Although no step leads there: the set is closed, and not safe."""
+    program = program_of(spec("sums", SPECS["twice"][0], 3), tmp_path)
+    everything = [CertifiedPart((None, None), ((((1, -1),), 0), (((2, -1),), 0)))]
+    assert any("at_most_half" in problem for problem in problems(program, everything))
+
+
+def test_a_state_in_which_nothing_can_be_done_is_refused(tmp_path):
+    """Where deadlocks are violations."""
+    body = "var a : Offset = 0\naction up():\n    require a < 9\n    a' = a + 1\n"
+    text = f"spec ends\ntype Offset = nat upto 3\n{body}model one:\n    expect holds\n"
+    program = program_of(text, tmp_path)
+    below = [CertifiedPart((None,), ((((1, -1),), 0), (((1, 1),), 9)))]
+    assert problems(program, below) == ["nothing can be done in control part 1"]
+
+
+def outcome_of(command, *args: str):
+    return CliRunner().invoke(command, list(args))
+
+
+@pytest.mark.parametrize(
+    "options", [[FETCH, "--engine", "symbolic"], [PROOF, "--prove"], [FETCH, "--prove", "--suggest"]]
+)
+def test_a_run_writes_what_recheck_proves(options, tmp_path):
+    """Of a search, of a proof, and of one with lemmas that were found; the verdict names the file."""
+    file = str(tmp_path / "run.cert")
+    done = outcome_of(run, *options, "--certificate", file)
+    assert done.exit_code == 0
+    assert f"(certificate: {file})" in done.stdout.splitlines()[0]
+    again = outcome_of(recheck, file, "--json")
+    assert again.exit_code == 0
+    found = json.loads(again.stdout)
+    assert (found["verdict"], found["problems"]) == ("proved", [])
+    assert found["queries"] > 0
+
+
+def test_the_queries_are_unsatisfiable_for_another_solver(tmp_path):
+    """cvc5 agrees with Z3 on each; a wrong certificate has one on which both disagree with it."""
+    file, folder = str(tmp_path / "run.cert"), tmp_path / "queries"
+    assert outcome_of(run, FETCH, "--engine", "symbolic", "--certificate", file).exit_code == 0
+    assert outcome_of(recheck, file, "--smt-lib", str(folder)).exit_code == 0
+    queries = sorted(folder.iterdir())
+    assert queries
+    assert {answer_of(query) for query in queries} == {"unsat"}
+    lines = Path(file).read_text(encoding="utf-8").splitlines()
+    head = {**json.loads(lines[0]), "parts": len(lines) - 2}
+    (tmp_path / "less.cert").write_text("\n".join([json.dumps(head), *lines[2:]]), encoding="utf-8")
+    again = tmp_path / "again"
+    assert outcome_of(recheck, str(tmp_path / "less.cert"), "--smt-lib", str(again)).exit_code == 21
+    assert "sat" in {answer_of(query) for query in again.iterdir()}
+
+
+def answer_of(query: Path) -> str:
+    """What cvc5 says of a file."""
+    solver = cvc5.Solver(cvc5.TermManager())
+    parser = cvc5.InputParser(solver)
+    parser.setFileInput(cvc5.InputLanguage.SMT_LIB_2_6, str(query))
+    symbols, answer = parser.getSymbolManager(), ""
+    while True:
+        step = parser.nextCommand()
+        if step.isNull():
+            return answer.strip()
+        answer = step.invoke(solver, symbols) or answer
+
+
+def test_what_is_violated_has_no_certificate(tmp_path):
+    """No file, and the exit code of the violation."""
+    file = tmp_path / "run.cert"
+    lag = str(ROOT / "spec" / "examples" / "lag.spec")
+    done = outcome_of(run, lag, "--model", "message_lag", "--engine", "symbolic", "--certificate", str(file))
+    assert done.exit_code == 10
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([FETCH], "for --engine symbolic and for --prove"),
+        ([FETCH, "--prove", "--k", "2"], "induction from one state"),
+    ],
+)
+def test_a_certificate_of_what_has_none_is_a_usage_error(options, message, tmp_path):
+    """Before anything is searched."""
+    done = outcome_of(run, *options, "--certificate", str(tmp_path / "run.cert"))
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+HEAD = (
+    '{"schema": "specchk.certificate/1", "kind": "zones", "spec": "a.spec", "model": "m", "constants": {}, '
+)
+HEAD += '"properties": [], "invariants": null, "lemmas": {}, "parts": 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1 is no JSON object"),
+        ("[1]", "line 1 is no JSON object"),
+        ('{"schema": "other"}', "no schema"),
+        (HEAD, "it has 0 parts"),
+        (HEAD + "\nnonsense", "line 2 is no JSON object"),
+        (HEAD + '\n{"state": ["x2"], "constraints": []}', "line 2 is no part"),
+        (HEAD + '\n{"state": ["x1"], "constraints": [[[[1, 1.5]], 0]]}', "line 2 is no part"),
+        (
+            HEAD + '\n{"state": ["x1"], "constraints": [[[[["//", [[1, 1]], 0, 0], 1]], 0]]}',
+            "line 2 is no part",
+        ),
+        (HEAD + '\n{"state": 4, "constraints": []}', "no list of values"),
+        (HEAD.replace('"zones"', '"invariants"') + "\n{}", "line 2 is no part"),
+    ],
+)
+def test_a_file_that_is_no_certificate_says_where(text, message):
+    """Nothing of it is trusted."""
+    with pytest.raises(MalformedCertificate, match=message):
+        parsed(text.splitlines())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        CertifiedPart((None,), ()), CertifiedPart((None, None, 0), ()), CertifiedPart((0, None), ()),
+        CertifiedPart(((None,), None), ()), CertifiedPart((None, None), ((((3, 1),), 0),)),
+    ],
+)  # fmt: skip
+def test_a_part_of_other_variables_is_no_certificate_of_a_model(part, tmp_path):
+    """Each value is of its variable's type, and a constraint is on offsets that there are."""
+    program = program_of(spec("sums", SPECS["twice"][0], 3), tmp_path)
+    with pytest.raises(MalformedCertificate):
+        CertifiedStates(program, [part])
+
+
+def test_the_check_imports_nothing_of_the_search():
+    """Neither zones nor trees nor engines, at any distance; and it is small enough to be read."""
+    seen, left = set(), {f"specchk.symbolic.certificates.{path.stem}" for path in ROOM.glob("[a-z]*.py")}
+    while left:
+        name = left.pop()
+        seen.add(name)
+        file = ROOT / "interp" / (name.replace(".", "/") + ".py")
+        if file.exists():
+            left |= imported(file) - seen
+    wrong = ("specchk.symbolic.zones", "specchk.search", "specchk.native", "specchk.meaning.paths",
+             "specchk.meaning.moves", "specchk.symbolic.induction.prove", "specchk.spark")  # fmt: skip
+    assert [name for name in sorted(seen) if name.startswith(wrong)] == []
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in ROOM.glob("*.py")) <= 600
+
+
+def imported(file: Path) -> set[str]:
+    """The modules of this package that a module names in its imports."""
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {name for name in named if name.startswith("specchk.")}
