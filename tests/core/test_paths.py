@@ -9,7 +9,8 @@ import z3
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from specchk.meaning.paths import FREE, START, ForkPath, Matrix, outcomes, outside
+from specchk.meaning.paths import FREE, START, ForkPath, Matrix, outcomes
+from specchk.meaning.regions import outside
 
 SIZE = 4
 CONSTRAINTS = st.lists(

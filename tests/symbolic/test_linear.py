@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from specchk.meaning.linear import Form, added, divided, scaled, substituted, symbol
 from specchk.meaning.open_numbers import OpenNumber, Term
-from specchk.meaning.paths import START, ForkPath, NotSymbolic, definitions, ends_of, outcomes, outside
+from specchk.meaning.paths import START, ForkPath, NotSymbolic, definitions, ends_of, outcomes
+from specchk.meaning.regions import outside
 from specchk.symbolic.zones.solver import LinearSolver
 
 SIZE = 3
@@ -145,14 +146,49 @@ def _has(rows, known: list[int]) -> bool:
     return all(numbers[i] - numbers[j] <= bound for i, row in enumerate(rows) for j, bound in enumerate(row))
 
 
-def test_what_was_chosen_is_not_dropped_from_a_sum():
-    """Whether some n gives a + n <= b is no question of a matrix: it is refused, not guessed."""
+@settings(deadline=None, max_examples=60)
+@given(
+    factors=st.lists(
+        st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.sampled_from([-1, 0, 1])), max_size=3
+    ),
+    bounds=st.lists(st.integers(-3, 3), min_size=3, max_size=3),
+)
+def test_outside_has_what_no_chosen_number_of_a_sum_lets_in(factors, bounds):
+    """Exactly: of each two numbers, whether some third one satisfies all of some sums."""
+    solver = LinearSolver()
+    path = ForkPath(solver)
+    base = ForkPath(solver)
+    base.begin(START, [])
+    for _ in range(2):
+        base.fresh()
+    taken = [path.rows for met in outcomes(path, START, lambda: chosen(path, factors, bounds)) if met]
+    parts = [base.rows]
+    for rows in taken:
+        parts = outside(parts, rows, 3, solver)
+    for a, b in product(range(4), repeat=2):
+        some = any(
+            all(x * a + y * b + z * n <= bound for (x, y, z), bound in zip(factors, bounds, strict=False))
+            for n in range(40)
+        )
+        assert any(_has(part, [0, a, b]) for part in parts) is not some
+
+
+def chosen(path: ForkPath, factors: list, bounds: list) -> bool:
+    """Whether three open numbers, the last of which is chosen, satisfy all of some sums."""
+    a, b, n = (Term(path, path.fresh()) for _ in range(3))
+    rows = zip(factors, bounds, strict=False)
+    return all(x * a + y * b + z * n <= bound for (x, y, z), bound in rows)
+
+
+def test_a_multiple_of_what_was_chosen_is_not_eliminated():
+    """Whether some n gives 2 * n == a is no matter of its ends: it is refused, not guessed."""
     solver = LinearSolver()
     path = ForkPath(solver)
     path.begin(START, [])
-    summed(path, 0)
+    a, n = Term(path, path.fresh()), Term(path, path.fresh())
+    assert 2 * n <= a
     with pytest.raises(NotSymbolic, match="chosen"):
-        outside([[[0]]], path.rows, 1, solver)
+        outside([[[0, 0], [9, 0]]], path.rows, 2, solver)
 
 
 def test_without_a_solver_a_sum_is_refused():

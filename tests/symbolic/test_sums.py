@@ -67,6 +67,28 @@ def test_the_smallest_numbers_break_a_far_threshold(tmp_path):
     assert violation.trace.last == (0, 1025)
 
 
+CHOSEN = """\
+var a : Offset = 0
+var b : Offset = 2
+action grow():
+    any n in Offset:
+        require n > 0 and a + n <= b
+        a' = a + n
+"""
+
+
+def test_a_deadlock_depends_on_what_can_be_chosen_in_a_sum(tmp_path):
+    """Nothing can be done where no n is small enough; in the fewest steps, as enumeration finds."""
+    text = f"spec sums\ntype Offset = nat upto {NEAR}\n{CHOSEN}model one:\n    expect deadlock\n"
+    program = program_of(text, tmp_path)
+    found, expected = search(program, ALONE).verdict, reference.search(program, Options()).verdict
+    for verdict in (found, expected):
+        assert isinstance(verdict, Violated)
+        assert [violation.kind for violation in verdict.violations] == ["deadlock"]
+        assert verdict.violations[0].trace is not None
+        assert len(verdict.violations[0].trace.steps) == 1
+
+
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_far_thresholds_need_no_more_zones_than_near_ones(name, tmp_path):
     """Ten, a thousand and a million: what is remembered is the threshold, not the numbers below it."""

@@ -20,8 +20,9 @@ from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
 from specchk.meaning.evaluate import Env, Evaluator
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
-from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, outcomes, outside
+from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, outcomes
 from specchk.meaning.properties import Properties
+from specchk.meaning.regions import outside
 from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, universe

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from specchk.meaning.linear import Form, Terms, primitive, symbols
+from specchk.meaning.linear import Form, Terms, primitive
 
 # No real bound comes near it.  Sums leave it out, for FREE plus something would look like a bound.
 FREE = 1 << 60  # the bound of a difference without one
@@ -273,37 +273,6 @@ def _most(rows: Matrix, terms: Terms) -> int | None:
             return None
         total += times * rows[0][part]
     return total
-
-
-def outside(parts: Iterable[Matrix], taken: Matrix, size: int, solver: Solver | None = None) -> list[Matrix]:
-    """The rest of parts of a matrix, which do not meet, outside of another one with the same first symbols.
-
-    Its symbols from `size` on are dropped first, which is exact as it is closed: it has what holds for
-    some value of theirs.  Those that are defined by symbols before `size` are kept: their value is known.
-    """
-    found = [rest for rows in parts for rest in _without(rows, taken, size)]
-    return [rest for rest in found if solver is None or solver.is_possible(rest)]
-
-
-def _without(rows: Matrix, taken: Matrix, size: int) -> Iterator[Matrix]:
-    same = [(number, number, 0) for number in range(size)]  # x of `taken` is y + plus
-    for terms, number, plus in definitions(taken):
-        if max(symbols(terms)) >= size:
-            raise NotSymbolic("whether a step is possible depends on a sum of numbers that are chosen")
-        rows, other, more = defining(rows, terms)
-        same.append((number, other, more - plus))
-    for i, a, c in same:
-        # Subtraction, constraint by constraint: what breaks the first, what keeps it and breaks the second,
-        # and so on.  The parts do not meet, and each is a matrix.
-        for j, b, d in same:
-            bound = taken[i][j] - c + d
-            if taken[i][j] >= FREE or rows[a][b] <= bound:
-                continue
-            if rows[b][a] < -bound:  # y_a - y_b > bound throughout
-                yield rows
-                return
-            yield assuming(rows, b, a, -bound - 1)
-            rows = assuming(rows, a, b, bound)
 
 
 def _copy(rows: Matrix) -> Rows:

@@ -20,8 +20,9 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.moves import Moves
 from specchk.meaning.open_numbers import Term
-from specchk.meaning.paths import START, ForkPath, Matrix, outside
+from specchk.meaning.paths import START, ForkPath, Matrix
 from specchk.meaning.properties import NoAnswer
+from specchk.meaning.regions import outside
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.replay import ReplayFailed, quiet_steps_to, rebuild

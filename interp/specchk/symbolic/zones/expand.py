@@ -13,7 +13,8 @@ from itertools import islice
 
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program
-from specchk.meaning.paths import START, Matrix, outside
+from specchk.meaning.paths import START, Matrix
+from specchk.meaning.regions import outside
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
