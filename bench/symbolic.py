@@ -2,13 +2,16 @@
 
 `python bench/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three brokers,
 too, which takes two cores many minutes.  `--ledger` prints only how each flaw of the ledger is found: the
-length of the counterexample beside the one that the spec expects of the enumerating engines.
+length of the counterexample beside the one that the spec expects of the enumerating engines; `--sums` only
+specs outside of difference logic, and far thresholds.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 from specchk.compile.instantiate import instantiate
@@ -21,7 +24,13 @@ from specchk.search.verdict import Violated, name_of
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions, search
 from specchk.symbolic.zones.zones import Shapes
 
-SPECS = Path(__file__).resolve().parents[1] / "spec"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "symbolic")]
+
+import sums  # noqa: E402
+from zoned import program_of  # noqa: E402
+
+SPECS = ROOT / "spec"
 Case = tuple[str, str | None, dict[str, str]]
 FIXPOINTS: list[Case] = [("two_round_fetch", None, {}), ("replication", "two_brokers", {"MaxCrashes": "0"}),
                          ("replication", "three_epochs", {})]  # fmt: skip
@@ -89,13 +98,32 @@ def ledger() -> None:
         print(f"| {name} | {steps} | {expected} | {numbers.distinct} | {numbers.seconds:.1f} |", flush=True)
 
 
+def with_sums() -> None:
+    """Twelve specs with sums, and four with thresholds of several sizes."""
+    texts = {name: body for name, (body, _, _) in sums.SPECS.items()}
+    for name, body in sums.THRESHOLDS.items():
+        texts |= {f"{name} of {far}": body.format(far=far) for far in (10, 1_000, 1_000_000)}
+    print("| spec | verdict | symbolic states | comparisons | checks by Z3 | pruned | restarts | s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, body in texts.items():
+        with tempfile.TemporaryDirectory() as folder:
+            found = program_of(sums.spec("sums", body, 4), Path(folder))
+        outcome = search(found, ZoneOptions(workers=1))
+        numbers, counts = outcome.statistics, outcome.statistics.symbolic
+        assert counts is not None
+        solver = f"{counts.solver_checks} | {counts.solver_pruned} | {counts.refinements}"
+        verdict = f"{name_of(outcome.verdict)} | {numbers.distinct} | {counts.questions}"
+        print(f"| {name} | {verdict} | {solver} | {numbers.seconds:.2f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ledger", action="store_true", help="how each flaw of replication.spec is found")
     parser.add_argument("--large", action="store_true", help="models of some minutes, too")
+    parser.add_argument("--sums", action="store_true", help="specs with sums, and far thresholds")
     asked = parser.parse_args()
-    if asked.ledger:
-        ledger()
+    if asked.ledger or asked.sums:
+        (ledger if asked.ledger else with_sums)()
         return
     print("| model | verdict | symbolic states | successors | comparisons | decided | forks | s |")
     print("|---|---|---|---|---|---|---|---|")
