@@ -221,11 +221,12 @@ def test_what_is_violated_has_no_certificate(tmp_path):
     [
         ([FETCH], "for --engine symbolic and for --prove"),
         ([FETCH, "--prove", "--k", "2"], "induction from one state"),
+        ([FETCH, "--engine", "symbolic", "--certificate", "no/such/run.cert"], "there is no folder no/such"),
     ],
 )
 def test_a_certificate_of_what_has_none_is_a_usage_error(options, message, tmp_path):
     """Before anything is searched."""
-    done = outcome_of(run, *options, "--certificate", str(tmp_path / "run.cert"))
+    done = outcome_of(run, "--certificate", str(tmp_path / "run.cert"), *options)
     assert done.exit_code == 2
     assert message in done.stderr
 

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from linear_specs import linear_spec
 from sums import SPECS, THRESHOLDS, spec
-from zoned import contradictions, differences, program_of
+from zoned import contradictions, differences, program_of, said, zone_engine
 
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning import linear, paths
 from specchk.search import reference
 from specchk.search.budget import Budget
-from specchk.search.engine import Options
+from specchk.search.engine import Options, explore
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 from specchk.symbolic.zones import solver
 from specchk.symbolic.zones.engine import ZoneOptions, search
@@ -57,6 +57,17 @@ def test_a_changed_spec_fails_in_as_few_steps_as_enumeration_finds(name, tmp_pat
     ]
     lengths = [one.violations[0].trace and len(one.violations[0].trace.steps) for one in (found, expected)]
     assert lengths[0] == lengths[1]
+
+
+def test_any_number_of_workers_gives_the_same_answer(tmp_path):
+    """Predicates have one order, whichever process recorded the comparisons that they are of."""
+    program = program_of(spec("sums", SPECS["majority"][0], NEAR), tmp_path)
+    found = []
+    for workers in (1, 2, 3):
+        engine = zone_engine(program, ZoneOptions(workers=workers))
+        outcome = explore(engine)
+        found.append((said(outcome), outcome.statistics.levels, engine.nodes))
+    assert found[0] == found[1] == found[2]
 
 
 def test_the_smallest_numbers_break_a_far_threshold(tmp_path):

@@ -28,10 +28,12 @@ def outside(parts: Iterable[Matrix], taken: Matrix, size: int, solver: Solver | 
 
     Its symbols from `size` on are eliminated; `NotSymbolic` where that is not exact.
     """
-    if type(taken) is not Defined:
-        return [rest for rows in parts for rest in _without(rows, taken, size)]
-    constraints = _of_base(taken, size)
-    found = [rest for rows in parts for rest in _breaking(rows, constraints)]
+    if type(taken) is Defined:
+        constraints = _of_base(taken, size)
+        found = [rest for rows in parts for rest in _breaking(rows, constraints)]
+    else:
+        found = [rest for rows in parts for rest in _without(rows, taken, size)]
+    # A part of a matrix with definitions may be empty, which only the solver shows.
     return [rest for rest in found if solver is None or solver.is_possible(rest)]
 
 

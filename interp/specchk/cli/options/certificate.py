@@ -35,6 +35,9 @@ class Certifying:
             raise click.UsageError("--certificate is for --engine symbolic and for --prove")
         if proves and (k or 1) > 1:
             raise click.UsageError("--certificate is for induction from one state: without --k")
+        folder = Path(self.certificate).parent
+        if not folder.is_dir():  # before a search of hours, not after it
+            raise click.UsageError(f"--certificate {self.certificate}: there is no folder {folder}")
 
     def applied(self, engine: EngineSettings, parts: list[Any]) -> EngineSettings:
         """The engine, which adds its zones to `parts` if a certificate is to be written."""
