@@ -17,14 +17,17 @@ from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.lang.frontend import check
+from specchk.meaning.evaluate import Evaluator
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.proof import Suggestion
 from specchk.search.reference import search
 from specchk.search.verdict import Holds, Violated
+from specchk.symbolic.induction.clauses import Clause, Literal, merged, minimal, rows
 from specchk.symbolic.induction.prove import ProofOptions, prove
-from specchk.symbolic.induction.suggest import suggest
-from specchk.symbolic.induction.templates import candidates
+from specchk.symbolic.induction.suggest import _states, suggest
+from specchk.symbolic.induction.tables import invariant, tables
+from specchk.symbolic.induction.templates import Atom, Templates, Vocabulary, unused_names
 from specchk.symbolic.replay import raised_to
 
 SPEC = Path(__file__).parents[2] / "spec"
@@ -49,6 +52,15 @@ const boss : Node
 type Offset = nat upto 3
 var end : Node -> Offset = { n: 0 for n in Node }
 var sent : { at: Offset, late: bool }? = none
+var seen : set[Node] = {}
+type Word = Told(by: Node) | Nobody
+var heard : set[Word] = {}
+type Mood = enum { sad, gay }
+var mood : Node -> Mood = { n: sad for n in Node }
+type Place = 0..2
+var turn : Place = 0
+def is_ahead(n: Node): bool = end[n] > 0
+def is_ahead_of(n: Node, m: Node): bool = end[n] > end[m]
 action go():
     end'[boss] = end[boss] + 1
 model m:
@@ -62,13 +74,16 @@ def instance_of(text: str, folder: Path) -> Instance:
     return instantiate(check(str(file)))
 
 
-def lowered(instance: Instance, name: str, text: str) -> Property:
-    body, locals_ = instance.expression(text)
-    return Property("invariant", name, body, locals_, body.span)
-
-
 def suggested(instance: Instance, budget: Budget = Budget()) -> Suggestion:
-    return suggest(instance.program, lambda name, text: lowered(instance, name, text), budget)
+    return suggest(instance.program, instance.expression, budget, vocabulary(instance))
+
+
+def vocabulary(instance: Instance) -> Vocabulary:
+    return Vocabulary(instance.named_types(), instance.definitions())
+
+
+def atoms(instance: Instance) -> list[Atom]:
+    return Templates(instance.program, vocabulary(instance)).atoms()
 
 
 def with_lemmas(program: Program, lemmas: Sequence[tuple[Property, str]]) -> Program:
@@ -110,24 +125,87 @@ def test_two_round_fetch_is_proved_with_text_of_its_spec(model: str, sizes: str,
         assert (prove(program, ProofOptions()).verdict == Holds()) == (left_out is None), left_out
 
 
-def test_the_candidates_compare_places(tmp_path: Path) -> None:
-    """Each two, for the same keys and for different ones; of an option also its content."""
-    found = candidates(instance_of(PLACES, tmp_path).program)
-    assert len(found) == len(set(found))
-    assert "sent == none" in found
-    assert "(match sent { some m: not m.late, none: true })" in found
-    assert "forall n in Node: end[n] <= end[boss]" in found
-    assert "forall n in Node, a in Node: end[n] <= end[a]" in found
-    assert "forall n in Node: (match sent { some m: end[n] <= m.at, none: true })" in found
-    assert not [text for text in found if "late <=" in text]
+@pytest.mark.parametrize(
+    ("file", "model"),
+    [
+        ("peterson", "right"),
+        ("two_phase_commit", "three"),
+        ("dining_philosophers", "one_left_handed"),
+        ("lag", "today"),
+        pytest.param("two_phase_commit", "five", marks=pytest.mark.slow),
+    ],
+)
+def test_examples_are_proved_with_text_of_their_specs(file: str, model: str) -> None:
+    """Flags, enumerations, sets of messages, options and definitions; none is proved without a lemma."""
+    instance = instantiate(check(str(SPEC / f"examples/{file}.spec")), model)
+    assert prove(instance.program, ProofOptions()).verdict != Holds()
+    found = suggested(instance)
+    written = tuple([(invariant(prop.name, instance.expression(text)), text) for prop, text in found.lemmas])
+    assert prove(with_lemmas(instance.program, written), ProofOptions()).verdict == Holds()
 
 
-def test_every_candidate_is_text_of_the_spec() -> None:
-    """It is checked and lowered like what a user writes, and is a predicate; every 25th of some specs."""
+def test_the_atoms_are_what_places_and_definitions_say(tmp_path: Path) -> None:
+    """For the same keys and for different ones; of an option also its content."""
+    instance = instance_of(PLACES, tmp_path)
+    found = {(atom.text, atom.domains, atom.options) for atom in atoms(instance)}
+    assert len(found) == len(atoms(instance))
+    assert {
+        ("sent == none", (), ()),
+        ("$m0.late", (), ("sent",)),
+        ("end[$k0] <= end[boss]", ("Node",), ()),
+        ("end[$k0] <= end[$k1]", ("Node", "Node"), ()),
+        ("end[$k0] <= $m0.at", ("Node",), ("sent",)),
+        ("$k0 in seen", ("Node",), ()),
+        ("card(seen) == 0", (), ()),
+        ("Told(by: $k0) in heard", ("Node",), ()),
+        ("Nobody in heard", (), ()),
+        ("mood[$k0] == gay", ("Node",), ()),
+        ("turn == $k0", ("Place",), ()),
+        ("is_ahead($k0)", ("Node",), ()),
+        ("is_ahead_of($k0, $k1)", ("Node", "Node"), ()),
+        ("is_ahead_of($k0, $k0)", ("Node",), ()),
+    } <= found
+    assert not [text for text, _, _ in found if "late <=" in text]
+
+
+def test_every_atom_and_clause_is_text_of_its_spec() -> None:
+    """They are checked and lowered like what a user writes, and are predicates; every 7th of some specs."""
     for file in ("two_round_fetch", "replication", "delivery", "kafka/kip320", "examples/lossy_channel"):
         instance = instantiate(check(str(SPEC / f"{file}.spec")))
-        for text in candidates(instance.program)[::25]:
-            assert lowered(instance, "tried", text).body.type == BOOL, text
+        names = unused_names(instance.program)
+        for atom in atoms(instance)[::7]:
+            both = literal(atom, positive=True), literal(atom, positive=False)
+            for literals in ((both[0],), (both[1],), both):
+                text = Clause(atom.domains, literals).text(names)
+                assert instance.expression(text)[0].type == BOOL, text
+
+
+def literal(atom: Atom, *, positive: bool) -> Literal:
+    return Literal(atom, tuple(range(len(atom.domains))), positive)
+
+
+def test_a_clause_holds_in_all_states_and_no_part_of_it_does(tmp_path: Path) -> None:
+    """Of every length, as text in its spec, in every state that the model has."""
+    instance = instantiate(check(str(SPEC / "examples/peterson.spec")), "right")
+    program, names = instance.program, unused_names(instance.program)
+    said = tables(program, atoms(instance), names, instance.expression)
+    states = _states(program, 1_000)
+    masks = {atom: table.masks(states, len(program.variables)) for atom, table in said.items()}
+    sizes = {"Process": 2}
+    assert rows(("Process", "Process"), sizes) == [(0, 1), (1, 0)]
+    found = [clause for length in (1, 2, 3) for clause in minimal(masks, sizes, length)[0]]
+    assert {len(clause.literals) for clause in found} == {2, 3}
+
+    def holds(clause: Clause) -> bool:
+        evaluate = Evaluator(len(program.variables)).compile(instance.expression(clause.text(names))[0])
+        return all(evaluate([*state, *state, *([0] * 9)]) for state in states)
+
+    for clause in [*found, *merged(found)]:
+        assert holds(clause), clause.text(names)
+    for clause in found:
+        for left_out in clause.literals:
+            kept = tuple([each for each in clause.literals if each is not left_out])
+            assert not holds(Clause(clause.domains, kept)), clause.text(names)
 
 
 @pytest.mark.parametrize("seed", [2, 18, 25, 32, 40, 43, 44])

@@ -87,6 +87,25 @@ class Lowering:
         body = self.expressions.lower(node, Scope(self.spec, names or {}))
         return body, self.expressions.next_local
 
+    def definitions(self) -> list[tuple[str, tuple[Type, ...], Type]]:
+        """The definitions with a declared result: names, types of their parameters and of their results."""
+        return [
+            (
+                decl.name,
+                tuple([self.ground.declared(param.type, self.spec) for param in decl.params]),
+                self.ground.declared(decl.returns, self.spec),
+            )
+            for decl in self.spec.defs.values()
+            if decl.returns is not None
+        ]
+
+    def named_types(self) -> dict[Type, str]:
+        """The types that the spec has a name for; of several names the first."""
+        found: dict[Type, str] = {}
+        for decl in self.spec.types.values():
+            found.setdefault(self.ground.declared(decl, self.spec), decl.name)
+        return found
+
     def variables(self) -> tuple[tuple[Variable, ...], tuple[Start, ...]]:
         """The state variables and how they start."""
         variables, starts = [], []

@@ -55,7 +55,8 @@ class ProofCosts:
 class Suggestion:
     """Lemmas found for a proof, each as an invariant and as text of the spec.
 
-    Of `tried` candidates `held` hold in `states` enumerated states, and `inductive` are so together.
+    Of `tried` candidates `held` hold in `states` enumerated states, with none that says more, and
+    `inductive` are so together.
     """
 
     lemmas: tuple[tuple[Property, str], ...]

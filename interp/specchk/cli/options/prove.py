@@ -17,7 +17,6 @@ from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.ir.program import Property
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
 from specchk.search.proof import Proof, ProofCosts, Suggestion
@@ -107,13 +106,11 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> 
 
 def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
     """Lemmas for the model's invariants, as properties of it."""
-
-    def property_of(name: str, text: str) -> Property:
-        body, locals_ = instance.expression(text)
-        return Property("invariant", name, body, locals_, body.span)
-
+    words = loaded("specchk.symbolic.induction.templates").Vocabulary(
+        instance.named_types(), instance.definitions()
+    )
     found: Suggestion = loaded("specchk.symbolic.induction.suggest").suggest(
-        instance.program, property_of, limits
+        instance.program, instance.expression, limits, words
     )
     return found
 

@@ -1,94 +1,104 @@
 """Lemmas that complete a proof by induction, found among candidates.
 
-1. Candidates (`templates`) that fail in a state of the enumerated model are dropped.
-2. Of the others those stay that are inductive together: as long as a step leads from a state that
+1. Candidates (`clauses` of `templates`' atoms) hold in all states that the enumerated model has, or in a
+   sample of them.
+2. Of these those stay that are inductive together: as long as a step leads from a state that
    satisfies all of them to one that does not, those that fail there are dropped (Houdini: Flanagan and
    Leino, 2001).  What stays holds in every reachable state, whatever the offsets are.
 3. Of these, the ones that the proof uses: those in the solver's reasons for the invariants, those in the
    reasons for these, and so on; then each that is not missed is left out.
 
+Clauses of one atom come first, then those of two and of three, until every invariant is proved.
 A lemma is believed by nobody: `prove` is run on the model with the lemmas as invariants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import z3
 
-from specchk.ir.program import Program, Property
-from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Stepper
+from specchk.ir.program import Program
+from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Suggestion
 from specchk.search.reference import ReferenceEngine
+from specchk.symbolic.induction.clauses import Clause, merged, minimal
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.steps import arguments, instance
 from specchk.symbolic.induction.prove import representatives
-from specchk.symbolic.induction.templates import candidates
+from specchk.symbolic.induction.tables import AtomTable, Lowered, Truths, invariant, tables
+from specchk.symbolic.induction.templates import Atom, Templates, Vocabulary, unused_names
 
 QUERY_MS = 5_000  # a candidate that takes longer is dropped
 MAX_STATES, MAX_SECONDS = 20_000, 5.0  # of the enumerated model, in which candidates are tried
+MAX_ANSWERS = 400_000  # of atoms in states: of more states a sample is taken, evenly
+MAX_CANDIDATES = 1_500  # the shortest first
+LENGTHS = (1, 2, 3)  # of clauses
 UNDEFINED = "(undefined)"  # as a goal: that an action has a meaning; no property has this name
-SAMPLE = 4_000  # of its states, evenly taken: a candidate that fails in none of them is rarely false
+NO_NAMES = Vocabulary()
 
 
-def suggest(program: Program, property_of: Callable[[str, str], Property], budget: Budget) -> Suggestion:
-    """Lemmas for the invariants of a program; `property_of` makes a named invariant of a text.
+def suggest(
+    program: Program, lowered: Lowered, budget: Budget, vocabulary: Vocabulary = NO_NAMES
+) -> Suggestion:
+    """Lemmas for the invariants of a program; `lowered` gives the meaning of a text in its spec.
 
     Ends early, with fewer or no lemmas, where the budget does.  Raises `Unencodable` as `prove` does.
     """
     meter = Meter(budget)
-    texts = {f"suggested_{number}": text for number, text in enumerate(candidates(program), 1)}
-    tried = [property_of(name, text) for name, text in texts.items()]
-    held, states = _held(program, tried)
-    lemmas = _Lemmas(program, held, meter)
-    lemmas.make_inductive()
-    chosen = lemmas.needed()
-    named = {prop.name: f"suggested_{number}" for number, prop in enumerate(chosen, 1)}
+    names = unused_names(program)
+    said = tables(program, Templates(program, vocabulary).atoms(), names, lowered)
+    states = _states(program, MAX_ANSWERS // max(1, len(said)))
+    masks = {atom: table.masks(states, len(program.variables)) for atom, table in said.items()}
+    sizes = {
+        domain: size
+        for atom, table in said.items()
+        for domain, size in zip(atom.domains, table.sizes, strict=True)
+    }
+    lemmas = _Lemmas(program, said, sizes, meter)
+    found, tried, needed = list[Clause](), 0, list[Clause]()
+    for length in LENGTHS:
+        more, combinations = minimal(masks, sizes, length)
+        found, tried = [*found, *more][:MAX_CANDIDATES], tried + combinations
+        lemmas.choose(found)
+        lemmas.make_inductive()
+        proved, needed = lemmas.needed()
+        if len(proved) == len(lemmas.goals) or meter.exceeded(0) is not None:
+            break
+    texts = [clause.text(names) for clause in merged(needed)]
     return Suggestion(
-        tuple([(replace(prop, name=named[prop.name]), texts[prop.name]) for prop in chosen]),
-        tried=len(tried), states=states, held=len(held), inductive=len(lemmas.active),
+        tuple([(invariant(f"suggested_{n}", lowered(text)), text) for n, text in enumerate(texts, 1)]),
+        tried=tried, states=len(states), held=len(found), inductive=len(lemmas.active),
     )  # fmt: skip
 
 
-def _held(program: Program, tried: Sequence[Property]) -> tuple[list[Property], int]:
-    """The candidates that hold in the enumerated states, and the number of these states."""
+def _states(program: Program, most: int) -> list[State]:
+    """States that the enumerated model has, evenly taken."""
     bare = replace(program, invariants=(), step_invariants=(), witnesses=())
     options = Options(Budget(MAX_STATES, MAX_SECONDS), symmetry=False, keep_going=True)
     engine = ReferenceEngine(Search(bare, options))
     explore(engine)
     found = list(engine.parents)
-    sample = found[:: max(1, len(found) // SAMPLE)]
-    properties = Properties(replace(bare, invariants=tuple(tried)), Stepper(bare))
-    left = properties.invariants
-    for state in sample:
-        env = properties.environment(state)
-        left = [(prop, test) for prop, test in left if _is_true(prop, test, env)]
-    return [prop for prop, _ in left], len(sample)
-
-
-def _is_true(prop: Property, test: Callable[[list[Any]], Any], env: list[Any]) -> bool:
-    try:
-        return answer(prop, test, env)
-    except NoAnswer:
-        return False
+    return found[:: max(1, -(-len(found) // max(1, most)))]
 
 
 @dataclass(slots=True)
 class _Step:
     """A way through an instance of an action, or its lack of meaning: its condition and its goals.
 
-    `goals` are by name: the invariants of the program, its step invariants, and all candidates.
+    `goals` are by name: the invariants of the program, its step invariants, and the candidates that the
+    step may break; `after` is what atoms say behind it.
     """
 
     when: list[Truth]
     goals: dict[str, Truth]
+    after: Truths | None = None
 
 
 @dataclass(slots=True)
@@ -96,23 +106,27 @@ class _Lemmas:
     """Candidates as hypotheses that can be switched off; `active` are those that are not."""
 
     program: Program
-    held: Sequence[Property]
+    tables: Mapping[Atom, AtomTable]
+    sizes: Mapping[str, int]
     meter: Meter
-    active: dict[str, Property] = field(init=False)
+    active: dict[str, Clause] = field(init=False, default_factory=dict)
     solver: Any = field(init=False, default_factory=z3.Solver)
+    start: Any = field(init=False, default_factory=z3.Solver)
     switches: dict[str, Any] = field(init=False, default_factory=dict)
     steps: list[_Step] = field(init=False, default_factory=list)
+    before: Truths = field(init=False)
 
     def __post_init__(self) -> None:
-        self.active = {prop.name: prop for prop in self.held}
         system = System(self.program)
         before = system.state(0)
         facts = system.constrained(before)
-        for prop in (*self.program.invariants, *self.held):
-            self.switches[prop.name] = z3.Bool(prop.name)
-            self.solver.add(z3.Implies(self.switches[prop.name], conj(system.holds(prop, before))))
-        self._begin(system, before)
-        full = replace(self.program, invariants=(*self.program.invariants, *self.held))
+        self.before = Truths(self.tables, before)
+        for prop in self.program.invariants:
+            self._assume(prop.name, conj(system.holds(prop, before)))
+        self.start.add([fact for fact in (*system.initial(before), *system.fresh.facts) if fact is not True])
+        # An instance stands for its renamed copies only if no atom can tell them apart, either.
+        atoms = tuple([table.true for table in self.tables.values()])
+        full = replace(self.program, invariants=(*self.program.invariants, *atoms))
         for index, position in representatives(full)[0]:
             given = arguments(self.program, self.program.actions[index], "t.")[position]
             found = instance(self.program, index, given, before, "t.")
@@ -120,19 +134,54 @@ class _Lemmas:
             if disj(faults) is not False:
                 self.steps.append(_Step([disj(faults)], {UNDEFINED: False}))
             for outcome in found.outcomes:
-                goals = {p.name: conj(system.holds(p, outcome.after)) for p in full.invariants}
-                goals |= {p.name: conj(system.holds(p, before, outcome.after)) for p in full.step_invariants}
-                self.steps.append(_Step([outcome.guard, *map(negation, faults)], goals))
+                after = outcome.after
+                goals = {p.name: conj(system.holds(p, after)) for p in self.program.invariants}
+                goals |= {p.name: conj(system.holds(p, before, after)) for p in self.program.step_invariants}
+                when = [outcome.guard, *map(negation, faults)]
+                self.steps.append(_Step(when, goals, Truths(self.tables, after, self.before)))
         self.solver.add([fact for fact in (*facts, *system.fresh.facts) if fact is not True])
         self.solver.set("timeout", QUERY_MS)
 
-    def _begin(self, system: System, state: Any) -> None:
-        """Drop candidates that an initial state does not satisfy, whatever the offsets are."""
-        solver = z3.Solver()
-        solver.add([fact for fact in (*system.initial(state), *system.fresh.facts) if fact is not True])
-        for prop in self.held:
-            if solver.check(negation(conj(system.holds(prop, state)))) != z3.unsat:
-                del self.active[prop.name]
+    def _assume(self, name: str, truth: Truth) -> None:
+        self.switches[name] = z3.Bool(name)
+        self.solver.add(z3.Implies(self.switches[name], truth))
+
+    def choose(self, clauses: Sequence[Clause]) -> None:
+        """Make clauses active, but those that an initial state does not satisfy, whatever the offsets are."""
+        self.active = {}
+        for number, clause in enumerate(clauses):
+            if self.meter.exceeded(0) is not None:
+                self.active = {}  # what was not shown to be inductive is no lemma
+                return
+            name = f"candidate {number}"
+            truth = self._said(clause, self.before)
+            if self.start.check(negation(truth)) != z3.unsat:
+                continue
+            self.active[name] = clause
+            if name not in self.switches:
+                self._assume(name, truth)
+                for step in self.steps:
+                    if step.after is not None and self._may_differ(clause, step.after):
+                        step.goals[name] = self._said(clause, step.after)
+
+    def _may_differ(self, clause: Clause, after: Truths) -> bool:
+        return any(after.may_differ(literal.atom) for literal in clause.literals)
+
+    def _said(self, clause: Clause, truths: Truths) -> Truth:
+        """That a clause is true."""
+        found = []
+        for row in clause.rows(self.sizes):
+            together = [
+                truths.at(literal.atom, [row[key] for key in literal.keys], positive=literal.positive)
+                for literal in clause.literals
+            ]
+            found.append(disj(map(negation, together)))
+        return conj(found)
+
+    @property
+    def goals(self) -> list[str]:
+        """The program's properties, and that its actions have a meaning."""
+        return [*[prop.name for prop in (*self.program.invariants, *self.program.step_invariants)], UNDEFINED]
 
     def make_inductive(self) -> None:
         """Drop candidates until those that are left are inductive together with the invariants."""
@@ -164,10 +213,9 @@ class _Lemmas:
                 if goal is False or (goal is not True and not z3.is_true(model.eval(goal, True)))
             ]  # fmt: skip
 
-    def needed(self) -> list[Property]:
-        """The lemmas that the proof of the invariants uses, in the order of the candidates."""
-        goals = [prop.name for prop in (*self.program.invariants, *self.program.step_invariants)]
-        reasons = {goal: self._reasons(goal, self.active) for goal in (*goals, UNDEFINED)}
+    def needed(self) -> tuple[list[str], list[Clause]]:
+        """The goals that are proved, and the lemmas that this uses, in the order of the candidates."""
+        reasons = {goal: self._reasons(goal, self.active) for goal in self.goals}
         proved = [goal for goal, reason in reasons.items() if reason is not None]
         used = set[str]().union(*[reason for reason in reasons.values() if reason is not None])
         todo = list(used)
@@ -180,7 +228,7 @@ class _Lemmas:
             fewer = used - {name}
             if self.meter.exceeded(0) is None and self._suffices(fewer, proved):
                 used = fewer
-        return [prop for name, prop in self.active.items() if name in used]
+        return proved, [clause for name, clause in self.active.items() if name in used]
 
     def _suffices(self, lemmas: set[str], proved: Iterable[str]) -> bool:
         return all(self._reasons(goal, lemmas) is not None for goal in (*lemmas, *proved))

@@ -1,29 +1,52 @@
-"""Candidates for lemmas, as text of a spec: comparisons of the offsets that its variables hold.
+"""Atoms of lemmas, as text of a spec: what its variables and definitions say, key by key.
 
-An offset is found through maps (at each key, or at a constant of the key's sort), fields of records and
-options.  Two of them make a candidate, `a <= b`, for all keys: with the same keys in both, or with keys
-of their own.  An option or a flag makes one alone: that it is none, true or false.
+A place is found through maps (at each key, or at a constant of the key's sort), fields of records and
+options; a definition whose parameters have few values is a place, too.  Of a place or two an atom is made:
+a flag, an option that is none, a value that it has, a member that is in it, a comparison of two numbers.
+
+In texts, `$k0`, `$k1`, ... stand for keys, `$m0`, `$m1`, ... for the contents of options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
-from string import ascii_lowercase
+from string import Template, ascii_lowercase
 
 from specchk.ir.program import Program
-from specchk.ir.types import Bool, Enum, Int, Map, Option, Record, Sort, Type, has_horizon
+from specchk.ir.types import (
+    Bag,
+    Bool,
+    Enum,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Sort,
+    Type,
+    Union,
+    has_horizon,
+)
 
-MAX_KEYS = 2  # of one place: with more, a comparison of two has too many keys for anybody's reading
+MAX_KEYS = 2  # of an atom and of a lemma: with more, it has too many keys for anybody's reading
+MAX_ATOMS = 400
+MAX_VALUES = 8  # of a type whose values are written out, or that keys range over where it is a range
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The names of a spec for atoms: of types, and of definitions with types of parameters and result."""
+
+    types: Mapping[Type, str] = field(default_factory=dict)
+    definitions: Sequence[tuple[str, tuple[Type, ...], Type]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a state, as text with `{0}` and `{1}` for its keys, which range over `domains`.
-
-    `option`: the place, as text, of the option that this one is inside of; `{m}` stands for its content.
-    """
+    """A place in a state, with a domain for each key; `option`: the one that it is the content of."""
 
     text: str
     type: Type
@@ -31,101 +54,201 @@ class Site:
     option: str | None = None
 
 
-def candidates(program: Program) -> list[str]:
-    """The candidates for lemmas of a program, each once; the same ones in the same order every time."""
-    places = [
-        place for variable in program.variables for place in _places(program, variable.name, variable.type)
-    ]
-    names = _unused(program)
-    offsets = [place for place in places if isinstance(place.type, Int)]
-    found = [_closed([place], names, together=False, body=body) for place in places for body in _alone(place)]
-    for a, b in product(offsets, offsets):
-        if a != b:
-            found += [_closed([a, b], names, together=True, body="{a} <= {b}")]
-        if a.domains and b.domains:
-            found += [_closed([a, b], names, together=False, body="{a} <= {b}")]
-    return list(dict.fromkeys(found))
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A predicate over keys, which are different where their domains are the same, and contents of options.
+
+    Where one of the options is none, the atom is neither true nor false.  Of the atoms of a `family` one is
+    true at most, for the same keys.  `is_value`: that it is false says that another of its family is true.
+    """
+
+    left: str
+    relation: str = ""  # none where it is a flag
+    right: str = ""
+    domains: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    family: str = ""
+    is_value: bool = False
+
+    @property
+    def text(self) -> str:
+        """The atom."""
+        return f"{self.left} {self.relation} {self.right}" if self.relation else self.left
+
+    @property
+    def negation(self) -> str:
+        """That it is false."""
+        match self.relation:
+            case "<=":
+                return f"{self.right} < {self.left}"
+            case "==":
+                return f"{self.left} != {self.right}"
+            case "in":
+                return f"{self.left} not in {self.right}"
+        return f"not {self.left}"
+
+    def table(self, names: Sequence[str], *, negated: bool = False) -> str:
+        """An expression for a map of maps: whether it is true, or false, at each choice of keys."""
+        keys, contents = names[: len(self.domains)], names[len(self.domains) :]
+        named = {**named_keys(keys), **{f"m{n}": name for n, name in enumerate(contents)}}
+        body = filled(self.negation if negated else self.text, named)
+        for option, content in reversed(list(zip(self.options, contents, strict=False))):
+            body = f"(match {filled(option, named)} {{ some {content}: {body}, none: false }})"
+        for key, domain in reversed(list(zip(keys, self.domains, strict=True))):
+            body = f"{{ {key}: {body} for {key} in {domain} }}"
+        return body
 
 
-def _places(
-    program: Program, text: str, kind: Type, domains: tuple[str, ...] = (), option: str | None = None
-) -> Iterator[Site]:
-    match kind:
-        case Int():
-            if has_horizon(kind):
-                yield Site(text, kind, domains, option)
-        case Bool():
-            yield Site(text, kind, domains, option)
-        case Record():
-            for name, item in kind.fields:
-                yield from _places(program, f"{text}.{name}", item, domains, option)
-        case Option() if option is None:
-            yield Site(text, kind, domains)
-            yield from _places(program, "{m}", kind.item, domains, text)
-        case Map():
-            keys = [constant.name for constant in program.constants if constant.type == kind.key]
-            for key in keys if isinstance(kind.key, Sort) else ():
-                yield from _places(program, f"{text}[{key}]", kind.value, domains, option)
-            domain = _domain(kind.key)
-            if domain is not None and option is None and len(domains) < MAX_KEYS:
-                at = f"{text}[{{{len(domains)}}}]"
-                yield from _places(program, at, kind.value, (*domains, domain), option)
-        case _:  # sets, sequences and unions are not looked into
-            pass
+def filled(text: str, named: Mapping[str, str]) -> str:
+    """A text with names in their places; what has none stays."""
+    return Template(text).safe_substitute(named)
 
 
-def _domain(kind: Type) -> str | None:
-    match kind:
-        case Sort() | Enum():
-            return kind.name
-        case Int() if not has_horizon(kind):
-            return f"{kind.low}..{kind.high}"
-    return None
+def named_keys(names: Sequence[str]) -> dict[str, str]:
+    """Names for the keys of a text, in their order."""
+    return {f"k{number}": name for number, name in enumerate(names)}
 
 
-def _alone(place: Site) -> tuple[str, ...]:
-    match place.type:
-        case Option():
-            return ("{a} == none",)
-        case Bool():
-            return ("{a}", "not {a}")
-    return ()
-
-
-def _unused(program: Program) -> list[str]:
+def unused_names(program: Program) -> list[str]:
     """Names for keys and contents of options: none that has a meaning, because a spec cannot hide one."""
     taken = {thing.name for things in (program.variables, program.constants) for thing in things}
     taken |= {member for sort in program.sorts for member in sort.members}
     return [letter for letter in ascii_lowercase if letter not in taken]
 
 
-def _closed(places: Sequence[Site], names: Sequence[str], *, together: bool, body: str) -> str:
-    """A predicate of some places, for all keys and for the contents of options that have some."""
-    unused, bound = list(names), list[tuple[str, str]]()
-    texts, options = [], dict[str, str]()
-    for place in places:
-        # Together, the keys of the second are those of the first, as far as they have the same domains.
-        keys = [key for key, _ in bound] if together else []
-        same = [domain for _, domain in bound][: len(place.domains)] == list(place.domains)[: len(bound)]
-        keys = keys[: len(place.domains)] if same else []
-        for domain in place.domains[len(keys) :]:
-            bound.append((_named(domain, unused), domain))
-            keys.append(bound[-1][0])
-        content = ""
-        if place.option is not None:
-            of = place.option.format(*keys)
-            content = options[of] if of in options else options.setdefault(of, _named("message", unused))
-        texts.append(place.text.format(*keys, m=content))
-    text = body.format(**dict(zip("ab", texts, strict=False)))
-    for of, content in reversed(options.items()):
-        text = f"(match {of} {{ some {content}: {text}, none: true }})"
-    ranges = ", ".join(f"{key} in {domain}" for key, domain in bound)
-    return f"forall {ranges}: {text}" if ranges else text
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The atoms of a program, with the names of its spec."""
+
+    program: Program
+    vocabulary: Vocabulary = Vocabulary()
+
+    def atoms(self) -> list[Atom]:
+        """The atoms, each once, the same ones in the same order every time: variables, then definitions."""
+        variables = [Site(variable.name, variable.type) for variable in self.program.variables]
+        called = [
+            Site(f"{name}({', '.join(texts)})", result, domains)
+            for name, params, result in self.vocabulary.definitions
+            for texts, domains in self._arguments(params, 0)
+        ]
+        found: dict[Atom, None] = {}
+        for sites in (variables, called):
+            places = [place for site in sites for place in self._places(site)]
+            kinds = [atom for place in places for atom in self._alone(place)]
+            numbers = [place for place in places if isinstance(place.type, Int)]
+            kinds += [
+                _comparison(a, b) for a, b in product(numbers, numbers)
+                if (a != b or a.domains) and (has_horizon(a.type) or has_horizon(b.type))
+            ]  # fmt: skip
+            found |= dict.fromkeys([same for atom in kinds for same in _identified(atom)])
+        return list(found)[:MAX_ATOMS]
+
+    def _places(self, at: Site) -> Iterator[Site]:
+        """A place and those inside of it."""
+        yield at
+        match at.type:
+            case Record(fields):
+                for name, item in fields:
+                    yield from self._places(replace(at, text=f"{at.text}.{name}", type=item))
+            case Option(item) if at.option is None and (isinstance(item, Record) or has_horizon(item)):
+                yield from self._places(Site("$m0", item, at.domains, at.text))
+            case Map(key, value):
+                constants = [constant.name for constant in self.program.constants if constant.type == key]
+                for name in constants if isinstance(key, Sort) else ():
+                    yield from self._places(replace(at, text=f"{at.text}[{name}]", type=value))
+                for text, domains in self._terms(key, len(at.domains)) if at.option is None else ():
+                    if len(at.domains) + len(domains) <= MAX_KEYS:
+                        inner = Site(f"{at.text}[{text}]", value, (*at.domains, *domains))
+                        yield from self._places(inner)
+            case Seq(_, limit):
+                yield replace(at, text=f"len({at.text})", type=Int(0, limit, horizon=True))
+            case _:  # sets and unions are not looked into
+                pass
+
+    def _arguments(self, kinds: Sequence[Type], first: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Texts for values of some types, with the domains of their keys, numbered from `first` on."""
+        rows: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), ())]
+        for kind in kinds:
+            rows = [
+                ((*texts, text), (*domains, *more))
+                for texts, domains in rows
+                for text, more in self._terms(kind, first + len(domains))
+            ]
+        return rows
+
+    def _terms(self, kind: Type, first: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Texts for all values of a type, keys standing for those of sorts and ranges; none if too many."""
+        match kind:
+            case Bool():
+                yield from (("true", ()), ("false", ()))
+            case Enum(_, members) if len(members) <= MAX_VALUES:
+                yield from ((member, ()) for member in members)
+            case Sort(name, _):
+                yield f"$k{first}", (name,)
+            case Int(low, high) if high - low < MAX_VALUES and not has_horizon(kind):
+                if kind in self.vocabulary.types:
+                    yield f"$k{first}", (self.vocabulary.types[kind],)
+            case Option(item):
+                yield "none", ()
+                yield from ((f"some({text})", domains) for text, domains in self._terms(item, first))
+            case Record(fields):
+                for texts, domains in self._arguments([item for _, item in fields], first):
+                    yield f"{{ {_with_names(kind, texts)} }}", domains
+            case Union(_, variants):
+                for tag, record in variants:
+                    for texts, domains in self._arguments([item for _, item in record.fields], first):
+                        yield (f"{tag}({_with_names(record, texts)})" if texts else tag), domains
+            case _:  # numbers without an end, and collections
+                pass
+
+    def _alone(self, place: Site) -> Iterator[Atom]:
+        """The atoms of one place; with as many keys as they take."""
+        at, keys = place.text, place.domains
+        options = () if place.option is None else (place.option,)
+        match place.type:
+            case Bool():
+                yield Atom(at, domains=keys, options=options)
+            case Set(item) | Bag(item):
+                members = at if isinstance(place.type, Set) else f"elements({at})"
+                for text, domains in self._terms(item, len(keys)):
+                    yield Atom(text, "in", members, (*keys, *domains), options)
+                yield Atom(f"card({at})", "==", "0", keys, options)
+            case Option(item):
+                yield Atom(at, "==", "none", keys, options, family=at)
+                for text, domains in self._terms(item, len(keys)):
+                    yield Atom(at, "==", f"some({text})", (*keys, *domains), options, family=at)
+            case _:
+                for text, domains in self._terms(place.type, len(keys)):
+                    yield Atom(at, "==", text, (*keys, *domains), options, family=at, is_value=not domains)
 
 
-def _named(thing: str, unused: list[str]) -> str:
-    """Remove an unused name from the list and return it: preferably the initial of a thing."""
-    initial = thing[0].lower()
-    name = initial if initial in unused else unused[0]
-    unused.remove(name)
-    return name
+def _with_names(kind: Record, texts: Sequence[str]) -> str:
+    return ", ".join(f"{name}: {text}" for (name, _), text in zip(kind.fields, texts, strict=True))
+
+
+def _comparison(a: Site, b: Site) -> Atom:
+    """That one is at most the other; keys of the second follow those of the first."""
+    moved = {f"k{number}": f"$k{len(a.domains) + number}" for number in range(len(b.domains))}
+    options = tuple([option for option in (a.option, b.option and filled(b.option, moved)) if option])
+    right = filled(b.text, {**moved, "m0": f"$m{len(options) - 1}"})
+    return Atom(a.text, "<=", right, (*a.domains, *b.domains), options)
+
+
+def _identified(atom: Atom) -> Iterator[Atom]:
+    """An atom whose keys are equal or different, in every way that leaves few of them."""
+    for ways in product(*[range(min(number + 1, MAX_KEYS)) for number in range(len(atom.domains))]):
+        domains = dict(zip(reversed(ways), reversed(atom.domains), strict=True))
+        fits = all(domains[way] == domain for way, domain in zip(ways, atom.domains, strict=True))
+        # Keys are numbered in the order in which they come, so that each way is tried once.
+        if not fits or list(dict.fromkeys(ways)) != list(range(len(domains))):
+            continue
+        named = {f"k{number}": f"$k{way}" for number, way in enumerate(ways)}
+        options = [filled(option, named) for option in atom.options]
+        kept = list(dict.fromkeys(options))
+        named |= {f"m{number}": f"$m{kept.index(option)}" for number, option in enumerate(options)}
+        left, right = filled(atom.left, named), filled(atom.right, named)
+        if left != right:
+            yield replace(
+                atom, left=left, right=right, options=tuple(kept), family=filled(atom.family, named),
+                domains=tuple([domains[way] for way in range(len(domains))]),
+            )  # fmt: skip

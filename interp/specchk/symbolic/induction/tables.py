@@ -1,0 +1,138 @@
+"""What atoms say in a state, at each choice of their keys: evaluated, and encoded.
+
+A table is a map of maps of truth values, one map a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from specchk.ir.footprint import of_property
+from specchk.ir.nodes import Expr
+from specchk.ir.program import Program, Property
+from specchk.ir.types import Map, cardinality
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.values import State
+from specchk.symbolic.induction.encode.bools import Truth, negation
+from specchk.symbolic.induction.encode.exprs import encode
+from specchk.symbolic.induction.encode.program import System
+from specchk.symbolic.induction.encode.scope import StepScope, of_state
+from specchk.symbolic.induction.templates import Atom
+
+Lowered = Callable[[str], tuple[Expr, int]]  # a text's expression, with the number of its locals
+Keys = tuple[int, ...]
+
+
+def invariant(name: str, lowered: tuple[Expr, int]) -> Property:
+    """A lowered text as an invariant."""
+    body, locals_ = lowered
+    return Property("invariant", name, body, locals_, body.span)
+
+
+@dataclass(frozen=True, slots=True)
+class AtomTable:
+    """The expressions of an atom's truth, and of its falsehood where that is not the rest; what they read.
+
+    `sizes`: the numbers of values of its keys.
+    """
+
+    atom: Atom
+    true: Property
+    false: Property | None
+    reads: frozenset[int]
+    sizes: tuple[int, ...]
+
+    def masks(self, states: Sequence[State], width: int) -> dict[bool, dict[Keys, int]]:
+        """For true and false, at each choice of keys: a bit for each state, the first lowest."""
+        rows = list(product(*map(range, self.sizes)))
+        found = {True: self._bits(self.true, states, width, rows)}
+        full = (1 << len(states)) - 1
+        found[False] = (
+            {row: full ^ bits for row, bits in found[True].items()}
+            if self.false is None
+            else self._bits(self.false, states, width, rows)
+        )
+        return found
+
+    def _bits(
+        self, table: Property, states: Sequence[State], width: int, rows: list[Keys]
+    ) -> dict[Keys, int]:
+        answer = Evaluator(width).compile(table.body)
+        bits = dict.fromkeys(rows, 0)
+        for number, state in enumerate(states):
+            said = answer([*state, *state, *([0] * table.locals)])
+            for row in rows:
+                if _at(said, row):
+                    bits[row] |= 1 << number
+        return bits
+
+
+def tables(
+    program: Program, atoms: Iterable[Atom], names: Sequence[str], lowered: Lowered
+) -> dict[Atom, AtomTable]:
+    """The tables of atoms, but of those that may be undefined somewhere."""
+    state = System(program).state(0)
+    found = {}
+    for atom in atoms:
+        true = invariant("table", lowered(atom.table(names)))
+        false = invariant("table", lowered(atom.table(names, negated=True))) if atom.options else None
+        if not any(_faults(table, of_state(state)) for table in (true, false) if table is not None):
+            reads = frozenset(of_property(true).reads)
+            found[atom] = AtomTable(atom, true, false, reads, _sizes(true, len(atom.domains)))
+    return found
+
+
+def _faults(table: Property, scope: StepScope) -> bool:
+    encode(table.body, scope)
+    return bool(scope.faults)
+
+
+def _sizes(table: Property, keys: int) -> tuple[int, ...]:
+    found, kind = [], table.body.type
+    for _ in range(keys):
+        assert isinstance(kind, Map)
+        found.append(cardinality(kind.key))
+        kind = kind.value
+    return tuple(found)
+
+
+def _at(table: Any, row: Sequence[int]) -> Any:
+    for key in row:
+        table = table[key]
+    return table
+
+
+@dataclass(slots=True)
+class Truths:
+    """The truths of atoms in an encoded state, each found when it is used.
+
+    `before`: the truths of a state that a step leads from; what reads no other variables is the same.
+    """
+
+    tables: Mapping[Atom, AtomTable]
+    state: Sequence[Any]
+    before: Truths | None = None
+    _known: dict[tuple[Atom, bool], Any] | None = None
+
+    def at(self, atom: Atom, row: Sequence[int], *, positive: bool) -> Truth:
+        """Whether an atom is true, or false, for some keys."""
+        table = self.tables[atom]
+        if self.before is not None and not self.may_differ(atom):
+            return self.before.at(atom, row, positive=positive)
+        body = table.true if positive or table.false is None else table.false
+        if self._known is None:
+            self._known = {}
+        key = atom, body is table.true
+        if key not in self._known:
+            self._known[key] = encode(body.body, of_state(self.state))
+        truth = _at(self._known[key], row)
+        return truth if positive or table.false is not None else negation(truth)
+
+    def may_differ(self, atom: Atom) -> bool:
+        """Whether a step changes a variable that an atom reads."""
+        assert self.before is not None
+        pairs = [(self.state[slot], self.before.state[slot]) for slot in self.tables[atom].reads]
+        return any(after is not before for after, before in pairs)
