@@ -23,7 +23,7 @@ from specchk.search.engine import Options
 from specchk.search.proof import Suggestion
 from specchk.search.reference import search
 from specchk.search.verdict import Holds, Violated
-from specchk.symbolic.induction.clauses import Clause, Literal, merged, minimal, rows
+from specchk.symbolic.induction.exclusions import Exclusion, Literal, merged, minimal, rows
 from specchk.symbolic.induction.prove import ProofOptions, prove
 from specchk.symbolic.induction.suggest import _states, suggest
 from specchk.symbolic.induction.tables import invariant, tables
@@ -176,7 +176,7 @@ def test_every_atom_and_clause_is_text_of_its_spec() -> None:
         for atom in atoms(instance)[::7]:
             both = literal(atom, positive=True), literal(atom, positive=False)
             for literals in ((both[0],), (both[1],), both):
-                text = Clause(atom.domains, literals).text(names)
+                text = Exclusion(atom.domains, literals).text(names)
                 assert instance.expression(text)[0].type == BOOL, text
 
 
@@ -196,7 +196,7 @@ def test_a_clause_holds_in_all_states_and_no_part_of_it_does(tmp_path: Path) -> 
     found = [clause for length in (1, 2, 3) for clause in minimal(masks, sizes, length)[0]]
     assert {len(clause.literals) for clause in found} == {2, 3}
 
-    def holds(clause: Clause) -> bool:
+    def holds(clause: Exclusion) -> bool:
         evaluate = Evaluator(len(program.variables)).compile(instance.expression(clause.text(names))[0])
         return all(evaluate([*state, *state, *([0] * 9)]) for state in states)
 
@@ -205,7 +205,7 @@ def test_a_clause_holds_in_all_states_and_no_part_of_it_does(tmp_path: Path) -> 
     for clause in found:
         for left_out in clause.literals:
             kept = tuple([each for each in clause.literals if each is not left_out])
-            assert not holds(Clause(clause.domains, kept)), clause.text(names)
+            assert not holds(Exclusion(clause.domains, kept)), clause.text(names)
 
 
 @pytest.mark.parametrize("seed", [2, 18, 25, 32, 40, 43, 44])

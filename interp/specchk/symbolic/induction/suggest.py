@@ -1,6 +1,6 @@
 """Lemmas that complete a proof by induction, found among candidates.
 
-1. Candidates (`clauses` of `templates`' atoms) hold in all states that the enumerated model has, or in a
+1. Candidates (`exclusions` of `templates`' atoms) hold in all states that the enumerated model has, or in a
    sample of them.
 2. Of these those stay that are inductive together: as long as a step leads from a state that
    satisfies all of them to one that does not, those that fail there are dropped (Houdini: Flanagan and
@@ -27,10 +27,10 @@ from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Suggestion
 from specchk.search.reference import ReferenceEngine
-from specchk.symbolic.induction.clauses import Clause, merged, minimal
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.steps import arguments, instance
+from specchk.symbolic.induction.exclusions import Exclusion, merged, minimal
 from specchk.symbolic.induction.prove import representatives
 from specchk.symbolic.induction.tables import AtomTable, Lowered, Truths, invariant, tables
 from specchk.symbolic.induction.templates import Atom, Templates, Vocabulary, unused_names
@@ -62,7 +62,7 @@ def suggest(
         for domain, size in zip(atom.domains, table.sizes, strict=True)
     }
     lemmas = _Lemmas(program, said, sizes, meter)
-    found, tried, needed = list[Clause](), 0, list[Clause]()
+    found, tried, needed = list[Exclusion](), 0, list[Exclusion]()
     for length in LENGTHS:
         more, combinations = minimal(masks, sizes, length)
         found, tried = [*found, *more][:MAX_CANDIDATES], tried + combinations
@@ -109,7 +109,7 @@ class _Lemmas:
     tables: Mapping[Atom, AtomTable]
     sizes: Mapping[str, int]
     meter: Meter
-    active: dict[str, Clause] = field(init=False, default_factory=dict)
+    active: dict[str, Exclusion] = field(init=False, default_factory=dict)
     solver: Any = field(init=False, default_factory=z3.Solver)
     start: Any = field(init=False, default_factory=z3.Solver)
     switches: dict[str, Any] = field(init=False, default_factory=dict)
@@ -146,7 +146,7 @@ class _Lemmas:
         self.switches[name] = z3.Bool(name)
         self.solver.add(z3.Implies(self.switches[name], truth))
 
-    def choose(self, clauses: Sequence[Clause]) -> None:
+    def choose(self, clauses: Sequence[Exclusion]) -> None:
         """Make clauses active, but those that an initial state does not satisfy, whatever the offsets are."""
         self.active = {}
         for number, clause in enumerate(clauses):
@@ -164,10 +164,10 @@ class _Lemmas:
                     if step.after is not None and self._may_differ(clause, step.after):
                         step.goals[name] = self._said(clause, step.after)
 
-    def _may_differ(self, clause: Clause, after: Truths) -> bool:
+    def _may_differ(self, clause: Exclusion, after: Truths) -> bool:
         return any(after.may_differ(literal.atom) for literal in clause.literals)
 
-    def _said(self, clause: Clause, truths: Truths) -> Truth:
+    def _said(self, clause: Exclusion, truths: Truths) -> Truth:
         """That a clause is true."""
         found = []
         for row in clause.rows(self.sizes):
@@ -213,7 +213,7 @@ class _Lemmas:
                 if goal is False or (goal is not True and not z3.is_true(model.eval(goal, True)))
             ]  # fmt: skip
 
-    def needed(self) -> tuple[list[str], list[Clause]]:
+    def needed(self) -> tuple[list[str], list[Exclusion]]:
         """The goals that are proved, and the lemmas that this uses, in the order of the candidates."""
         reasons = {goal: self._reasons(goal, self.active) for goal in self.goals}
         proved = [goal for goal, reason in reasons.items() if reason is not None]

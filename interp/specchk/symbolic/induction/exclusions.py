@@ -1,4 +1,4 @@
-"""Candidates for lemmas: clauses of a few atoms, for all keys, that hold in the states that were enumerated.
+"""Candidates for lemmas: atoms that exclude each other, for all keys, in the states that were enumerated.
 
 A clause is written down as what it forbids, literals that are never true together for the same keys.  Only
 minimal ones are candidates: where fewer literals exclude each other, more say nothing new.
@@ -46,7 +46,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class Exclusion:
     """For all keys in `domains`, different ones where these are the same: not all of the literals."""
 
     domains: tuple[str, ...]
@@ -112,13 +112,13 @@ def frames(atoms: Sequence[Atom]) -> list[tuple[str, ...]]:
     return [(), *[(domain,) for domain in single], *pairs]
 
 
-def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[Clause], int]:
+def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[Exclusion], int]:
     """The minimal clauses of one to three literals, and how many combinations of literals were tried.
 
     `masks` has for each atom, true and false, and each choice of its keys a bit for each state; `sizes` the
     numbers of keys of the domains.
     """
-    found, tried = list[Clause](), 0
+    found, tried = list[Exclusion](), 0
     for domains in frames(list(masks)):
         chosen = rows(domains, sizes)
         literals = _literals(masks, domains, chosen) if chosen else []
@@ -128,7 +128,7 @@ def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[C
         literals = literals[: MAX_LITERALS[length]]
         tried += comb(len(literals), length)
         found += [
-            Clause(domains, together) for together in _excluding(literals, length)
+            Exclusion(domains, together) for together in _excluding(literals, length)
             if _says_something(together) and _uses_all(domains, together)
         ]  # fmt: skip
     return found, tried
@@ -197,9 +197,9 @@ def _uses_all(domains: tuple[str, ...], literals: Sequence[Literal]) -> bool:
     return set(used) == set(range(len(domains))) and is_first
 
 
-def merged(clauses: Sequence[Clause]) -> list[Clause]:
+def merged(clauses: Sequence[Exclusion]) -> list[Exclusion]:
     """The clauses, those as one that differ in the value of one place only."""
-    groups: dict[tuple[object, ...], list[tuple[Clause, Literal]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[Exclusion, Literal]]] = {}
     for clause in clauses:
         groups.setdefault(_but_one_value(clause), []).append((clause, _value(clause)))
     found = []
@@ -209,17 +209,17 @@ def merged(clauses: Sequence[Clause]) -> list[Clause]:
             values = ", ".join(other.atom.right for _, other in group)
             atom = replace(literal.atom, relation="in", right=f"{{ {values} }}", is_value=False)
             literals = [replace(each, atom=atom) if each is literal else each for each in clause.literals]
-            clause = Clause(clause.domains, tuple(literals))
+            clause = Exclusion(clause.domains, tuple(literals))
         found.append(clause)
     return found
 
 
-def _value(clause: Clause) -> Literal:
+def _value(clause: Exclusion) -> Literal:
     """The last literal that is a value of a place, else the first."""
     return next((each for each in reversed(clause.literals) if each.atom.is_value), clause.literals[0])
 
 
-def _but_one_value(clause: Clause) -> tuple[object, ...]:
+def _but_one_value(clause: Exclusion) -> tuple[object, ...]:
     """The common part of clauses that differ in a value only."""
     literal = _value(clause)
     if not literal.atom.is_value:
