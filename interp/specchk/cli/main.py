@@ -24,6 +24,10 @@ COMMANDS = MappingProxyType(
         "draw": ("specchk.cli.commands.draw", "Draw a counterexample, with a lane for each replica."),
         "explore": ("specchk.cli.commands.explore", "Step through the states in a browser."),
         "simulate": ("specchk.cli.commands.simulate", "Check random walks, repeatable by their seed."),
+        "conditions": (
+            "specchk.cli.commands.conditions",
+            "List the conditions of a spec that never decide.",
+        ),
         "conform": ("specchk.cli.commands.conform", "Check an implementation against its spec."),
         "validate": (
             "specchk.cli.commands.validate",

@@ -1,0 +1,93 @@
+"""Conditions that never decide, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+from specchk.explore.conditions import Condition, Decided
+from specchk.report.text import wrapped
+
+MOST_CHARACTERS = 60  # of a condition's text
+EFFECTS = MappingProxyType({
+    "allows": "never alone allows the step",
+    "forbids": "never alone forbids the step",
+    "takes": "never alone takes the branch",
+    "avoids": "never alone avoids the branch",
+    "fulfils": "never alone fulfils the property",
+})  # fmt: skip
+
+
+def undecided(models: Sequence[Decided]) -> list[Condition]:
+    """The conditions that decide in none of the models, in the order of the first model that has one."""
+    found = {condition.key for model in models for condition in model.deciding}
+    left = {condition.key: condition for model in reversed(models) for condition in reversed(model.never)}
+    return [condition for key, condition in reversed(left.items()) if key not in found]
+
+
+def render_conditions(models: Sequence[Decided], width: int) -> str:
+    """The numbers of each model, then the conditions that decide in none of them, by action and property."""
+    lines: list[str] = []
+    for model in models:
+        lines += wrapped(_counts(model), width, 0)
+        if model.never_taken:
+            lines += wrapped(f"never taken: {', '.join(model.never_taken)}", width, 2)
+        for condition in model.unknown:
+            lines += wrapped(f"without a value in some state: {_shown(condition)}", width, 2)
+    # Of an action that is never taken one line says enough.
+    silent = set.intersection(*[set(model.never_taken) for model in models])
+    left = [condition for condition in undecided(models) if condition.owner not in silent]
+    owner = ""
+    for condition in left:
+        if condition.owner != owner:
+            owner = condition.owner
+            lines += ["", owner]
+        lines += wrapped(f"{EFFECTS[condition.effect]}: {_shown(condition)}", width, 2)
+    return "\n".join(lines)
+
+
+def _counts(model: Decided) -> str:
+    every = len(model.deciding) + len(model.never) + len(model.unknown)
+    searched = "" if model.is_complete else " before a budget ended the search"
+    return (
+        f"{len(model.deciding)} of {every} conditions decide in {model.states} states{searched}: "
+        f"{model.program.spec}, model {model.program.model}"
+    )
+
+
+def _shown(condition: Condition) -> str:
+    text = " ".join(condition.span.text.split())
+    short = text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
+    return f"`{short}` at {condition.span.where}"
+
+
+def conditions_json(models: Sequence[Decided], exit_code: int) -> dict[str, Any]:
+    """The report as JSON; docs/json.md has the members."""
+    return {
+        "version": 1,
+        "exit_code": exit_code,
+        "models": [
+            {
+                "spec": model.program.spec,
+                "model": model.program.model,
+                "states": model.states,
+                "complete": model.is_complete,
+                "never_taken": list(model.never_taken),
+                "deciding": [_json(condition) for condition in model.deciding],
+                "never": [_json(condition) for condition in model.never],
+                "without_value": [_json(condition) for condition in model.unknown],
+            }
+            for model in models
+        ],
+        "undecided": [_json(condition) for condition in undecided(models)],
+    }
+
+
+def _json(condition: Condition) -> dict[str, str]:
+    return {
+        "owner": condition.owner,
+        "effect": condition.effect,
+        "text": condition.span.text,
+        "at": condition.span.where,
+    }
