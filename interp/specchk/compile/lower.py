@@ -2,8 +2,8 @@
 
 One pass over the declarations that the model selects, in declaration order; the result is verified
 (`ir.verify`) before anyone sees it.  Properties left out by a model's selection are named in
-`left_out`; `liveness`, `fair` and `refines` that a model does select are refused by the caller
-(`unsupported`), never dropped.
+`left_out`; a temporal formula outside of the fragment (`temporal`) and `refines` are refused, never
+dropped.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from specchk.compile.points import Points
 from specchk.compile.scope import Scope
 from specchk.compile.statements import StatementLowering
 from specchk.compile.store import stored
+from specchk.compile.temporal import TemporalLowering, fair_actions
 from specchk.ir.nodes import Expr, Local
-from specchk.ir.program import Action, Constant, Program, Property, Start, Variable
+from specchk.ir.program import Action, Constant, Liveness, Program, Property, Start, Variable
 from specchk.ir.types import Set, Type, cardinality
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel, sorts_of
@@ -74,12 +75,17 @@ class Lowering:
 
     def predicate(
         self, kind: str, name: str, lets: tuple[decls.Let, ...], conjuncts: tuple[tree.Expr, ...], span: Span,
-        points: str = "",
+        points: str = "", scope: Scope | None = None,
     ) -> Property:  # fmt: skip
-        """A named conjunct list over one or two states."""
+        """A named conjunct list over one or two states; names of `scope` are bound around it."""
         self._begin(name)
-        body = self.expressions.conjunction(lets, conjuncts, Scope(self.spec, points=points), span)
+        around = scope if scope is not None else Scope(self.spec, points=points)
+        body = self.expressions.conjunction(lets, conjuncts, around, span)
         return Property(kind, name, body, self.expressions.next_local, span)
+
+    def liveness(self, decl: decls.Property) -> Liveness:
+        """One temporal property."""
+        return TemporalLowering(decl, self.spec, self, self.expressions).lower()
 
     def expression(self, node: tree.Expr, names: Mapping[str, Expr] | None = None) -> tuple[Expr, int]:
         """A lone expression over one state, with the number of its locals; `names` are bound around it."""
@@ -148,18 +154,18 @@ def _select(spec: Spec, model: FixedModel) -> _Selected:
 def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     """The program of a spec under a model, and the lowering for further expressions over it.
 
-    Raises `SpecError` for what only shows with the constants known, and for selected properties
-    that no engine checks yet.
+    Raises `SpecError` for what only shows with the constants known, and for what no engine checks.
     """
     spec = checked.spec
     selected = _select(spec, model)
-    _refuse_unsupported(spec, model, selected)
+    _refuse_refinement(spec, model)
     lowering = Lowering(checked, model)
     # Variables before everything that reads their slots.  Coverage points and listed types are complete only
     # when all is lowered, so `points` and `horizons` follow all else among the arguments, which Python
     # evaluates in their order.
     variables, starts = lowering.variables()
-    properties = [lowering.property(p) for p in selected.properties]
+    properties = [lowering.property(p) for p in selected.properties if p.kind != "liveness"]
+    liveness = tuple(lowering.liveness(p) for p in selected.properties if p.kind == "liveness")
     actions = tuple(lowering.action(a) for a in selected.actions)
     program = Program(
         spec=spec.name, path=spec.source.path, model=model.name,
@@ -172,6 +178,8 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         witnesses=_of_kind(properties, "reachable"), constraints=_of_kind(properties, "constraint"),
         deadlock_ok=_deadlock(lowering), points=tuple(lowering.points.listed),
         horizons=_horizons(lowering, selected.actions), left_out=selected.left_out,
+        # Safety does not depend on fairness, so without a temporal property there is none.
+        liveness=liveness, fairness=fair_actions(spec, actions) if liveness else (),
     )  # fmt: skip
     return program, lowering
 
@@ -203,20 +211,10 @@ def _deadlock(lowering: Lowering) -> Property | None:
     return lowering.predicate("deadlock ok", "deadlock", (), (either,), spec.deadlock[0].span)
 
 
-def _refuse_unsupported(spec: Spec, model: FixedModel, selected: _Selected) -> None:
+def _refuse_refinement(spec: Spec, model: FixedModel) -> None:
     report = Report()
     hint = "omit it from the model: select properties with `properties a, b` or --property"
-    for prop in selected.properties:
-        if prop.kind == "liveness":
-            report.add(
-                "S601",
-                prop.span,
-                f"liveness is not checked yet, so `{prop.name}` has no verdict",
-                hint,
-            )
     if model.properties is None:
-        for fair in spec.fair:
-            report.add("S602", fair.span, "fairness matters to liveness only, which is not checked yet", hint)
         for refines in spec.refines:
             report.add("S603", refines.span, "refinement is not checked yet", hint)
     report.stop_if_any()

@@ -44,7 +44,7 @@ from specchk.ir.nodes import (
     Var,
     When,
 )
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Clause, Program, Property
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Int, Option
 from specchk.lang.text.source import Span
@@ -64,7 +64,13 @@ def simplify(program: Program) -> Program:
         witnesses=_properties(program.witnesses),
         constraints=_properties(program.constraints),
         deadlock_ok=_property(program.deadlock_ok) if program.deadlock_ok is not None else None,
+        liveness=tuple(replace(p, clauses=tuple(map(_clause, p.clauses))) for p in program.liveness),
     )
+
+
+def _clause(clause: Clause) -> Clause:
+    trigger = _property(clause.trigger) if clause.trigger is not None else None
+    return replace(clause, trigger=trigger, goal=_property(clause.goal))
 
 
 def _properties(props: tuple[Property, ...]) -> tuple[Property, ...]:

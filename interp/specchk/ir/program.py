@@ -7,6 +7,7 @@ identities: `Var.slot` is a position in `variables`, `Cover.point` one in `point
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from specchk.ir.nodes import Block, Expr, Local, Value
 from specchk.ir.types import Sort, Type
@@ -66,6 +67,51 @@ class Point:
     span: Span = field(compare=False, repr=False)
 
 
+class Form(Enum):
+    """The temporal formulas that are checked; the value is how a report names one."""
+
+    LEADS_TO = "leadsto"
+    EVENTUALLY = "eventually"
+    ALWAYS_EVENTUALLY = "always eventually"
+    EVENTUALLY_ALWAYS = "eventually always"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One temporal formula: `trigger leadsto goal`; the other forms have no trigger.
+
+    `bindings` are the names that a `forall` around it bound, with their values.
+    """
+
+    form: Form
+    trigger: Property | None
+    goal: Property
+    bindings: tuple[tuple[str, str], ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """A temporal property: all of its clauses must hold."""
+
+    name: str
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """Weak or strong fairness of an action: of its step as one, or one condition for each value of `kept`.
+
+    `kept` are positions of parameters, in ascending order.
+    """
+
+    action: int
+    strong: bool
+    kept: tuple[int, ...]
+    span: Span = field(compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A constant and the value that the model gives it."""
@@ -96,3 +142,5 @@ class Program:
     points: tuple[Point, ...]
     horizons: tuple[str, ...]  # "MaxOffset=3", for the verdict line
     left_out: tuple[str, ...]  # properties the model does not select
+    liveness: tuple[Liveness, ...] = ()
+    fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected

@@ -71,6 +71,11 @@ def properties(program: Program) -> Iterator[Property]:
     yield from program.constraints
     if program.deadlock_ok is not None:
         yield program.deadlock_ok
+    for liveness in program.liveness:
+        for clause in liveness.clauses:
+            if clause.trigger is not None:
+                yield clause.trigger
+            yield clause.goal
 
 
 def parts(expr: Expr) -> tuple[Expr, ...]:

@@ -200,12 +200,27 @@ class Declarations:
                 self.checker.boolean(ok.when, Context(spec))
                 self.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
         for fair in spec.fair:
-            for name in fair.actions:
-                if name.full not in spec.actions:
-                    self.checker.unknown(name, spec.actions, "action", spec)
+            for item in fair.actions:
+                self._fair(item, spec)
         for refines in spec.refines:
             for binding in refines.mapping:
                 self.checker.check(binding.value, Context(spec))
+
+    def _fair(self, item: decls.FairAction, spec: Spec) -> None:
+        action = spec.actions.get(item.action.full)
+        if action is None:
+            self.checker.unknown(item.action, spec.actions, "action", spec)
+            return
+        names = [param.name for param in action.params]
+        given = list(item.params)
+        # The parameter's own name and no other: a constant or an element would read as one instance.
+        fits = len(given) == len(names) and all(g in (n, "_") for g, n in zip(given, names, strict=True))
+        if given and not fits:
+            self.report.add(
+                "S602", item.span, f"the parameters of `{action.name}` are ({', '.join(names)}), not these",
+                f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any",
+                [(action.span.word(action.name), "declared here")],
+            )  # fmt: skip
 
 
 class StatementChecker:

@@ -1,4 +1,4 @@
-"""S7xx: uses of offsets that an engine with unbounded offsets rejects."""
+"""S7xx: constructs that some engines reject."""
 
 from __future__ import annotations
 
@@ -25,6 +25,22 @@ type Offset = nat upto 3
 var hw : Offset = 0
 action advance(): hw' = hw + 1
 invariant readable: exists n in Offset: n == hw
+""",
+                needs_engine=True,
+            ),
+            Page(
+                "S702",
+                "a temporal property on an engine that checks none",
+                """The native and the reference engine check `liveness` properties.  The symbolic engine, a
+                proof (`--prove`, `--depth`) and Spark do not, and reject a model that selects one, so that
+                silence is not mistaken for a proof.""",
+                """Run these properties with `--engine native`, and others with `--property p`.""",
+                """
+spec ending
+var done : bool = false
+action finish(): done' = true
+fair finish
+liveness ends: eventually done
 """,
                 needs_engine=True,
             ),

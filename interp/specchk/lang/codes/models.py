@@ -152,37 +152,36 @@ model default:
                 needs_model=True,
             ),
             Page(
-                "S601", "liveness is not checked yet",
-                """`liveness` properties are parsed and typed, but no engine checks them yet.  A model that
-                selects one is refused, so that silence is not mistaken for a proof.""",
-                """Let the model name the properties that it checks: `properties p, q`.""",
+                "S601", "a temporal formula that no engine checks",
+                """A `liveness` property is a conjunction of `P leadsto Q`, `eventually Q`,
+                `always eventually Q` and `eventually always P`, where P and Q are predicates of one state; a
+                `forall` over constants may be around them.  A model that selects any other formula is
+                refused, so that silence is not mistaken for a proof.""",
+                """Write it in one of these forms.  A predicate of every state is an `invariant`.""",
                 """
 spec lively
 var done : bool = false
 action finish():
     done' = true
-liveness ends: eventually done
+liveness ends: eventually done or always not done
 model default:
     expect holds
 """,
                 needs_model=True,
             ),
             Page(
-                "S602", "fairness is not checked yet",
-                """`fair` and `strong fair` matter to liveness only, which is not checked yet.""",
-                """Let the model name the properties that it checks: `properties p, q`.  Then fairness has
-                no effect and is accepted.""",
+                "S602", "fairness of other parameters than an action has",
+                """`fair send` is fairness of the action as a whole: some instance of it is taken.
+                `fair send(f, _)` is one condition for each value of the parameter `f`.  The names are the
+                action's own parameters, each at its place, or `_` for any value.""",
+                """Write the parameters as the action declares them.""",
                 """
 spec fairly
-var done : bool = false
-action finish():
-    done' = true
-fair finish
-invariant fine: done or not done
-model default:
-    expect holds
+var done : 0..2 = 0
+action finish(n: 0..2):
+    done' = n
+fair finish(m)
 """,
-                needs_model=True,
             ),
             Page(
                 "S603", "refinement is not checked yet",
@@ -196,6 +195,24 @@ model default:
     expect holds
 """,
                 (("abstract.spec", "spec abstract\nvar finished : bool = false\n"),),
+                needs_model=True,
+            ),
+            Page(
+                "S604", "too many temporal clauses or fair conditions",
+                """A `forall` around a temporal formula is one clause for each of its values, at most 4096
+                in a property.  Fairness of instances is one condition for each combination of the parameters'
+                values, at most 64 in a model.""",
+                """Choose smaller constants, or leave parameters of the fair actions out (`_`).""",
+                """
+spec crowded
+var done : 0..99 = 0
+action finish(n: 0..99):
+    done' = n
+fair finish(n)
+liveness ends: eventually done == 99
+model default:
+    expect holds
+""",
                 needs_model=True,
             ),
         )

@@ -110,6 +110,13 @@ class Builder(Statements):
     def strong_fair(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Fair(self.span(meta), True, c[0])
 
+    def fair_actions(self, _: Meta, c: list[Child]) -> Child:
+        return tuple(c)
+
+    def fair_action(self, meta: Meta, c: list[Child]) -> Child:
+        params = tuple(str(name) for name in c[1:] if name is not None)
+        return decls.FairAction(self.span(meta), c[0], params)
+
     def refines(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Refines(self.span(meta), c[0], tuple(c[1:]))
 

@@ -186,11 +186,19 @@ class DeadlockOk(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class FairAction(Node):
+    """`send`, or `send(f, _)`: one condition for each f; without names there is one for the action."""
+
+    action: Name
+    params: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Fair(Node):
     """`fair a, b` and `strong fair a`."""
 
     strong: bool
-    actions: tuple[Name, ...]
+    actions: tuple[FairAction, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,184 @@
+"""Lowering temporal properties and fairness.
+
+A property is a conjunction of formulas of four forms (`ir.program.Form`), each with state predicates only.
+A `forall` over constants is a conjunction, too: one clause for each of its values.  No other temporal
+formula has a meaning here, and each is refused with its place (S601); nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Protocol
+
+from specchk.compile.constants import evaluate_constant
+from specchk.compile.expressions import ExpressionLowering
+from specchk.compile.ground import refusal
+from specchk.compile.scope import Scope
+from specchk.ir.nodes import Const, Local, Var
+from specchk.ir.program import Action, Clause, Fairness, Form, Liveness, Property
+from specchk.ir.types import Set, cardinality
+from specchk.ir.walk import inside
+from specchk.lang.check.levels import children
+from specchk.lang.check.spec import Spec
+from specchk.lang.syntax import decls, tree
+from specchk.lang.text.diagnostics import Report
+from specchk.lang.text.source import Span
+from specchk.meaning.values import show
+
+MAX_CLAUSES = 1 << 12
+MAX_CONDITIONS = 64  # a set of them is one word
+_OPERATORS = frozenset({"leadsto", "eventually", "always"})
+_CONSTANT = "a `forall` around a temporal formula ranges over constants"
+Bindings = tuple[tuple[str, str], ...]  # names and values, as a report shows them
+Bound = tuple[Scope, Bindings]
+_FORMS = "`P leadsto Q`, `eventually Q`, `always eventually Q` or `eventually always P`"
+
+
+class StatePredicates(Protocol):
+    """The lowering of a named predicate over one state."""
+
+    def predicate(
+        self, kind: str, name: str, lets: tuple[decls.Let, ...], conjuncts: tuple[tree.Expr, ...], span: Span,
+        points: str = "", scope: Scope | None = None,
+    ) -> Property:  # fmt: skip
+        """A named conjunct list; names of `scope` are bound around it."""
+
+
+class TemporalLowering:
+    """The clauses of one temporal property."""
+
+    def __init__(
+        self, decl: decls.Property, spec: Spec, predicates: StatePredicates, expressions: ExpressionLowering
+    ) -> None:
+        self.decl = decl
+        self.spec = spec
+        self.predicates = predicates
+        self.expressions = expressions
+        self.report = Report()
+        self.clauses: list[Clause] = []
+
+    def lower(self) -> Liveness:
+        """The property; `SpecError` with every formula that has another form."""
+        for conjunct in self.decl.conjuncts:
+            self._formula(conjunct, Scope(self.spec), ())
+        self.report.stop_if_any()
+        return Liveness(self.decl.name, tuple(self.clauses), self.decl.span)
+
+    def _formula(self, node: tree.Expr, scope: Scope, bound: Bindings) -> None:
+        match node:
+            case tree.Binary(op="and") if is_temporal(node):
+                self._formula(node.left, scope, bound)
+                self._formula(node.right, scope, bound)
+            case tree.Quantified(kind="forall") if is_temporal(node.body):
+                for inner, names in self._values(node.binders, scope, bound):
+                    self._formula(node.body, inner, names)
+            case tree.Binary(op="leadsto"):
+                self._clause(Form.LEADS_TO, node.left, node.right, node.span, scope, bound)
+            case tree.Unary(op="always", operand=tree.Unary(op="eventually") as inner_node):
+                self._clause(Form.ALWAYS_EVENTUALLY, None, inner_node.operand, node.span, scope, bound)
+            case tree.Unary(op="eventually", operand=tree.Unary(op="always") as inner_node):
+                self._clause(Form.EVENTUALLY_ALWAYS, None, inner_node.operand, node.span, scope, bound)
+            case tree.Unary(op="eventually"):
+                self._clause(Form.EVENTUALLY, None, node.operand, node.span, scope, bound)
+            case _:
+                self._refuse(node, _hint(node))
+
+    def _refuse(self, node: tree.Expr, hint: str) -> None:
+        self.report.add("S601", node.span, "no engine checks a temporal formula of this form", hint)
+
+    def _clause(
+        self, form: Form, trigger: tree.Expr | None, goal: tree.Expr, span: Span, scope: Scope,
+        bound: Bindings,
+    ) -> None:  # fmt: skip
+        nested = [part for part in (trigger, goal) if part is not None and is_temporal(part)]
+        for part in nested:
+            self._refuse(part, f"its operands are predicates of one state: write {_FORMS}")
+        if nested:
+            return
+        if len(self.clauses) >= MAX_CLAUSES:
+            message = f"`{self.decl.name}` has more than {MAX_CLAUSES} clauses"
+            raise refusal("S604", span, message, "quantify over fewer values, or choose smaller constants")
+        first = self._predicate(trigger, scope) if trigger is not None else None
+        self.clauses.append(Clause(form, first, self._predicate(goal, scope), bound, span))
+
+    def _predicate(self, node: tree.Expr, scope: Scope) -> Property:
+        # With the `let` lines around each predicate: their names mean values of the state it is true of.
+        decl = self.decl
+        return self.predicates.predicate("liveness", decl.name, decl.lets, (node,), node.span, scope=scope)
+
+    def _values(self, binders: tuple[tree.Binder, ...], scope: Scope, bound: Bindings) -> Iterator[Bound]:
+        """The scopes of a `forall`, one for each choice of values, with the names and values to show."""
+        if not binders:
+            yield scope, bound
+            return
+        first, rest = binders[0], binders[1:]
+        for value in self._domain(first, scope):
+            shown = (first.name, show(value.value, value.type))
+            yield from self._values(rest, scope.bind(first.name, value), (*bound, shown))
+
+    def _domain(self, binder: tree.Binder, scope: Scope) -> list[Const]:
+        # A name of a `let` line is no part of the scope: it means another value in every state.
+        lines = {line.name for line in self.decl.lets} - set(scope.names)
+        if any(isinstance(part, tree.Name) and part.text in lines for part in below(binder.domain)):
+            self._refuse(binder.domain, _CONSTANT)
+            return []
+        domain = self.expressions.domain(binder.domain, scope)
+        if any(isinstance(part, Var | Local) for part in inside(domain)):
+            self._refuse(binder.domain, _CONSTANT)
+            return []
+        values = evaluate_constant(domain)
+        assert isinstance(domain.type, Set)
+        assert isinstance(values, tuple)
+        # Marked like the set that they come from: a property of these may fail for larger ones.
+        is_open = any(isinstance(part, Const) and part.ends_at_horizon for part in inside(domain))
+        return [Const(domain.type.item, binder.span, value, is_open) for value in values]
+
+
+def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:
+    """The fairness that a spec states of these actions; one of others constrains nothing."""
+    positions = {action.name: index for index, action in enumerate(actions)}
+    found: dict[Fairness, None] = {}
+    conditions = 0
+    for line in spec.fair:
+        for item in line.actions:
+            if item.action.full not in positions:
+                continue
+            index = positions[item.action.full]
+            kept = tuple(at for at, name in enumerate(item.params) if name != "_")
+            fairness = Fairness(index, line.strong, kept, item.span)
+            if fairness in found:
+                continue
+            found[fairness] = None
+            conditions += prod(cardinality(actions[index].params[at].type) for at in kept)
+            if conditions > MAX_CONDITIONS:
+                message = f"with `{item.span.text}` there are more than {MAX_CONDITIONS} fair conditions"
+                hint = "leave parameters out (`_`), or choose smaller constants"
+                raise refusal("S604", item.span, message, hint)
+    return tuple(found)
+
+
+def is_temporal(node: tree.Node) -> bool:
+    """Whether a temporal operator is in an expression."""
+    return any(isinstance(part, tree.Binary | tree.Unary) and part.op in _OPERATORS for part in below(node))
+
+
+def below(node: tree.Node) -> Iterator[tree.Node]:
+    """A node and everything below it."""
+    yield node
+    for part in children(node):
+        yield from below(part)
+
+
+def _hint(node: tree.Expr) -> str:
+    """The way out of a formula that is none of the four forms."""
+    match node:
+        case _ if not is_temporal(node):
+            return f"a predicate of one state is an `invariant`; a temporal property is {_FORMS}"
+        case tree.Unary(op="always"):
+            return "what is true in every state is an `invariant`; `P leadsto Q` is true at every P already"
+        case tree.Binary(op="implies"):
+            return "write `P leadsto Q`, which is required wherever P is true"
+        case tree.Binary(op="or") | tree.Quantified(kind="exists"):
+            return f"put the choice into the predicates of one formula: {_FORMS}"
+    return f"write {_FORMS}, conjunctions of these, and `forall` around them"
