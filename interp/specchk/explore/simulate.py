@@ -87,6 +87,8 @@ class _Simulation:
         statistics = Statistics(len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
                                 self.stepper.horizon_cuts)  # fmt: skip
         warnings = complete_search_warnings(self.program, self.stepper.counts, complete=False)
+        # A walk has an end, and what is owed there may still be met.
+        warnings += tuple(f"not checked by walks: liveness {prop.name}" for prop in self.program.liveness)
         return Outcome(
             self.program,
             "reference (simulation)",

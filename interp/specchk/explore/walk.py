@@ -168,7 +168,8 @@ def _never(program: Program, witness: Property) -> Property:
 
 def asking(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or that the witness `name` is never reached."""
-    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program))
+    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program),
+                   liveness=(), fairness=())  # fmt: skip
     for prop in program.invariants:
         if prop.name == name:
             return replace(bare, invariants=(prop,))

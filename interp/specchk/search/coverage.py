@@ -51,7 +51,7 @@ def complete_search_warnings(program: Program, counts: Sequence[int], *, complet
 
 def asks_nothing(program: Program) -> bool:
     """Whether nothing but an undefined value could be found."""
-    if program.invariants or program.step_invariants or program.witnesses:
+    if program.invariants or program.step_invariants or program.witnesses or program.liveness:
         return False
     fine = program.deadlock_ok
     return fine is not None and isinstance(fine.body, Const) and bool(fine.body.value)

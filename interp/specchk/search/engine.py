@@ -24,6 +24,7 @@ from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.search.symmetry import Symmetry, symmetry_of
+from specchk.search.temporal import TemporalCheck
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
 
 REPORT_EVERY_S = 0.25
@@ -90,12 +91,19 @@ class Search:
     levels: list[int] = field(init=False, default_factory=list)
     symmetry: Symmetry | None = field(init=False)
     symmetry_text: str = field(init=False)
+    owed_at_horizon: int = field(init=False, default=0)
     _last_report: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.meter = Meter(self.options.budget)
         self.findings = Findings(self.program)
-        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=self.options.symmetry)
+        # Renamed, a state has the same future, but not the same instances: what is fair to one element of a
+        # sort and what is to another would become one (tlaplus #59).
+        temporal = bool(self.program.liveness)
+        wanted = self.options.symmetry and not temporal
+        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=wanted)
+        if temporal and self.options.symmetry:
+            self.symmetry_text = "off (temporal properties)"
 
     @property
     def is_stopped(self) -> bool:
@@ -154,6 +162,19 @@ class Search:
                 # is found again.
                 self.findings.clear()
                 self.levels.clear()
+        if self.program.liveness:
+            with self._stoppable():
+                self._check_temporal()
+
+    def _check_temporal(self) -> None:
+        """Check the temporal properties, once all states are known and safe."""
+        if not self.findings.is_complete(keep_going=self.options.keep_going) or not sum(self.levels):
+            names = ", ".join(prop.name for prop in self.program.liveness)
+            self.findings.notes.append(f"not checked, because the search ended before: liveness {names}")
+            return
+        check = TemporalCheck(self.program, self.findings, self.look)
+        check.run()
+        self.owed_at_horizon = check.owed_at_horizon
 
     def _make_levels(self, engine: Engine[F]) -> None:
         frontier = engine.begin()
@@ -189,7 +210,7 @@ class Search:
         statistics = Statistics(
             distinct=totals.distinct, generated=totals.generated, depth=len(self.levels),
             levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=totals.cuts,
-            symmetry=self.symmetry_text, symbolic=totals.symbolic,
+            symmetry=self.symmetry_text, symbolic=totals.symbolic, owed_at_horizon=self.owed_at_horizon,
         )  # fmt: skip
         return Outcome(
             self.program, engine.name, verdict, statistics, totals.coverage,

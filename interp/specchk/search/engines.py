@@ -16,6 +16,8 @@ from types import ModuleType
 class Entry:
     """One engine: `options` names its class of options, `kept` the command's option for kept states.
 
+    `is_temporal`: it checks temporal properties; a program with some is refused on another (S702).
+
     `extra`: of this package's optional dependencies those that its libraries are in.
     """
 
@@ -25,6 +27,7 @@ class Entry:
     about: str
     kept: str = ""
     extra: str = ""
+    is_temporal: bool = True
 
     def load(self) -> ModuleType:
         """The engine's module; `ModuleNotFoundError` where its library is not installed."""
@@ -37,9 +40,9 @@ ENGINES = (
     Entry("reference", "specchk.search.reference", "Options",
           "the meaning of a spec, state by state"),
     Entry("symbolic", "specchk.symbolic.zones.engine", "ZoneOptions",
-          "zones of states, for logs of any length"),
+          "zones of states, for logs of any length", is_temporal=False),
     Entry("spark", "specchk.spark.engine", "SparkOptions",
-          "the native engine's search on a cluster", kept="ledger", extra="spark"),
+          "the native engine's search on a cluster", kept="ledger", extra="spark", is_temporal=False),
 )  # fmt: skip
 NAMES = tuple(entry.name for entry in ENGINES)
 

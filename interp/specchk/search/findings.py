@@ -33,6 +33,8 @@ class Findings:
     reached: dict[str, Trace] = field(default_factory=dict)
     stopped: Inconclusive | None = None
     undecided_end: bool = False
+    vacuous: list[str] = field(default_factory=list)  # of temporal properties and fairness
+    notes: list[str] = field(default_factory=list)  # more warnings
     announced: set[tuple[str, str]] = field(default_factory=set)  # violations whose traces are made later
 
     @property
@@ -49,6 +51,8 @@ class Findings:
         self.found.clear()
         self.reached.clear()
         self.announced.clear()
+        self.vacuous.clear()
+        self.notes.clear()
         self.undecided_end = False
 
     def note(self, violation: Violation) -> None:
@@ -67,6 +71,7 @@ class Findings:
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
         """The outcome's warnings; `counts` and `complete` as in `conclude`."""
         warnings = list(complete_search_warnings(self.program, counts, complete=complete))
+        warnings += [*self.vacuous, *self.notes]
         if self.undecided_end:
             warnings.append(self._undecided)
         if self.found and self.stopped is not None:  # the verdict is "violated", and does not show it
@@ -95,7 +100,8 @@ class Findings:
         if complete:
             self._note_unreached()
             if strict:
-                for violation in vacuous(self.program, counts):
+                of_fairness = [Violation("vacuous", text, None) for text in self.vacuous]
+                for violation in [*vacuous(self.program, counts), *of_fairness]:
                     self.found[violation.kind, violation.name] = violation
         # Before the reason for stopping: a violation was confirmed by the reference stepper, so it is true
         # however little was searched.  That there is none, or no witness, is known of a complete search only.

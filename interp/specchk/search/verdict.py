@@ -6,6 +6,7 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from specchk.forecast.intervals import Forecast
@@ -37,10 +38,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A behaviour's prefix: `initial`, then the steps."""
+    """A behaviour: `initial`, then the steps; a prefix of it, unless `loop` is given.
+
+    The steps behind state number `loop` repeat forever, and the last of them leads back to that state.  Where
+    there are none, the behaviour rests in its last state.
+    """
 
     initial: State
     steps: tuple[Step, ...]
+    loop: int | None = None
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -53,13 +59,34 @@ class Trace:
         return self.steps[-1].state if self.steps else self.initial
 
 
+class Kept(Enum):
+    """How a loop keeps a fair condition; the value is the report's word."""
+
+    TAKEN = "taken"
+    DISABLED = "disabled"
+    NEVER_ENABLED = "never enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class FairPoint:
+    """Why a counterexample's loop is fair to one condition.
+
+    `at` is the number of the step that takes it, or of the state that does not enable it; None where no
+    state of the loop does, as a strong condition needs.
+    """
+
+    condition: str
+    kept: Kept
+    at: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """A property that does not hold, with a shortest trace to it.
 
-    `kind`: `invariant`, `step invariant`, `deadlock`, `undefined` or `unreachable` (a witness that
-    no state satisfies; it has no trace).  `condition`: what of the offsets at its end matters, where
-    the engine knows.
+    `kind`: `invariant`, `step invariant`, `liveness`, `deadlock`, `undefined` or `unreachable` (a witness
+    that no state satisfies; it has no trace).  `condition`: what of the offsets at its end matters, where
+    the engine knows.  `fairness` and `notes` explain a behaviour that violates a temporal property.
     """
 
     kind: str
@@ -67,6 +94,8 @@ class Violation:
     trace: Trace | None
     blame: Blame | None = None
     condition: tuple[str, ...] = ()
+    fairness: tuple[FairPoint, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +155,7 @@ class Statistics:
     `depth` is the number of levels of the breadth-first search, the initial states being the first;
     `levels` the number of distinct states of each; `generated` counts every successor and initial
     state, repeated or not.  `queries` are questions to a solver, of a run that has them and no states.
+    `owed_at_horizon` are states in which a temporal property is open and the only fair steps are cut off.
     """
 
     distinct: int
@@ -137,6 +167,7 @@ class Statistics:
     symmetry: str = "off"
     symbolic: Symbolic | None = None
     queries: int | None = None
+    owed_at_horizon: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,16 @@ from specchk.lang.text.diagnostics import Diagnostic, SpecError
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 HINT = "give it a bounded type, or use an engine that enumerates: --engine native"
 
+ENUMERATE = "run them with --engine native, or select other properties with --property"
+
 
 def check(program: Program) -> None:
     """Raise `SpecError` with all uses that unbounded offsets do not allow."""
     # A definition that is used twice is inlined twice; its misuse is one mistake.
     found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
+    # Zones have no steps of their own to go round: a loop of them may be a way up that never ends.
+    temporal = "the symbolic engine does not check temporal properties"
+    found += [Diagnostic("S702", temporal, prop.span, ENUMERATE) for prop in program.liveness]
     if found:
         raise SpecError(found)
 

@@ -1,0 +1,177 @@
+"""Fairness: which conditions a step meets, and which it is owed to.
+
+A behaviour is an infinite sequence of states; each step is one of an action or changes nothing, since
+stuttering is always possible.  So a step that changes nothing is no step of an action here: it neither
+takes the action nor enables it (TLA+'s <<A>>_vars).
+
+- *weak*: an action that is enabled from some state on is taken again and again;
+- *strong*: an action that is enabled again and again is taken again and again.
+
+A step that a horizon or a constraint cuts off exists in the real system.  It enables its action and is never
+taken: where nothing else is owed, a behaviour ends at the horizon and is no counterexample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from specchk.ir.footprint import steps_list_horizon
+from specchk.ir.program import Fairness, Program
+from specchk.meaning.moves import Moves
+from specchk.meaning.paths import START, ForkPath, NotSymbolic
+from specchk.meaning.properties import NoAnswer, Properties
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State, show, universe
+
+
+@dataclass(frozen=True, slots=True)
+class FairCondition:
+    """One weak or strong condition; `given` are the values of the parameters that it is about."""
+
+    action: int
+    given: tuple[tuple[int, Any], ...]
+    strong: bool
+    declared: int  # the position of its declaration in the program
+    text: str
+
+    def covers(self, args: Sequence[Any]) -> bool:
+        """Whether an instance of the action belongs to it; an argument that is open, None, may be any."""
+        return all(args[at] is None or args[at] == value for at, value in self.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """The steps of one state that change it, each with the set of conditions that it meets, as bits.
+
+    `enabled` are the conditions of these steps and of those that a horizon or a constraint cut off; `cut` are
+    the ones that only the latter enable.
+    """
+
+    steps: tuple[tuple[State, int], ...]
+    enabled: int
+    cut: int
+
+
+class FairSteps:
+    """The steps of a program with what they mean to its fair conditions."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.conditions = tuple(fair_conditions(program))
+        self.all = (1 << len(self.conditions)) - 1
+        self.strong = sum(1 << bit for bit, one in enumerate(self.conditions) if one.strong)
+        self.weak = self.all & ~self.strong
+        self.stepper = Stepper(program)
+        self.properties = Properties(program, self.stepper)
+        self._masks: dict[tuple[int, tuple[Any, ...]], int] = {}
+        self._beyond = self._open_moves()
+        self._instances: dict[int, list[tuple[Any, ...]]] = {}
+
+    def mask(self, action: int, args: tuple[Any, ...]) -> int:
+        """The conditions that an instance of an action belongs to."""
+        key = action, args
+        if key not in self._masks:
+            self._masks[key] = sum(
+                1 << bit for bit, c in enumerate(self.conditions) if c.action == action and c.covers(args)
+            )
+        return self._masks[key]
+
+    def outgoing(self, state: State) -> Outgoing:
+        """The steps of a state; of one with an undefined step none, and everything is owed there."""
+        cuts = self.stepper.horizon_cuts
+        try:
+            successors = self.stepper.successors(state)
+        except Faulty:  # a violation of its own, which ends the behaviour
+            return Outgoing((), self.all, self.all)
+        cut = self._cut_by_horizons(state) if self.stepper.horizon_cuts > cuts else 0
+        steps: list[tuple[State, int]] = []
+        taken = 0
+        for action, args, after in successors:
+            if after == state:
+                continue
+            mask = self.mask(action, args)
+            if self.is_inside(after):
+                taken |= mask
+                steps.append((after, mask))
+            else:
+                cut |= mask
+        if self._beyond is not None:
+            cut |= self._enabled_beyond(self._beyond, state, taken | cut)
+        return Outgoing(tuple(dict.fromkeys(steps)), taken | cut, cut & ~taken)
+
+    def is_inside(self, state: State) -> bool:
+        """Whether a state is within the constraints; one of which that is undefined is not."""
+        try:
+            return self.properties.inside(self.properties.environment(state))
+        except NoAnswer:
+            return False
+
+    def _cut_by_horizons(self, state: State) -> int:
+        """The conditions of the instances of which a horizon ended a step."""
+        found = 0
+        for index in {one.action for one in self.conditions}:
+            if index not in self._instances:
+                domains = [sorted(universe(param.type)) for param in self.program.actions[index].params]
+                self._instances[index] = list(product(*domains))
+            for args in self._instances[index]:
+                cuts = self.stepper.horizon_cuts
+                with suppress(Faulty):
+                    self.stepper.of_action(state, index, args)
+                if self.stepper.horizon_cuts > cuts:
+                    found |= self.mask(index, args)
+        return found
+
+    def _open_moves(self) -> Moves | None:
+        """The program on open numbers, where its actions list the values of a type with a horizon."""
+        if self.conditions and steps_list_horizon(self.program):
+            with suppress(NotSymbolic):
+                return Moves(self.program, ForkPath())
+        return None
+
+    def _enabled_beyond(self, moves: Moves, state: State, known: int) -> int:
+        """The conditions that are not known, of steps with numbers above a horizon."""
+        found = 0
+        for index, args in moves.instances:
+            for bit, condition in enumerate(self.conditions):
+                may = condition.action == index and condition.covers(args)
+                if may and not (known | found) >> bit & 1 and _moves_on(moves, state, index, args):
+                    found |= 1 << bit
+        return found
+
+
+def _moves_on(moves: Moves, state: State, index: int, args: tuple[Any, ...]) -> bool:
+    """Whether some step of an instance, with any numbers for what is open, changes the state."""
+
+    def changes() -> bool:
+        cuts = moves.horizon_cuts
+        found = moves.once(state, index, args)
+        if found is None:
+            return moves.horizon_cuts > cuts
+        return isinstance(found[1], Undefined) or bool(found[1] != state)
+
+    try:
+        return any(list(moves.ask(changes, START)))
+    except NotSymbolic:
+        return True  # perhaps: a behaviour that may go on is no counterexample
+
+
+def fair_conditions(program: Program) -> Iterator[FairCondition]:
+    """All conditions, in the order of declarations and of values."""
+    for declared, fairness in enumerate(program.fairness):
+        params = program.actions[fairness.action].params
+        domains = [sorted(universe(params[at].type)) for at in fairness.kept]
+        for values in product(*domains):
+            given = tuple(zip(fairness.kept, values, strict=True))
+            text = _text(program, fairness, dict(given))
+            yield FairCondition(fairness.action, given, fairness.strong, declared, text)
+
+
+def _text(program: Program, fairness: Fairness, given: dict[int, Any]) -> str:
+    action = program.actions[fairness.action]
+    shown = ", ".join(show(given[at], p.type) if at in given else "_" for at, p in enumerate(action.params))
+    return f"{'strong ' if fairness.strong else ''}fair {action.name}{f'({shown})' if given else ''}"

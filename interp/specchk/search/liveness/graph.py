@@ -1,0 +1,110 @@
+"""The steps of a state space as arrays, and the part of it in which something is owed.
+
+States are numbers in breadth-first order.  Steps that change nothing are left out: every state may be
+repeated (`meaning.behaviours.fairness`).  A step has the position of the set of fair conditions that it
+meets; there are few such sets.
+
+    steps of state n:   target[start[n] : start[n + 1]],   masks[label[...]]
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+Pause = Callable[[], None]  # called often; raises what ends the search
+EVERY = 256  # states between two calls of it
+
+
+@dataclass(slots=True)
+class StepGraph:
+    """All states and steps; `parent` is the state from which one was first found, -1 of an initial state."""
+
+    start: array[int] = field(default_factory=lambda: array("Q", [0]))
+    target: array[int] = field(default_factory=lambda: array("I"))
+    label: array[int] = field(default_factory=lambda: array("I"))
+    enabled: array[int] = field(default_factory=lambda: array("Q"))
+    cut: array[int] = field(default_factory=lambda: array("Q"))
+    parent: array[int] = field(default_factory=lambda: array("q"))
+    level: array[int] = field(default_factory=lambda: array("I"))
+    masks: list[int] = field(default_factory=list)
+    initial: int = 0  # the initial states are the first
+
+    @property
+    def count(self) -> int:
+        """The number of states."""
+        return len(self.parent)
+
+    def steps(self, number: int) -> Iterator[tuple[int, int]]:
+        """The steps of a state: the state after it, and the conditions met."""
+        for at in range(self.start[number], self.start[number + 1]):
+            yield self.target[at], self.masks[self.label[at]]
+
+    def path(self, number: int) -> list[int]:
+        """A shortest path from an initial state."""
+        found = [number]
+        while self.parent[found[-1]] >= 0:
+            found.append(self.parent[found[-1]])
+        return found[::-1]
+
+
+@dataclass(slots=True)
+class OwedRegion:
+    """States in which a goal is owed and not reached, in the order of the shortest behaviours to them.
+
+    `distance` is the length of such a behaviour, -1 outside; `before` the state before it in the region, -1
+    where the obligation begins, and the path to that state is one of the graph.  `bad` has the states of
+    which a counterexample's loop must contain one; None where any loop is one.
+    """
+
+    graph: StepGraph
+    order: list[int]
+    distance: array[int]
+    before: array[int]
+    bad: bytearray | None = None
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self.distance[number] >= 0
+
+    def steps(self, number: int) -> Iterator[tuple[int, int]]:
+        """The steps of a state that stay in the region."""
+        return ((after, mask) for after, mask in self.graph.steps(number) if self.distance[after] >= 0)
+
+    def path(self, number: int) -> list[int]:
+        """A shortest behaviour to a state: to where the obligation begins, and on without the goal."""
+        found = [number]
+        while self.before[found[-1]] >= 0:
+            found.append(self.before[found[-1]])
+        return [*self.graph.path(found[-1])[:-1], *found[::-1]]
+
+
+def owed_region(
+    graph: StepGraph, triggers: Iterable[int], reaches_goal: Callable[[int], bool], pause: Pause
+) -> OwedRegion:
+    """The states reachable from `triggers` (in the order of their levels) without the goal in between."""
+    distance, before = array("i", [-1]) * graph.count, array("q", [-1]) * graph.count
+    waiting: dict[int, list[int]] = {}
+    for number in triggers:
+        waiting.setdefault(graph.level[number], []).append(number)
+    region = OwedRegion(graph, [], distance, before)
+    depth = 0
+    begun = {number for states in waiting.values() for number in states}
+    frontier: list[int] = []
+    while frontier or waiting:
+        # What a step reaches before what begins here: the same length, and the first way is as good.
+        for number in waiting.pop(depth, ()):
+            if distance[number] < 0:
+                distance[number] = depth
+                frontier.append(number)
+        following: list[int] = []
+        for number in frontier:
+            region.order.append(number)
+            if len(region.order) % EVERY == 0:
+                pause()
+            for after, _ in graph.steps(number):
+                if distance[after] < 0 and (after in begun or not reaches_goal(after)):
+                    distance[after], before[after] = depth + 1, number
+                    following.append(after)
+        frontier, depth = following, depth + 1
+    return region

@@ -1,0 +1,148 @@
+"""Temporal properties by enumeration: small, slow, and without components, masks or regions.
+
+A behaviour that violates a clause ends in a walk from a state back to itself, which may be repeated forever.
+Of a walk only this matters: which conditions were disabled, enabled and taken on it, and whether it passed a
+state without the goal.  So all walks from each state are enumerated, up to these sets, and the empty walk is
+a rest.  Only the meaning of single steps is shared with the checker (`meaning.step`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from specchk.ir.program import Clause, Form, Program
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import universe
+
+Condition = tuple[int, tuple[tuple[int, Any], ...], bool]  # action, kept arguments, whether strong
+NONE: frozenset[Condition] = frozenset()
+
+
+@dataclass(frozen=True)
+class Naive:
+    """`rest` is the length of the shortest behaviour to a rest, `lasso` of the shortest lasso with a loop."""
+
+    rest: int | None
+    lasso: int | None
+
+    @property
+    def is_violated(self) -> bool:
+        return self.rest is not None or self.lasso is not None
+
+
+class NaiveChecker:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.stepper = Stepper(program)
+        self.properties = Properties(program, self.stepper)
+        self.evaluator = Evaluator(len(program.variables))
+        self.conditions: list[Condition] = []
+        for fairness in program.fairness:
+            params = program.actions[fairness.action].params
+            for values in product(*(sorted(universe(params[at].type)) for at in fairness.kept)):
+                given = tuple(zip(fairness.kept, values, strict=True))
+                self.conditions.append((fairness.action, given, fairness.strong))
+        self.instances = [
+            (index, args) for index, action in enumerate(program.actions)
+            for args in product(*(sorted(universe(param.type)) for param in action.params))
+        ]  # fmt: skip
+        self._out: dict[Any, tuple[list[tuple[Any, frozenset[Condition]]], frozenset[Condition]]] = {}
+
+    def out(self, state: Any) -> tuple[list[tuple[Any, frozenset[Condition]]], frozenset[Condition]]:
+        """The steps that change a state, each with the conditions it takes; and the conditions enabled."""
+        if state not in self._out:
+            steps, enabled = [], set()
+            for index, args in self.instances:
+                mine = frozenset(
+                    c for c in self.conditions if c[0] == index and all(args[at] == v for at, v in c[1])
+                )
+                cuts = self.stepper.horizon_cuts
+                for _, _, after in self.stepper.of_action(state, index, args):
+                    if after == state:
+                        continue
+                    enabled |= mine
+                    if self.properties.inside(self.properties.environment(after)):
+                        steps.append((after, mine))
+                if self.stepper.horizon_cuts > cuts:
+                    enabled |= mine
+            self._out[state] = steps, frozenset(enabled)
+        return self._out[state]
+
+    def truth(self, prop: Any, state: Any) -> bool:
+        env = [*state, *state, *([0] * (prop.locals + 1))]
+        return bool(self.evaluator.compile(prop.body)(env))
+
+    def check(self, clause: Clause) -> Naive:
+        rest = lasso = None
+        for (state, pending), length in self.owing(clause).items():
+            if not pending:
+                continue
+            for loop in self.loops(clause, state):
+                if loop == 0:
+                    rest = length if rest is None else min(rest, length)
+                else:
+                    lasso = length + loop if lasso is None else min(lasso, length + loop)
+        return Naive(rest, lasso)
+
+    def owing(self, clause: Clause) -> dict[tuple[Any, bool], int]:
+        """The reachable pairs of a state and whether the goal is owed there, with the shortest length."""
+
+        def pairs(state: Any, pending: bool, first: bool) -> list[tuple[Any, bool]]:
+            if clause.form is Form.EVENTUALLY_ALWAYS:
+                return [(state, True)]
+            begins = {
+                Form.LEADS_TO: clause.trigger is not None and self.truth(clause.trigger, state),
+                Form.EVENTUALLY: first, Form.ALWAYS_EVENTUALLY: True,
+            }[clause.form]  # fmt: skip
+            return [(state, (pending or begins) and not self.truth(clause.goal, state))]
+
+        inside = [s for s in initial_states(self.program)
+                  if self.properties.inside(self.properties.environment(s))]  # fmt: skip
+        found = {pair: 0 for state in inside for pair in pairs(state, False, True)}
+        for pair in (queue := list(found)):
+            for after, _ in self.out(pair[0])[0]:
+                for reached in pairs(after, pair[1], False):
+                    if reached not in found:
+                        found[reached] = found[pair] + 1
+                        queue.append(reached)
+        return found
+
+    def loops(self, clause: Clause, start: Any) -> list[int]:
+        """The lengths of the shortest fair loop from a state, and of the empty one where it is fair."""
+        always = clause.form is Form.EVENTUALLY_ALWAYS
+
+        def met(state: Any, before: tuple[Any, ...], taken: frozenset[Condition]) -> tuple[Any, ...]:
+            enabled = self.out(state)[1]
+            disabled = frozenset(self.conditions) - enabled
+            is_bad = not always or not self.truth(clause.goal, state)
+            return (before[0] | disabled, before[1] | enabled, before[2] | taken, before[3] or is_bad)
+
+        def fair(seen: tuple[Any, ...]) -> bool:
+            disabled, enabled, taken, is_bad = seen
+            return is_bad and all(
+                c in taken or (c not in enabled if c[2] else c in disabled) for c in self.conditions
+            )
+
+        first = start, met(start, (NONE, NONE, NONE, False), NONE)
+        lengths = [0] if fair(first[1]) else []
+        frontier, known, length = [first], {first}, 0
+        while frontier:
+            following = []
+            length += 1
+            for state, seen in frontier:
+                for after, taken in self.out(state)[0]:
+                    if not always and self.truth(clause.goal, after):
+                        continue
+                    reached = after, met(after, seen, taken)
+                    if after == start and fair(reached[1]):
+                        return [*lengths, length]
+                    if reached not in known:
+                        known.add(reached)
+                        following.append(reached)
+            frontier = following
+        return lengths

@@ -1,0 +1,74 @@
+"""Random small graphs as specs, with fairness of actions and of instances, horizons and constraints."""
+
+from __future__ import annotations
+
+from random import Random
+
+FORMS = ("leadsto", "eventually", "always eventually", "eventually always", "forall", "both")
+
+
+def random_temporal(random: Random) -> str:
+    """A spec of a graph of at most seven states, and one temporal property."""
+    last = random.randint(1, 6)
+    # Half of them are rich in steps and fairness: there nearly every state owes something, so that loops
+    # are judged, and not only rests.
+    rich = random.random() < 0.5
+    horizon = random.random() < 0.3
+    lines = ["spec random", f"type S = {'nat upto' if horizon else '0..'} {last}".replace(".. ", "..")]
+    if random.random() < 0.5:
+        lines.append(f"var s : S = {random.randint(0, last)}")
+    else:
+        lines.append(f"var s : S in {_set(random, last, at_least=1)}")
+    names = ["a", "b", "c"][: random.randint(1, 3)]
+    params = {name: random.choice(["", "", "p: 0..1", "p: 0..1, q: 0..1"]) for name in names}
+    for name in names:
+        lines += [f"action {name}({params[name]}):", "    either:", "        require false", "        skip"]
+        for _ in range(random.randint(3, 9) if rich else random.randint(1, 5)):
+            lines += ["    or:", *_edge(random, last, params[name], beyond=horizon)]
+    for name in names:
+        for strong in ("", "strong "):
+            if random.random() < (0.6 if rich else 0.4):
+                lines.append(f"{strong}fair {name}{_kept(random, params[name])}")
+    lines += [f"liveness l: {_formula(random, last)}", "deadlock ok"]
+    if random.random() < 0.2:
+        lines.append(f"constraint k: s in {_set(random, last, at_least=last)}")
+    return "\n".join([*lines, "model m:", "    expect holds", ""])
+
+
+def _edge(random: Random, last: int, params: str, *, beyond: bool) -> list[str]:
+    guards = [f"s == {random.randint(0, last)}" if random.random() < 0.8 else f"s in {_set(random, last)}"]
+    guards += [f"{p} == {random.randint(0, 1)}" for p in "pq" if f"{p}:" in params and random.random() < 0.6]
+    pad = "        "
+    goal = random.randint(0, last + (beyond and random.random() < 0.4))
+    ends = [f"s' = {goal}", f"s' = {goal}", f"s' in {_set(random, last)}", "skip"]
+    if beyond:
+        ends.append("s' = s + 1")
+    return [f"{pad}require {' and '.join(guards)}", f"{pad}{random.choice(ends)}"]
+
+
+def _kept(random: Random, params: str) -> str:
+    names = [p for p in "pq" if f"{p}:" in params]
+    if not names or random.random() < 0.4:
+        return ""
+    return f"({', '.join(random.choice([name, '_']) for name in names)})"
+
+
+def _formula(random: Random, last: int) -> str:
+    def states() -> str:
+        return f"s in {_set(random, last)}"
+
+    form = random.choice(FORMS)
+    if form == "leadsto":
+        return f"{states()} leadsto {states()}"
+    if form == "forall":
+        return f"forall n in 0..1: s == n leadsto s in {{n + 1, {random.randint(0, last)}}}"
+    if form == "both":
+        return f"always eventually ({states()}) and (eventually always ({states()}))"
+    return f"{form} ({states()})"
+
+
+def _set(random: Random, last: int, at_least: int = 0) -> str:
+    found = [n for n in range(last + 1) if random.random() < 0.4]
+    while len(found) < at_least:
+        found = sorted({*found, random.randint(0, last)})
+    return "{" + ", ".join(map(str, found)) + "}"

@@ -1,0 +1,70 @@
+"""The checker against the naive one, on random graphs with weak and strong fairness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from specchk.compile.instantiate import instantiate
+from specchk.ir.program import Program
+from specchk.lang.frontend import check
+from specchk.search import reference
+from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
+from temporal.naive import Naive, NaiveChecker
+from temporal.random_temporal import random_temporal
+
+
+def program_of(text: str, folder: Path) -> Program:
+    file = folder / "random.spec"
+    file.write_text(text, encoding="utf-8")
+    return instantiate(check(str(file))).program
+
+
+def compare(program: Program, outcome: Outcome, text: str) -> str:
+    """Verdict and length against the naive checker; the verdict's kind."""
+    (liveness,) = program.liveness
+    checker = NaiveChecker(program)
+    if not checker.owing(liveness.clauses[0]):
+        return "no state"
+    expected = next((n for c in liveness.clauses if (n := checker.check(c)).is_violated), Naive(None, None))
+    if not expected.is_violated:
+        assert isinstance(outcome.verdict, Holds | HoldsWithin), text
+        return "holds"
+    assert isinstance(outcome.verdict, Violated), text
+    (violation,) = outcome.verdict.violations
+    trace = violation.trace
+    assert violation.kind == "liveness"
+    assert trace is not None
+    assert trace.loop is not None
+    is_rest = trace.loop == len(trace.steps)
+    # A rest is reported where there is one, and the nearest.
+    assert is_rest == (expected.rest is not None), text
+    assert len(trace.steps) == (expected.rest if is_rest else expected.lasso), text
+    assert trace.states[trace.loop] == trace.last
+    assert len(violation.fairness) == len(checker.conditions)
+    return "rest" if is_rest else "loop"
+
+
+def check_seeds(seeds: range, folder: Path) -> dict[str, int]:
+    kinds: dict[str, int] = {}
+    for seed in seeds:
+        text = random_temporal(Random(seed))
+        program = program_of(text, folder)
+        kind = compare(program, reference.search(program), f"# seed {seed}\n{text}")
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return kinds
+
+
+def test_random_properties_have_the_naive_verdict(tmp_path: Path) -> None:
+    """Verdict and length of the counterexample, which is replayed before it is reported."""
+    kinds = check_seeds(range(200), tmp_path)
+    assert min(kinds["holds"], kinds["rest"], kinds["loop"]) >= 5  # all kinds are among them
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_many_random_properties_have_the_naive_verdict(part: int, tmp_path: Path) -> None:
+    """The same for 2 000 specs more."""
+    check_seeds(range(1000 + 250 * part, 1250 + 250 * part), tmp_path)
