@@ -19,6 +19,7 @@ from specchk.cli.common import Seconds, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
 from specchk.ir.program import Program
+from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.report.progress import TerminalProgress
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, Entry, engine_named
@@ -128,6 +129,8 @@ def _explored(
     program: Program, options: Options, engine: EngineSettings, progress: OnProgress | None
 ) -> Outcome:
     entry = engine_named(engine.name)
+    if not entry.is_temporal:
+        refuse_temporal(program, f"the {entry.name} engine")
     module = _module(entry)
     common = {one.name: getattr(options, one.name) for one in fields(Options)}
     try:
@@ -147,6 +150,20 @@ def _explored(
         outcome = search(program, options, progress)
         return replace(outcome, warnings=(note, *outcome.warnings))
     return outcome
+
+
+def refuse_temporal(program: Program, where: str) -> None:
+    """Reject the temporal properties of a program where nothing checks them."""
+    hint = "run them with --engine native, or select other properties with --property"
+    found = [
+        Diagnostic(
+            "S702", f"{where} does not check `{prop.name}` and other temporal properties", prop.span, hint
+        )
+        for prop in program.liveness
+    ]
+    with rejections():
+        if found:
+            raise SpecError(found)
 
 
 def _module(entry: Entry) -> Any:

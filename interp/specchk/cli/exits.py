@@ -24,10 +24,11 @@ class Exit(IntEnum):
 
 
 def of_verdict(verdict: Verdict) -> Exit:
-    """The exit code of a run: a deadlock alone has a code of its own."""
+    """The exit code of a run: deadlocks alone, and temporal properties alone, have codes of their own."""
     if isinstance(verdict, Violated):
-        only_deadlock = all(violation.kind == "deadlock" for violation in verdict.violations)
-        return Exit.DEADLOCK if only_deadlock else Exit.VIOLATED
+        kinds = {violation.kind for violation in verdict.violations}
+        alone = {"deadlock": Exit.DEADLOCK, "liveness": Exit.LIVENESS}
+        return alone.get(kinds.pop(), Exit.VIOLATED) if len(kinds) == 1 else Exit.VIOLATED
     if isinstance(verdict, Inconclusive):
         return Exit.BUDGET if verdict.budget else Exit.INCONCLUSIVE
     return Exit.OK

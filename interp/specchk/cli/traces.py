@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,10 @@ def _followed(
 ) -> tuple[Instance, Trace]:
     with rejections():
         instance = _instance(found, file, model, overrides)
-    return instance, Walker(instance).follow(found.read(instance.program), found.labels)
+    trace = Walker(instance).follow(found.read(instance.program), found.labels)
+    if found.loop is not None and trace.states[found.loop] != trace.last:
+        raise Unreadable(f"its last state is not state {found.loop} again, where it loops")
+    return instance, replace(trace, loop=found.loop)
 
 
 def _json(file: str) -> Any:

@@ -71,6 +71,12 @@ def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> di
     states += [
         _state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)
     ]
+    # The state behind the last one is state `loop`: the trace's own last state, which is that one again, is
+    # left out.  Of a behaviour that rests the last state follows itself.
+    again: dict[str, Any] = {}
+    if trace.loop is not None and trace.loop < len(trace.steps):
+        closing = states.pop()["#meta"]
+        again["loop-step"] = {"action": closing["action"], "args": closing["args"]}
     return {
         "#meta": {
             "format": "ITF",
@@ -83,8 +89,10 @@ def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> di
             "property": violation.name if violation is not None else None,
             "kind": violation.kind if violation is not None else None,
             "varTypes": {v.name: show_type(v.type) for v in program.variables},
+            **again,
         },
         "params": [constant.name for constant in program.constants],
         "vars": [variable.name for variable in program.variables],
         "states": states,
+        **({"loop": trace.loop} if trace.loop is not None else {}),
     }

@@ -105,6 +105,11 @@ def violation_json(program: Program, violation: Violation) -> dict[str, Any]:
         "trace": trace_json(program, trace) if trace is not None else None,
         "because": _place(violation.blame) if violation.blame is not None else None,
         "condition": list(violation.condition),
+        "loop": trace.loop if trace is not None else None,
+        "fairness": [
+            {"condition": p.condition, "kept": p.kept.value, "at": p.at} for p in violation.fairness
+        ],
+        "notes": list(violation.notes),
     }
 
 
@@ -148,11 +153,14 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "property": first.get("property"),
         "steps": first.get("steps"),
         "trace": first.get("trace"),
+        "loop": first.get("loop"),
         "violations": violations,
         "checked": {
             "invariants": [p.name for p in program.invariants],
             "step_invariants": [p.name for p in program.step_invariants],
             "witnesses": [p.name for p in program.witnesses],
+            "liveness": [p.name for p in program.liveness],
+            "fairness": [("strong " if f.strong else "") + f.span.text for f in program.fairness],
             "deadlock": program.deadlock_ok is None,
             "left_out": list(program.left_out),
             "switched_off": list(switched_off(program)),
@@ -163,6 +171,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "depth": numbers.depth,
         "levels": list(numbers.levels),
         "horizon_cuts": numbers.horizon_cuts,
+        "owed_at_horizon": numbers.owed_at_horizon,
         "symbolic": asdict(numbers.symbolic) if numbers.symbolic is not None else None,
         "seconds": round(numbers.seconds, 6),
         "seed": outcome.seed,

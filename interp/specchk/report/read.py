@@ -36,6 +36,7 @@ class TraceFile:
     itf: bool
     constants: dict[str, Any] = field(default_factory=dict)
     sorts: dict[str, list[str]] = field(default_factory=dict)
+    loop: int | None = None  # the state that the last one is again, as in `search.verdict.Trace`
 
     def read(self, program: Program) -> list[State]:
         """The states; raises `Unreadable`."""
@@ -49,7 +50,8 @@ def trace_file(found: Any) -> TraceFile:
         raise Unreadable("a trace file is the JSON object of `run --json`, or an ITF trace")
     if isinstance(found.get("states"), list) and "vars" in found:
         meta = found.get("#meta")
-        return _file(found["states"], dict(meta) if isinstance(meta, dict) else {}, itf=True)
+        about = {**(meta if isinstance(meta, dict) else {}), "loop": found.get("loop")}
+        return _file(found["states"], about, itf=True)
     if not isinstance(found.get("trace"), list):
         raise Unreadable("there is no trace in it: neither `trace` (of `run --json`) nor `states` (ITF)")
     return _file(found["trace"], {**found, "source": found.get("spec")}, itf=False)
@@ -61,11 +63,18 @@ def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
     if not isinstance(about.get("source"), str):
         raise Unreadable("it does not name its spec")
     labels = [state.get("#meta", {}) if itf else state for state in states]
+    loop = about.get("loop")
+    if loop is not None and not (isinstance(loop, int) and 0 <= loop < len(states)):
+        raise Unreadable(f"`loop` is the number of a state, not {loop!r}")
+    # ITF leaves the last state out where it is that of `loop` again; a step to itself means that it rests.
+    if itf and loop is not None and loop < len(states) - 1 + ("loop-step" in about):
+        states, labels = [*states, states[loop]], [*labels, _object(about.get("loop-step", {}), "loop-step")]
     return TraceFile(
         about["source"], _text(about.get("model")), _text(about.get("property")),
         tuple(state if itf else _object(state.get("state"), "state") for state in states),
         tuple((_text(label.get("action")), tuple(map(str, label.get("args") or ()))) for label in labels),
         itf, _object(about.get("constants", {}), "constants"), _object(about.get("sorts", {}), "sorts"),
+        loop,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from specchk.ir.footprint import switched_off
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import show
+from specchk.report.behaviour import ending, fair_line, length
 from specchk.report.diff import changes, parts
 from specchk.report.fold import irrelevant
 from specchk.report.forecast import compared
@@ -54,14 +55,7 @@ def headline(outcome: Outcome) -> str:
 
 def what(violation: Violation) -> str:
     """A violation in a few words: `invariant strong_isr in 9 steps`."""
-    steps = len(violation.trace.steps) if violation.trace is not None else None
-    place = (
-        ""
-        if steps is None
-        else " in the initial state"
-        if steps == 0
-        else f" in {steps} step{'s' * (steps > 1)}"
-    )
+    place = length(violation.trace) if violation.trace is not None else ""
     match violation.kind:
         case "deadlock":
             return f"deadlock{place}"
@@ -100,6 +94,10 @@ def statistics(outcome: Outcome) -> list[str]:
         lines.append(
             f"bounded: {cuts} step{_s(cuts)} past {horizons} {'was' if cuts == 1 else 'were'} not taken"
         )
+    if numbers.owed_at_horizon:
+        count = numbers.owed_at_horizon
+        bounds = ", ".join([*outcome.program.horizons, *(c.name for c in outcome.program.constraints)])
+        lines.append(f"bounded: behaviours that owe something end at {bounds} in {count} state{_s(count)}")
     return lines
 
 
@@ -131,6 +129,8 @@ def checked(outcome: Outcome) -> list[str]:
         ("invariants", [prop.name for prop in program.invariants]),
         ("step invariants", [prop.name for prop in program.step_invariants]),
         ("witnesses reached", [prop.name for prop in program.witnesses if prop.name in reached]),
+        ("liveness", [prop.name for prop in program.liveness]),
+        ("fair", [("strong " if f.strong else "") + f.span.text for f in program.fairness]),
         ("constraints", [prop.name for prop in program.constraints]),
         ("actions disabled by these constants", list(switched_off(program))),
     ]
@@ -186,6 +186,10 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         lines.append("  all states were searched, and none satisfies it")
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
+    lines += [line for note in violation.notes for line in wrapped(note, width, 7)]
+    if violation.fairness:
+        lines.append("  and it is fair:")
+        lines += [line for point in violation.fairness for line in wrapped(fair_line(point), width, 7)]
     if violation.condition:
         lines.append("  the same violation holds for all offsets with:")
         lines += [line for part in violation.condition for line in wrapped(part, width, 7)]
@@ -215,6 +219,8 @@ def trace_lines(
         if not found:
             lines.append("       (nothing changes)")
         before = step.state
+    if trace.loop is not None:
+        lines += wrapped(ending(trace), width, 2)
     return lines
 
 

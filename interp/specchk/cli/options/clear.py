@@ -64,7 +64,8 @@ def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
     violations: list[Violation] = []
     notes: list[str] = []
     for violation in outcome.verdict.violations:
-        if violation.trace is None:
+        # Of looping behaviours the one that was found is kept: their ends are judged by more than a state.
+        if violation.trace is None or violation.trace.loop is not None:
             violations.append(violation)
             continue
         best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import click
 
 from specchk.cli.common import Seconds, print_json, rejections, width
-from specchk.cli.engines import loaded
+from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
@@ -74,6 +74,7 @@ def run_symbolic(
     certified: Callable[[Proof], Proof],
 ) -> None:  # fmt: skip
     """Prove or unroll, report, and exit with the verdict's code."""
+    refuse_temporal(instance.program, "--depth" if asked.depth is not None else "--prove")
     if asked.depth is not None:
         finish(instance, _bounded(instance, asked, limits), outputs, "")
         return

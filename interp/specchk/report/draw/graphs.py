@@ -18,6 +18,8 @@ _HEAD = (
     '  edge [fontname="Helvetica", fontsize=9, color="#555555", arrowsize=0.7];'
 )
 
+_FOREVER = "#a02020"
+
 
 def states_dot(graph: StateGraph) -> str:
     """Every state with its whole value, one cluster a level, edges labelled by actions.
@@ -69,10 +71,15 @@ def actions_dot(program: Program, enables: Mapping[tuple[int, int], int]) -> str
 
 
 def trace_dot(program: Program, trace: Trace) -> str:
-    """A trace as a chain: the first state whole, then what each step changed."""
+    """A trace as a chain: the first state whole, then what each step changed; a loop is an arrow back."""
     lines = ["digraph trace {", _HEAD, f"  s0 [label=<{_state(program, trace.initial)}>];"]
     before = trace.initial
+    look = f'color="{_FOREVER}", fontcolor="{_FOREVER}", constraint=false'
     for number, step in enumerate(trace.steps, 1):
+        if number == len(trace.steps) and trace.loop is not None and trace.loop < number:
+            label = f"{number}: {escape(str(step))}<BR/>forever"
+            lines.append(f"  s{number - 1} -> s{trace.loop} [label=<{label}>, {look}];")
+            break
         found = changes(program, before, step.state)
         text = "".join(
             f'{escape(c.path)}: {escape(c.before)} → {escape(c.after)}<BR ALIGN="LEFT"/>' for c in found
@@ -80,4 +87,6 @@ def trace_dot(program: Program, trace: Trace) -> str:
         lines.append(f"  s{number} [label=<{text or 'nothing changes'}>];")
         lines.append(f"  s{number - 1} -> s{number} [label=<{number}: {escape(str(step))}>];")
         before = step.state
+    if trace.loop == len(trace.steps):
+        lines.append(f"  s{trace.loop} -> s{trace.loop} [label=<rests forever>, {look}];")
     return "\n".join([*lines, "}"]) + "\n"

@@ -57,6 +57,10 @@ def dot(picture: Picture) -> str:
         if row.arrow is not None:
             source, target = (_name(row.number, lane, placed) for lane in row.arrow)
             lines.append(f'  {source} -> {target} [color="{CHANGED}", penwidth=1.8];')
+    if picture.loop is not None:
+        # Along the left edge of the titles, where nothing else is drawn.
+        last = picture.rows[-1].number
+        lines.append(f'  step{last}:w -> step{picture.loop}:w [color="{LOST}", penwidth=1.8];')
     return "\n".join([*lines, *_ending(placed), "}"]) + "\n"
 
 

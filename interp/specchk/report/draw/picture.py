@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from specchk.explore.view import Cell, Viewer
 from specchk.ir.types import Map
 from specchk.meaning.values import State, show
+from specchk.report.behaviour import ending as forever_at
 from specchk.report.diff import VariableChange, changes
 from specchk.search.verdict import Step, Trace, Violation
 
@@ -72,12 +73,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A whole trace."""
+    """A whole trace; `loop` is the row that the last row repeats, of a behaviour that goes round."""
 
     title: str
     lanes: tuple[str, ...]
     rows: tuple[Row, ...]
     ending: tuple[str, ...]
+    loop: int | None = None
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -105,19 +107,21 @@ def picture(
         rows.append(_row(viewer, number, before, step))
         before = step.state
     head = f"{program.spec}, model {program.model}" + (f", {title}" if title else "")
-    return Picture(head, viewer.lanes, tuple(rows), ending or _ending(violation))
+    loop = trace.loop if trace.loop is not None and trace.loop < len(trace.steps) else None
+    return Picture(head, viewer.lanes, tuple(rows), ending or _ending(violation, trace), loop)
 
 
-def _ending(violation: Violation | None) -> tuple[str, ...]:
+def _ending(violation: Violation | None, trace: Trace) -> tuple[str, ...]:
+    forever = [forever_at(trace)] if trace.loop is not None else []
     if violation is None:
-        return ()
+        return tuple(forever)
     name = f"{violation.kind} {violation.name}" if violation.kind != violation.name else violation.kind
     lines = [f"violated: {name}"]
     if violation.blame is not None:
         bound = ", ".join(f"{name} = {value}" for name, value in violation.blame.bindings)
         lines += [f"because {f'for {bound}: ' if bound else ''}{violation.blame.text}"]
         lines += [f"where {name} = {value}" for name, value in violation.blame.values]
-    return tuple(lines)
+    return (*lines, *violation.notes, *forever)
 
 
 def _first(viewer: Viewer, state: State) -> Row:

@@ -12,6 +12,8 @@ def text(picture: Picture) -> str:
     lines = [f"{picture.title}: lanes {', '.join(picture.lanes) or '(none)'}"]
     for row in picture.rows:
         lines += _row(picture, row)
+    if picture.loop is not None:
+        lines.append(f"     back to {picture.loop}")
     return "\n".join([*lines, *(f"!! {line}" for line in picture.ending)])
 
 

@@ -11,6 +11,7 @@ from html import escape
 
 from specchk.ir.footprint import live_points
 from specchk.lang.text.source import Source
+from specchk.report.behaviour import ending, fair_line
 from specchk.report.fold import irrelevant
 from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
 from specchk.report.text import checked, constants, headline, statistics, what
@@ -44,7 +45,20 @@ def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
             yield from folded(outcome.program, violation.trace, left_out, "are irrelevant to the failure")
             yield controls(len(violation.trace.steps))
             yield from steps(outcome.program, violation.trace, left_out)
+            yield from _forever(violation)
             yield from picture(drawing)
+
+
+def _forever(violation: Violation) -> Iterator[str]:
+    """The end of a looping behaviour, with links to its states, and why it is fair."""
+    trace = violation.trace
+    if trace is None or trace.loop is None:
+        return
+    lines = [*violation.notes, *(fair_line(point) for point in violation.fairness)]
+    yield (
+        f'<div class="because"><a href="#step-{trace.loop}">{escape(ending(trace))}</a>'
+        f"{''.join(f'<div>{escape(line)}</div>' for line in lines)}</div>"
+    )
 
 
 def _because(violation: Violation) -> Iterator[str]:
