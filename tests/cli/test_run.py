@@ -11,9 +11,9 @@ import pytest
 BASE = ("run", "shop.spec")
 KEYS = {
     "schema", "spec", "model", "constants", "sorts", "engine", "symmetry", "verdict", "bounds", "reason",
-    "certificate", "property", "steps", "trace", "violations", "checked", "witnesses", "states_distinct",
-    "states_generated", "depth", "levels", "horizon_cuts", "symbolic", "seconds", "seed", "coverage",
-    "warnings", "exit_code",
+    "certificate", "property", "steps", "trace", "loop", "violations", "checked", "witnesses",
+    "states_distinct", "states_generated", "depth", "levels", "horizon_cuts", "owed_at_horizon", "symbolic",
+    "seconds", "seed", "coverage", "warnings", "exit_code",
 }  # fmt: skip
 
 

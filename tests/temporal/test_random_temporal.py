@@ -10,8 +10,12 @@ import pytest
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
+from specchk.meaning.behaviours.fairness import FairSteps
+from specchk.native.packed import PackedExplored
 from specchk.search import reference
+from specchk.search.liveness.explored import Explored
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
+from temporal.checked import alone
 from temporal.naive import Naive, NaiveChecker
 from temporal.random_temporal import random_temporal
 
@@ -61,6 +65,32 @@ def test_random_properties_have_the_naive_verdict(tmp_path: Path) -> None:
     """Verdict and length of the counterexample, which is replayed before it is reported."""
     kinds = check_seeds(range(200), tmp_path)
     assert min(kinds["holds"], kinds["rest"], kinds["loop"]) >= 5  # all kinds are among them
+
+
+def agree(seeds: range, folder: Path) -> None:
+    """The native engine's answer is the reference engine's: verdict, counterexample, counts and warnings."""
+    for seed in seeds:
+        program = program_of(random_temporal(Random(seed)), folder)
+        fair = FairSteps(program)
+        packed, plain = PackedExplored(fair), Explored(fair)
+        packed.run(lambda *_: None)
+        plain.run(lambda *_: None)
+        assert packed.graph == plain.graph, seed
+        assert [packed.state(n) for n in range(plain.graph.count)] == plain.states
+    # The graph decides the rest; one whole run shows that the engine takes it.
+    assert alone(program).verdict == reference.search(program).verdict
+
+
+def test_compiled_code_makes_the_step_graph_of_the_reference(tmp_path: Path) -> None:
+    """State by state, with the conditions of each step and those that are enabled or cut off."""
+    agree(range(3000, 3020), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_compiled_code_makes_many_step_graphs(part: int, tmp_path: Path) -> None:
+    """The same for 400 specs more."""
+    agree(range(4000 + 100 * part, 4100 + 100 * part), tmp_path)
 
 
 @pytest.mark.slow

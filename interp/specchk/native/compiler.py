@@ -18,6 +18,7 @@ from specchk import kept
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
+from specchk.native.kernel.labels import build_labels
 from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
@@ -32,6 +33,7 @@ SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("pr
           ("resting", 4))  # fmt: skip
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
+LABELS = (("labelled", 4),)
 ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
 
 
@@ -97,6 +99,20 @@ def load_kernel(program: Program, layout: StateLayout, renamings: list[Renaming]
     code = compile_module(str(build_module(program, layout, renamings, compact=compact)))
     kept.write(path, code)
     return _linked(code, SEARCH, was_cached=False)
+
+
+def load_labels(program: Program, layout: StateLayout) -> Loaded:
+    """The code that labels steps with fair conditions, from the cache or newly compiled."""
+    _initialize()
+    fairness = tuple((fair.action, fair.kept) for fair in program.fairness)
+    key = kept.name_of(kernel_key(program, [], compact=False), "labels", fairness)
+    path = kept.place("kernels", f"{key}.o")
+    code = kept.read(path)
+    was_cached = code is not None
+    if code is None:
+        code = compile_module(str(build_labels(program, layout)))
+        kept.write(path, code)
+    return _linked(code, LABELS, was_cached=was_cached)
 
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:

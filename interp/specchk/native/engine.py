@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from specchk.ir.program import Program
+from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.checkpoint import Checkpoints, Saved, found_of
 from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import load_kernel
@@ -28,11 +29,13 @@ from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
 from specchk.native.machine.frames import DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import layout_of
+from specchk.native.packed import PackedExplored
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
+from specchk.search.liveness.explored import Explored, StepSource
 from specchk.search.verdict import Inconclusive, Outcome
 
 PAGE_OUT_EVERY_S = 1.0
@@ -273,6 +276,10 @@ class NativeEngine(Engine[list[Run]]):
             else:
                 self.store.workers[0].note(found)
         return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
+
+    def step_source(self, fair: FairSteps) -> StepSource:
+        """The step graph by compiled code, unless numbers beyond a horizon have to be tried."""
+        return Explored(fair) if fair.lists_horizon else PackedExplored(fair)
 
     @property
     def coverage(self) -> tuple[int, ...]:

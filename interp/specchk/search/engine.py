@@ -18,11 +18,13 @@ from typing import ClassVar, Protocol, TypeVar
 
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
+from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
+from specchk.search.liveness.explored import Explored, StepSource
 from specchk.search.symmetry import Symmetry, symmetry_of
 from specchk.search.temporal import TemporalCheck
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
@@ -164,15 +166,17 @@ class Search:
                 self.levels.clear()
         if self.program.liveness:
             with self._stoppable():
-                self._check_temporal()
+                self._check_temporal(engine)
 
-    def _check_temporal(self) -> None:
+    def _check_temporal(self, engine: Engine[F]) -> None:
         """Check the temporal properties, once all states are known and safe."""
         if not self.findings.is_complete(keep_going=self.options.keep_going) or not sum(self.levels):
             names = ", ".join(prop.name for prop in self.program.liveness)
             self.findings.notes.append(f"not checked, because the search ended before: liveness {names}")
             return
-        check = TemporalCheck(self.program, self.findings, self.look)
+        fair = FairSteps(self.program)
+        coverage = engine.totals().coverage
+        check = TemporalCheck(fair, engine.step_source(fair), self.findings, self.look, coverage)
         check.run()
         self.owed_at_horizon = check.owed_at_horizon
 
@@ -244,6 +248,10 @@ class Engine(Protocol[F]):
     def finish(self) -> bool:
         """Complete work left until there are no more levels; return False to restart the search."""
         return True
+
+    def step_source(self, fair: FairSteps) -> StepSource:
+        """The step graph for temporal properties, not explored yet; by default the reference stepper's."""
+        return Explored(fair)
 
     def totals(self) -> Totals:
         """The counts at the end; also after an interruption at any moment."""

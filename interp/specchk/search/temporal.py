@@ -15,10 +15,10 @@ once more, on its own states and steps, before it is reported.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from specchk.ir.program import Clause, Form, Liveness, Program, Property
+from specchk.ir.program import Clause, Form, Liveness, Property
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
@@ -26,7 +26,7 @@ from specchk.meaning.properties import NoAnswer, answer
 from specchk.meaning.values import State
 from specchk.search.findings import Findings
 from specchk.search.liveness.components import Conditions, fair_components
-from specchk.search.liveness.explored import Explored
+from specchk.search.liveness.explored import StepSource
 from specchk.search.liveness.graph import EVERY, OwedRegion, owed_region
 from specchk.search.liveness.lassos import nearest_rest, shortest_lasso
 from specchk.search.looping import judged, replayed
@@ -42,18 +42,22 @@ class _Stopped(Exception):
 class TemporalCheck:
     """One check; violations, vacuity and notes go to the findings.
 
-    `owed_at_horizon` are the states in which something is owed and all that could meet it is cut off.
+    `coverage` are the counts of the search.  `owed_at_horizon` are the states in which something is owed and
+    all that could meet it is cut off.
     """
 
-    def __init__(self, program: Program, findings: Findings, look: Look) -> None:
-        self.program = program
+    def __init__(
+        self, fair: FairSteps, source: StepSource, findings: Findings, look: Look, coverage: Sequence[int]
+    ) -> None:  # fmt: skip
+        self.program = fair.program
         self.findings = findings
-        self.fair = FairSteps(program)
+        self.fair = fair
         self.conditions = Conditions(self.fair.weak, self.fair.strong)
-        self.explored = Explored(program, self.fair)
-        self.graph = self.explored.graph
+        self.explored = source
+        self.graph = source.graph
         self.owed_at_horizon = 0
         self._look = look
+        self._coverage = coverage
         self._at_horizon: set[int] = set()
 
     def run(self) -> None:
@@ -91,7 +95,7 @@ class TemporalCheck:
                 if not lasso.is_shortest:
                     self.findings.notes.append(f"`{liveness.name}` may be violated by a shorter loop")
                 path = self._states(lasso.path)
-                loop = [(self.explored.states[number], mask) for number, mask in lasso.loop]
+                loop = [(self.explored.state(number), mask) for number, mask in lasso.loop]
                 trace = replayed(self.fair, path, loop)
                 points, notes = judged(self.fair, region, trace)
                 blame = Blame(clause.span, " ".join(clause.span.text.split()), clause.bindings)
@@ -121,7 +125,7 @@ class TemporalCheck:
             ever |= enabled
         for declared, fairness in enumerate(self.program.fairness):
             # Where the action never runs at all, there is a warning of its own.
-            if not self.fair.stepper.counts[self.program.actions[fairness.action].point]:
+            if not self._coverage[self.program.actions[fairness.action].point]:
                 continue
             bits = [bit for bit, one in enumerate(self.fair.conditions) if one.declared == declared]
             if not any(ever >> bit & 1 for bit in bits):
@@ -149,7 +153,7 @@ class TemporalCheck:
             self._at_horizon.update(component)
 
     def _states(self, numbers: Iterable[int]) -> list[State]:
-        return [self.explored.states[number] for number in numbers]
+        return [self.explored.state(number) for number in numbers]
 
 
 class _ClauseRegion:
@@ -193,7 +197,7 @@ class _ClauseRegion:
         self.at = number
         if number % EVERY == 0:
             self.check._pause()
-        if not self.triggers(self.check.explored.states[number]):
+        if not self.triggers(self.check.explored.state(number)):
             return False
         self.is_triggered = True
         return not self._reached(number)
@@ -201,7 +205,7 @@ class _ClauseRegion:
     def _reached(self, number: int) -> bool:
         if number not in self._known:
             self.at = number
-            self._known[number] = self.reaches(self.check.explored.states[number])
+            self._known[number] = self.reaches(self.check.explored.state(number))
         return self._known[number]
 
     def _environment(self, state: State) -> list[Any]:

@@ -72,6 +72,11 @@ class FairSteps:
         self._beyond = self._open_moves()
         self._instances: dict[int, list[tuple[Any, ...]]] = {}
 
+    @property
+    def lists_horizon(self) -> bool:
+        """Whether numbers above a horizon may enable a step."""
+        return self._beyond is not None
+
     def mask(self, action: int, args: tuple[Any, ...]) -> int:
         """The conditions that an instance of an action belongs to."""
         key = action, args

@@ -54,8 +54,10 @@ class Steps(ExpressionEmitter):
         # All words once, at the beginning: every action reads them, and most fit registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
+        self.stride = layout.words
         self.often: frozenset[int] = frozenset()
         self.point = 0
+        self.index = 0
 
     def emit(self) -> None:
         """Emit all actions in order and the return."""
@@ -69,7 +71,7 @@ class Steps(ExpressionEmitter):
         for index, action in enumerate(self.program.actions):
             self._action(index, action)
         # `written` counts words: it is where the next successor is stored.
-        count = asm.b.udiv(asm.b.load(self.written), asm.val(self.layout.words))
+        count = asm.b.udiv(asm.b.load(self.written), asm.val(self.stride))
         asm.b.ret(count)
         asm.finish()
 
@@ -77,6 +79,7 @@ class Steps(ExpressionEmitter):
         self.undefined = self.beyond = self.asm.block(f"undefined.{action.name}")
         self.often = assigned_often(action.body)
         self.point = action.point
+        self.index = index
         done = self.asm.block(f"after.{action.name}")
         path = BlockPath(tuple(self.before), (), done)
         head, body = self._head(action)
@@ -159,9 +162,13 @@ class Steps(ExpressionEmitter):
             self.asm.store(word, self.out, self.asm.add(at, index))
         # Duplicates among a state's successors stay: sorting them out here would cost more than finding them
         # in the table, and `generated` counts them.
-        self.asm.b.store(self.asm.add(at, self.layout.words), self.written)
+        self.asm.b.store(self.asm.add(at, self._label(at)), self.written)
         self.count(self.point)
         self.asm.goto(path.next)
+
+    def _label(self, at: ir.Value) -> int:
+        """Store what belongs to the successor whose words are stored at a place; the words of both."""
+        return self.stride
 
     def block(self, body: Sequence[Stmt], path: BlockPath, then: Then) -> None:
         """Emit statements and their continuation; control ends in `path.next`."""
@@ -272,10 +279,14 @@ class Steps(ExpressionEmitter):
         here = self.asm.b.block
         self.asm.enter(self.beyond)
         # Only an assignment ends a step at a horizon; elsewhere `beyond` is the block of undefined.
-        self.asm.bump(self.cuts, 0)
+        self._cut()
         self.asm.goto(path.next)
         self.asm.enter(here)
         self.beyond = outer
+
+    def _cut(self) -> None:
+        """Count a step that a horizon ends."""
+        self.asm.bump(self.cuts, 0)
 
     def _place(
         self, stmt: Assign, start: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from specchk.ir.program import Program
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
 from specchk.meaning.values import State
@@ -13,16 +13,28 @@ from specchk.search.liveness.graph import EVERY, StepGraph
 Look = Callable[[int, int, int], None]  # states, steps, states not expanded
 
 
-class Explored:
-    """States and steps, found breadth first; `look` is called with their numbers, and raises to end it."""
+class StepSource(Protocol):
+    """Explores a program; the step graph and the states of its numbers."""
 
-    def __init__(self, program: Program, fair: FairSteps) -> None:
+    graph: StepGraph
+
+    def run(self, look: Look) -> None:
+        """Explore everything; `look` is called with numbers, and raises to end it."""
+
+    def state(self, number: int) -> State:
+        """A state by its number."""
+
+
+class Explored:
+    """States and steps, found breadth first."""
+
+    def __init__(self, fair: FairSteps) -> None:
         self.fair = fair
         self.graph = StepGraph()
         self.states: list[State] = []
         self._numbers: dict[State, int] = {}
         self._labels: dict[int, int] = {}
-        for state in initial_states(program):
+        for state in initial_states(fair.program):
             if fair.is_inside(state):
                 self._number(state, -1, 0)
         self.graph.initial = len(self.states)
@@ -40,6 +52,10 @@ class Explored:
             graph.start.append(len(graph.target))
             graph.enabled.append(out.enabled)
             graph.cut.append(out.cut)
+
+    def state(self, number: int) -> State:
+        """A state by its number."""
+        return self.states[number]
 
     def _number(self, state: State, parent: int, level: int) -> int:
         found = self._numbers.get(state)

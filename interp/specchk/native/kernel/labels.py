@@ -1,0 +1,78 @@
+"""Successors with the fair conditions that their steps meet, for the step graph of temporal properties.
+
+    labelled(state, out, counts, cuts)
+
+A successor in `out` has one word more, the set of conditions of its instance.  `cuts` has the number of
+successors (as of `successors`), and the set of conditions of the instances of which a horizon ended a step.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from specchk.ir.program import Action, Program
+from specchk.ir.types import cardinality
+from specchk.native.kernel.steps import Steps
+from specchk.native.machine.asm import I64, PTR, Asm, Val
+from specchk.native.machine.layout import StateLayout
+from specchk.native.values.totality import ExpressionFacts
+
+COUNT, CUT = 0, 1  # words of `cuts`
+
+
+class LabelledSteps(Steps):
+    """Emits `steps(state, out, counts, cuts) -> count`, each successor with its conditions."""
+
+    def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
+        super().__init__(asm, program, layout, facts)
+        self.stride = layout.words + 1
+
+    def _label(self, at: ir.Value) -> int:
+        self.asm.store(self._conditions(), self.out, self.asm.add(at, self.layout.words))
+        return self.stride
+
+    def _cut(self) -> None:
+        known = self.asm.load(self.cuts, CUT)
+        self.asm.store(self.asm.bor(known, self._conditions()), self.cuts, CUT)
+
+    def _conditions(self) -> Val:
+        """The conditions of the present instance, in the order of `meaning.behaviours.fairness`."""
+        asm, first = self.asm, 0
+        conditions: Val = 0
+        for fairness in self.program.fairness:
+            action = self.program.actions[fairness.action]
+            if fairness.action == self.index:
+                position = asm.add(first, self._position(action, fairness.kept))
+                conditions = asm.bor(conditions, asm.shl(1, position))
+            first += _product(action, fairness.kept)
+        return conditions
+
+    def _position(self, action: Action, kept: tuple[int, ...]) -> Val:
+        position: Val = 0
+        for at in kept:
+            param = action.params[at]
+            rank = self.codes.rank(param.type, self.value(param))
+            position = self.asm.add(self.asm.mul(position, cardinality(param.type)), rank)
+        return position
+
+
+def _product(action: Action, kept: tuple[int, ...]) -> int:
+    size = 1
+    for at in kept:
+        size *= cardinality(action.params[at].type)
+    return size
+
+
+def build_labels(program: Program, layout: StateLayout) -> ir.Module:
+    """The module of `labelled`."""
+    module = ir.Module(name=program.spec)
+    steps = ir.Function(module, ir.FunctionType(I64, [PTR, PTR, PTR, PTR]), "steps")
+    steps.linkage = "internal"
+    LabelledSteps(Asm(steps), program, layout, ExpressionFacts()).emit()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 4), "labelled")
+    asm = Asm(function)
+    asm.store(0, function.args[3], CUT)
+    asm.store(asm.b.call(steps, list(function.args)), function.args[3], COUNT)
+    asm.b.ret_void()
+    asm.finish()
+    return module
