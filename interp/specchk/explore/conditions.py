@@ -130,8 +130,9 @@ def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Progra
     span = program.variables[0].span
     anywhere = Property("deadlock ok", "deadlock", Const(BOOL, span, True), 0, span)
     return replace(
-        program, invariants=(), step_invariants=(), witnesses=tuple(witnesses), deadlock_ok=anywhere
-    )
+        program, invariants=(), step_invariants=(), witnesses=tuple(witnesses), deadlock_ok=anywhere,
+        liveness=(), fairness=(),
+    )  # fmt: skip
 
 
 def decided(program: Program, found: Mapping[Condition, Property], outcome: Outcome) -> Decided:
