@@ -88,6 +88,8 @@ def statistics(outcome: Outcome) -> list[str]:
     ]
     if numbers.symbolic is not None:
         lines.append(_symbolic(numbers.symbolic))
+        if numbers.symbolic.hulls:
+            lines.append(_joined(numbers.symbolic))
     if numbers.horizon_cuts:
         horizons = ", ".join(outcome.program.horizons)
         cuts = numbers.horizon_cuts
@@ -114,6 +116,15 @@ def _symbolic(numbers: Symbolic) -> str:
     return (
         f"unbounded offsets: {numbers.questions} comparisons, {share:.1f} % already decided, "
         f"{numbers.forks} forks, {numbers.covered} states contained in others{reach}{solver}{begun}"
+    )
+
+
+def _joined(numbers: Symbolic) -> str:
+    """The proof by joined states."""
+    split = f"split by {numbers.splits} comparison{_s(numbers.splits)} of offsets" if numbers.splits else ""
+    return (
+        f"proved by {numbers.hulls} joined states of {numbers.parts} control part{_s(numbers.parts)}"
+        f"{', ' if split else ''}{split}; witnesses and coverage are those of the exact search"
     )
 
 

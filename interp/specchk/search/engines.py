@@ -39,7 +39,7 @@ ENGINES = (
           "compiled code on all cores of this machine", kept="checkpoint"),
     Entry("reference", "specchk.search.reference", "Options",
           "the meaning of a spec, state by state"),
-    Entry("symbolic", "specchk.symbolic.zones.engine", "ZoneOptions",
+    Entry("symbolic", "specchk.symbolic.joins.engine", "JoinOptions",
           "zones of states, for logs of any length", is_temporal=False),
     Entry("spark", "specchk.spark.engine", "SparkOptions",
           "the native engine's search on a cluster", kept="ledger", extra="spark", is_temporal=False),

@@ -136,6 +136,8 @@ class Symbolic:
     a branch was pruned; the others were `forks`.  `covered` zones lay within one seen before.
     `refinements` are searches begun again because differences of more than `reach` matter after all.
     `solver_checks` were made by Z3 where offsets are in sums, and `solver_pruned` branches ended there.
+    `hulls` are the joined states of so many control `parts` that prove the verdict, 0 where the exact search
+    does; `rounds` of a search for such were made, the last with hulls split by so many comparisons, `splits`.
     """
 
     forks: int
@@ -146,6 +148,10 @@ class Symbolic:
     reach: int | None
     solver_checks: int = 0
     solver_pruned: int = 0
+    hulls: int = 0
+    parts: int = 0
+    rounds: int = 0
+    splits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

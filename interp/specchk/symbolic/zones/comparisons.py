@@ -47,7 +47,7 @@ def recorded(control: Control, shape: Shape, predicates: ShapePredicates) -> Ite
     known = [symbol(number) for number in range(offsets + 1)]
     forms: list[Form | None] = [*known, *[substituted(one, known.__getitem__) for one in predicates.forms()]]
     trees = [*control.instances, control.stops, *[tree for _, tree in control.questions]]
-    left = [(tree.top.after[0], forms) for tree in trees]
+    left = [(tree.top.after[0], tree.among(forms)) for tree in trees]
     while left:
         node, forms = left.pop()
         if type(node) is Effect:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress
+from itertools import accumulate, compress
 from typing import Any, TypeVar
 
-from specchk.ir.program import Program
+from specchk.ir.footprint import of_property
+from specchk.ir.program import Program, Property
 from specchk.meaning.moves import Moves, Test, outline
 from specchk.meaning.open_numbers import Term
 from specchk.meaning.paths import START, Matrix, definitions
@@ -40,12 +41,19 @@ class Question:
     name: str
     wanted: bool
     test: Test
+    reads: frozenset[int]  # the positions of the variables that it reads
 
     @property
     def last(self) -> str:
         """The finding after which nothing is left to find, as the search records it."""
         # A witness is evaluated in every state: where it has no value is a violation, reached or not.
         return f"{'undefined' if self.kind == 'reached' else self.kind} {self.name}"
+
+
+def _question(prop: Property, test: Test) -> Question:
+    is_witness = prop.kind == "reachable"
+    reads = of_property(prop).reads
+    return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, reads)
 
 
 @dataclass(slots=True)
@@ -160,13 +168,11 @@ class Controls:
         self._points = range(len(program.points))
         self.known: dict[Shape, Control] = {}
         self._shapes: dict[Shape, Shape] = {}
+        self._answers: dict[tuple[int, Shape], Tree] = {}
         properties = self.moves.properties
-        self.invariants = [Question(p.kind, p.name, False, test) for p, test in properties.invariants]
-        self.steps = [Question(p.kind, p.name, False, test) for p, test in properties.steps]
-        self.questions = [
-            *self.invariants,
-            *[Question("reached", p.name, True, test) for p, test in properties.witnesses],
-        ]
+        self.invariants = [_question(*one) for one in properties.invariants]
+        self.steps = [_question(*one) for one in properties.steps]
+        self.questions = [*self.invariants, *[_question(*one) for one in properties.witnesses]]
 
     def of(self, shape: Shape, size: int) -> Control:
         """The control part of a shape with `size` offsets."""
@@ -182,11 +188,34 @@ class Controls:
         start = unknown(size, predicates.definitions(offsets))
         state = self.shapes.join(shape, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
+        questions = self._trees(self.questions, env, start) if predicates.size else self._shared(shape)
         return Control(
-            state, size, self._trees(self.questions, env, start),
+            state, size, questions,
             [Tree(start, partial(self._step, state, *one)) for one in self.moves.instances],
             Tree(start, partial(self._stops, env)),
         )  # fmt: skip
+
+    def _shared(self, shape: Shape) -> list[tuple[Question, Tree]]:
+        """The trees of all questions, for each one tree for all shapes that are equal in what it reads."""
+        sizes = self.shapes.sizes(shape)
+        starts = [0, *accumulate(sizes)]
+        found = []
+        for number, question in enumerate(self.questions):
+            part = tuple([shape[slot] if slot in question.reads else None for slot in range(len(shape))])
+            tree = self._answers.get((number, part))
+            if tree is None:
+                tree = self._answers[number, part] = self._of_part(question, part, sizes)
+            places = [place for slot in sorted(question.reads)
+                      for place in range(starts[slot] + 1, starts[slot + 1] + 1)]  # fmt: skip
+            found.append((question, tree.at((0, *places))))
+        return found
+
+    def _of_part(self, question: Question, part: Shape, sizes: Sequence[int]) -> Tree:
+        offsets = sum([sizes[slot] for slot in question.reads])
+        # What is not read is None, so that a read of it would fail.
+        state = self.shapes.join_part(part, [Term(self.recorder, place + 1) for place in range(offsets)])
+        env = self.moves.properties.environment(state)
+        return Tree(unknown(offsets), partial(self._answer, question.test, env))
 
     def _trees(self, questions: list[Question], env: list[Any], start: Matrix) -> list[tuple[Question, Tree]]:
         return [(one, Tree(start, partial(self._answer, one.test, env))) for one in questions]
@@ -202,6 +231,10 @@ class Controls:
             # zones.
             counts[point] = 0
         return result, delta, moves.horizon_cuts
+
+    def drop_counts(self) -> None:
+        """Forget what a run counted that did not end."""
+        self.moves.counts[:] = [0] * len(self.moves.counts)
 
     def _answer(self, test: Test, env: list[Any]) -> PredicateValue:
         def ask() -> bool | Undefined:

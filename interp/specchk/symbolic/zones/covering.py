@@ -65,6 +65,11 @@ class Covered:
             return False
         return zone in seen.zones or (self._within and seen.has(_mask(zone, seen.limits)))
 
+    def count(self, shape: Shape) -> int:
+        """How many of a shape were added."""
+        seen = self._seen.get(shape)
+        return 0 if seen is None else len(seen.zones)
+
     def zones(self) -> Iterator[Zone]:
         """Those that were added."""
         for seen in self._seen.values():

@@ -42,7 +42,7 @@ from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
 from specchk.symbolic.zones.precision import Abstraction, Precision
 from specchk.symbolic.zones.solver import LinearSolver
 from specchk.symbolic.zones.workers import Workers, cores
-from specchk.symbolic.zones.zones import Reach
+from specchk.symbolic.zones.zones import Reach, Zone
 
 MAX_REFINEMENTS = 5  # by a further reach; before each, by predicates as long as there are new ones
 MAX_PRECISIONS = 8
@@ -117,6 +117,7 @@ class ZoneEngine(Engine[range]):
     doubtful: set[str] = field(init=False, default_factory=set)
     spurious: set[str] = field(init=False, default_factory=set)
     outside: bool = field(init=False, default=False)
+    initial: list[Zone] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         options, search = self.options, self.search
@@ -141,6 +142,7 @@ class ZoneEngine(Engine[range]):
         self.steps.clear()
         self.doubtful.clear()
         self.spurious.clear()
+        self.initial.clear()
         with self._answered():
             # Forked in each search: members are copies of the expander with the reach that it has now.
             self.workers.start()
@@ -149,6 +151,7 @@ class ZoneEngine(Engine[range]):
                 self.counts.generated += 1
                 if self._is_inside(state):
                     zone = self.expander.initial(state)
+                    self.initial.append(zone)
                     arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
             return self._number(self.workers.call(ZoneMember.start, [(arrivals,)] * self.workers.count))
         return range(0)

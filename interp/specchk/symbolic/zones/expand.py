@@ -142,6 +142,11 @@ class Expander:
             self._hit.append(leaf)
         leaf.hits += 1
 
+    def drop_counts(self) -> None:
+        """Forget what an expansion counted that did not end."""
+        self._tell(Counts(len(self.program.points)))
+        self.controls.drop_counts()
+
     def _tell(self, counts: Counts) -> None:
         """The counts of the leaves that were reached."""
         counts.forks, counts.known = self.walker.forks, self.walker.known

@@ -49,6 +49,8 @@ class ZoneMember:
         self._arrived: list[list[Arrival]] = [[] for _ in range(count)]
         self._met: set[Zone] = set()  # all that arrived in this level
         self._count = 0
+        self.most: int | None = None  # zones of a shape, beyond which others are left
+        self.left: list[Arrival] = []
 
     def start(self, arrivals: list[Arrival]) -> Taking:
         """Take the initial zones that it owns."""
@@ -85,8 +87,11 @@ class ZoneMember:
         arrived.sort(key=itemgetter(0))
         new = []
         self._level = []
-        for order, zone, taken in arrived:
-            if self.covered.add(zone):
+        for arrival in arrived:
+            order, zone, taken = arrival
+            if self.most is not None and self.covered.count(zone.shape) >= self.most:
+                self.left.append(arrival)
+            elif self.covered.add(zone):
                 new.append((order, taken))
                 self._level.append(zone)
             else:

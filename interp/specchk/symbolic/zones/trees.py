@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from specchk.meaning.linear import Form, Terms, substituted, symbol
 from specchk.meaning.paths import (
@@ -39,6 +39,7 @@ from specchk.meaning.paths import (
 )
 from specchk.symbolic.zones.solver import LinearSolver
 
+T = TypeVar("T")
 Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
 End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whether something was assumed
 
@@ -200,14 +201,29 @@ def unknown(size: int, defined: tuple[tuple[Terms, int, int], ...] = ()) -> Matr
 
 
 class Tree:
-    """All runs of one piece of code from a matrix; `run` runs it on the recorder, and gives a leaf."""
+    """All runs of one piece of code from a matrix; `run` runs it on the recorder, and gives a leaf.
 
-    __slots__ = ("run", "start", "top")
+    Control parts that differ in nothing that the code reads share its runs: `places` are the symbols of a
+    control part that a tree is of, the number 0 first; None where it is of all.
+    """
+
+    __slots__ = ("places", "run", "start", "top")
 
     def __init__(self, start: Matrix, run: Callable[[], object]) -> None:
         self.start = start
         self.run = run
         self.top = TreeNode(None, 0, 1)
+        self.places: tuple[int, ...] | None = None
+
+    def at(self, places: tuple[int, ...]) -> Tree:
+        """The same runs, of other symbols."""
+        other = Tree(self.start, self.run)
+        other.top, other.places = self.top, places
+        return other
+
+    def among(self, symbols: list[T]) -> list[T]:
+        """Of what the symbols of a control part have, that of the tree's symbols."""
+        return symbols if self.places is None else [symbols[place] for place in self.places]
 
     @property
     def only(self) -> Any:
@@ -228,7 +244,7 @@ class TreeWalker:
     def walk_once(self, tree: Tree, classes: Classes, rows: Matrix) -> None:
         """Have a tree record the first run of a zone, if it has none; counts nothing."""
         if tree.top.after[0] is None:
-            self.recorder.record(tree.start, (tree.top, 0), classes, rows)
+            self.recorder.record(tree.start, (tree.top, 0), tree.among(classes), rows)
             self.recorder.end(tree.run())
 
     def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
@@ -236,7 +252,8 @@ class TreeWalker:
 
         Every state of the zone is in exactly one part for each choice among ways.
         """
-        left: list[tuple[TreeNode, int, Classes, Matrix, bool]] = [(tree.top, 0, classes, rows, False)]
+        left: list[tuple[TreeNode, int, Classes, Matrix, bool]]
+        left = [(tree.top, 0, tree.among(classes), rows, False)]
         while left:
             node, side, classes, rows, assumed = left.pop()
             while True:

@@ -19,11 +19,15 @@ from specchk.meaning.values import show, universe
 from specchk.symbolic.zones.zones import Shape, Zone
 
 
+def places(program: Program, shape: Shape) -> list[str]:
+    """The names of the offsets of a shape, in the order of its open places."""
+    pairs = zip(program.variables, shape, strict=True)
+    return [name for variable, part in pairs for name in _places(variable.name, variable.type, part)]
+
+
 def condition(program: Program, zone: Zone) -> tuple[str, ...]:
     """The constraints of a zone, one each; none on offsets that are 0."""
-    names = [""]
-    for variable, part in zip(program.variables, zone.shape, strict=True):
-        names += _places(variable.name, variable.type, part)
+    names = ["", *places(program, zone.shape)]
     first: dict[int, tuple[str, int]] = {0: ("", 0)}
     said = []
     for name, (number, plus) in zip(names[1:], zone.classes, strict=True):
@@ -38,8 +42,7 @@ def condition(program: Program, zone: Zone) -> tuple[str, ...]:
 def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> tuple[str, ...]:
     """The constraints on sums of the offsets of a state of terms, taken apart, over a matrix."""
     shape, offsets = split
-    parts = zip(program.variables, shape, strict=True)
-    names = [name for variable, part in parts for name in _places(variable.name, variable.type, part)]
+    names = places(program, shape)
     place: dict[int, Form] = {0: symbol(0)}
     for number, offset in enumerate(offsets, 1):
         if isinstance(offset, Term):

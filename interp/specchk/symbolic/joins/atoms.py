@@ -1,0 +1,74 @@
+"""Comparisons that split hulls, by the names of their offsets, so that they hold for every control part.
+
+    ("acked[1]", "log[b2].ends[0]", -1)      acked[1] - log[b2].ends[0] <= -1
+
+A comparison of one control part is a comparison of all that have both offsets: what tells two cases of
+a fetch apart does so before the fetch was sent, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.ir.program import Program
+from specchk.meaning.linear import Terms
+from specchk.symbolic.zones.precision import Abstraction, Question
+from specchk.symbolic.zones.words import places
+from specchk.symbolic.zones.zones import Shape
+
+Atom = tuple[str, str, int]  # names of offsets, "" for the number 0, and a bound of their difference
+
+
+@dataclass(slots=True)
+class PlaceNames:
+    """The names of the places of shapes, in order; place 0 is the number 0."""
+
+    program: Program
+    abstraction: Abstraction
+    _known: dict[Shape, tuple[str, ...]] = field(default_factory=dict)
+
+    def of(self, shape: Shape) -> tuple[str, ...]:
+        """The names of all places of a shape, its further ones last."""
+        names = self._known.get(shape)
+        if names is None:
+            own = ["", *places(self.program, shape)]
+            forms = self.abstraction.of(shape).forms()
+            names = self._known[shape] = (*own, *[repr((_named(terms, own), plus)) for terms, plus in forms])
+        return names
+
+    def atom(self, shape: Shape, question: Question) -> Atom:
+        """A comparison of places of a shape; one atom for it and for its negation."""
+        i, j, bound = question
+        names = self.of(shape)
+        # x - y <= b is false where y - x <= -b - 1.
+        return (names[i], names[j], bound) if names[i] < names[j] else (names[j], names[i], -bound - 1)
+
+
+@dataclass(slots=True)
+class SplitAtoms:
+    """Atoms in the order in which they were found, and the comparisons of places that they are."""
+
+    names: PlaceNames
+    atoms: Sequence[Atom] = ()
+    _known: dict[Shape, tuple[Question, ...]] = field(default_factory=dict)
+
+    def of(self, shape: Shape) -> tuple[Question, ...]:
+        """The comparisons of a shape."""
+        found = self._known.get(shape)
+        if found is None:
+            number = {name: place for place, name in enumerate(self.names.of(shape))}
+            found = self._known[shape] = tuple(
+                [(number[a], number[b], bound) for a, b, bound in self.atoms if a in number and b in number]
+            )
+        return found
+
+
+def _named(terms: Terms, names: Sequence[str]) -> list[Any]:
+    """Terms with names in the place of numbers, in the order of the names."""
+    found = [
+        (names[part] if isinstance(part, int) else repr((_named(part[0], names), *part[1:])), times)
+        for part, times in terms
+    ]
+    return sorted(found)

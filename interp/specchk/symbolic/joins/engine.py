@@ -1,0 +1,162 @@
+"""The symbolic engine: an exact search over zones, and a search for hulls beside it.
+
+The exact search (`zones`) finds violations, with shortest traces, and decides small models.  Once it has
+`join_after` zones a search for hulls has its share of the steps, level by level.
+Where it proves all properties, that no state is stuck and that no step is undefined, only the witnesses
+and the coverage are open: hulls have states that are not real.  The exact search then continues until it
+has reached all that hulls reach, at first with few zones of each control part.
+
+So a violation, a witness and a covered branch are the exact search's, and `holds` is that of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from specchk.ir.program import Program
+from specchk.search.engine import OnProgress, Search, Totals, explore
+from specchk.search.verdict import Outcome
+from specchk.symbolic.certificates.format import CertifiedPart
+from specchk.symbolic.joins.member import HullMember
+from specchk.symbolic.joins.search import HullSearch, JoinState
+from specchk.symbolic.legality import check
+from specchk.symbolic.zones.certify import part_of
+from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
+from specchk.symbolic.zones.expand import Candidate
+from specchk.symbolic.zones.members import ZoneMember
+
+JOIN_AFTER = 1_000  # zones: about a second
+FIRST_ROUNDS = 2
+FIRST_SHARE = 4  # steps of the first rounds for one of the exact search,
+SHARE = 1  # and of later ones: hulls that only split on and on cost at most half
+FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are open
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOptions(ZoneOptions):
+    """As `ZoneOptions`; hulls are searched for once there are `join_after` zones, None never."""
+
+    join_after: int | None = JOIN_AFTER
+
+
+def search(
+    program: Program, options: JoinOptions = JoinOptions(), on_progress: OnProgress | None = None
+) -> Outcome:
+    """Explore a program for all values of its offsets, and answer for all of its properties.
+
+    `SpecError` where the program does with offsets what only an engine that enumerates can do.
+    """
+    if not options.horizons:
+        check(program)
+    engine = JoiningEngine(Search(program, options, on_progress), options)
+    try:
+        return explore(engine)
+    finally:
+        engine.workers.close()
+
+
+@dataclass(slots=True)
+class JoiningEngine(ZoneEngine):
+    """The exact engine, with a search for hulls; `hulls` is None where there is none."""
+
+    options: JoinOptions
+    hulls: HullSearch | None = field(init=False, default=None)
+    hull_steps: int = field(init=False, default=0)  # of searches with another precision
+    most: int = field(init=False, default=FIRST_MOST)  # zones of a control part, once there is a proof
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether hulls show that nothing is violated."""
+        return self.hulls is not None and self.hulls.state is JoinState.PROVED
+
+    def begin(self) -> range:
+        """The zones of the initial states; a search for hulls with another precision begins, too."""
+        atoms = self.hulls.atoms if self.hulls is not None else []
+        self.hull_steps += self.hulls.generated if self.hulls is not None else 0
+        self.hulls, self.most = None, FIRST_MOST
+        frontier = ZoneEngine.begin(self)
+        # Without a reach there is no end of larger hulls; a state outside of a constraint has no zone.
+        if self.options.join_after is not None and self.reach is not None and not self.outside:
+            questions = frozenset([question.last for question in self.expander.controls.questions])
+            points = len(self.program.points)
+            self.hulls = HullSearch(self.workers, self.initial, questions, points, atoms)
+        return frontier
+
+    def expand(self, frontier: range) -> range:
+        """The zones of the next level; none once hulls have a proof and all that they reach was reached."""
+        if self.options.join_after is not None and len(self.nodes) >= self.options.join_after:
+            self._join(is_limited=True)
+        if self.search.is_stopped or self._is_confirmed():
+            return range(0)
+        following = ZoneEngine.expand(self, frontier)
+        while self.is_proved and not following and self._are_left():
+            following = self._number(self._call(HullMember.take_left))
+        return following
+
+    def finish(self) -> bool:
+        """Whether the search was far enough; hulls are looked for where a certificate is to be of few."""
+        if self.is_proved:
+            self.spurious.clear()  # of a level before the proof
+        elif self.options.on_fixpoint is not None and not (self._is_answered() or self.spurious):
+            self._join(is_limited=False)
+        return ZoneEngine.finish(self)
+
+    def totals(self) -> Totals:
+        """The counts at the end, hulls included where they have the proof."""
+        totals = ZoneEngine.totals(self)
+        generated = totals.generated + self.hull_steps
+        if self.hulls is None:
+            return replace(totals, generated=generated)
+        symbolic = totals.symbolic
+        assert symbolic is not None
+        if self.is_proved:
+            symbolic = replace(symbolic, hulls=self.hulls.hulls, parts=self.hulls.parts)
+        symbolic = replace(symbolic, rounds=self.hulls.rounds, splits=len(self.hulls.atoms))
+        return replace(totals, generated=generated + self.hulls.generated, symbolic=symbolic)
+
+    def _join(self, *, is_limited: bool) -> None:
+        """Continue the search for hulls, up to its share of the steps or to its end."""
+        hulls = self.hulls
+        while hulls is not None and not hulls.is_done:
+            share = FIRST_SHARE if hulls.rounds <= FIRST_ROUNDS else SHARE
+            if is_limited and hulls.generated >= share * self.counts.generated:
+                return
+            counts = len(self.nodes) + hulls.hulls, self.counts.generated + hulls.generated
+            if self.search.look(*counts, hulls.waiting):
+                return
+            hulls.advance()
+            if self.is_proved:
+                self._call(HullMember.limit, self.most)
+
+    def _is_confirmed(self) -> bool:
+        """Whether hulls have a proof, and real states reach all that hulls do."""
+        if self.hulls is None or not self.is_proved or self._unreached():
+            return False
+        pairs = zip(self.hulls.coverage, self.counts.coverage, strict=True)
+        return self.outside >= self.hulls.outside and all(own or not some for some, own in pairs)
+
+    def _are_left(self) -> bool:
+        """Whether zones were left to be taken, now up to twice as many of each control part."""
+        if self.search.is_stopped or self._is_confirmed():
+            return False
+        self.most *= 2
+        return any(self._call(HullMember.limit, self.most))
+
+    def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
+        # After a proof zones may still show what is not so, since they forget.
+        wanted = [one for one in candidates if one[1].kind == "reached" or not self.is_proved]
+        ZoneEngine._confirm(self, wanted)
+
+    def _parts(self) -> list[CertifiedPart]:
+        if self.hulls is None or not self.is_proved:
+            return ZoneEngine._parts(self)
+        parts = [part_of(hull, self.abstraction.of(hull.shape)) for hull in self.hulls.zones()]
+        return sorted(parts, key=repr)
+
+    def _member(self, count: int, number: int) -> ZoneMember:
+        return HullMember(number, count, self.expander, covering=self.options.covering)
+
+    def _call(self, method: Callable[..., Any], *given: Any) -> list[Any]:
+        return self.workers.call(method, [given] * self.workers.count)

@@ -1,0 +1,107 @@
+"""Hulls: one zone for many of a control part, the least that contains them all.
+
+The hull of two zones has of each difference the larger bound: the least upper bound of closed matrices,
+which is closed again (Mine 2001).  It has states that neither zone has, so a property that fails in a
+hull may hold in truth.  Then hulls are split: `Split` cuts a zone by the truth of comparisons, and zones
+on different sides of one are not joined (`refine` finds these comparisons).
+
+Bounds of a hull grow only, and are bounds of zones that forget differences beyond a reach, of which there
+are finitely many: so no widening but that of `precision` is needed for the hulls to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from specchk.meaning.paths import FREE, assuming
+from specchk.symbolic.zones.precision import Question
+from specchk.symbolic.zones.zones import Shape, Zone, canonical
+
+Side = int  # a bit for each comparison of a shape: whether it is true
+
+
+def joined(a: Zone, b: Zone) -> Zone:
+    """The least zone that contains two zones of one shape; `a` itself where it contains the other."""
+    # One symbol for all places that are at the same distance in both: few, where places are many.
+    number: dict[tuple[int, int, int], int] = {}
+    first: list[tuple[int, int, int, int]] = []
+    classes: list[tuple[int, int]] = []
+    for (c, d), (e, f) in zip(((0, 0), *a.classes), ((0, 0), *b.classes), strict=True):
+        key = (c, e, d - f)
+        at = number.get(key)
+        if at is None:
+            at = number[key] = len(first)
+            first.append((c, d, e, f))
+        classes.append((at, d - first[at][1]))
+    of_a, of_b = a.bounds, b.bounds
+    is_larger = len(first) > len(of_a)
+    rows = []
+    for c, d, e, f in first:
+        in_a, in_b = of_a[c], of_b[e]
+        row = []
+        for c2, d2, e2, f2 in first:
+            known = in_a[c2]
+            if known < FREE:
+                known += d - d2
+                other = in_b[e2]
+                if other >= FREE:
+                    known, is_larger = FREE, True
+                elif other + f - f2 > known:
+                    known, is_larger = other + f - f2, True
+            row.append(known)
+        rows.append(tuple(row))
+    return Zone(a.shape, tuple(classes[1:]), tuple(rows)) if is_larger else a
+
+
+@dataclass(slots=True)
+class HullTable:
+    """The hulls of the shapes that a process owns, by the sides of the comparisons that split them.
+
+    `changed` are those that grew and are not expanded since, in the order in which they did.
+    """
+
+    hulls: dict[tuple[Shape, Side], Zone] = field(default_factory=dict)
+    changed: dict[tuple[Shape, Side], None] = field(default_factory=dict)
+    _met: set[Zone] = field(default_factory=set)
+
+    def add(self, zone: Zone, atoms: Sequence[Question]) -> None:
+        """Join a zone into the hulls of its shape."""
+        # Equal zones are the common case, and a hash finds them; what was joined once stays within.
+        if zone in self._met:
+            return
+        self._met.add(zone)
+        for side, part in sides(zone, atoms):
+            key = zone.shape, side
+            known = self.hulls.get(key)
+            hull = part if known is None else joined(known, part)
+            if hull is not known:
+                self.hulls[key] = hull
+                self.changed[key] = None
+
+
+def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:
+    """The parts of a zone on each side of all comparisons."""
+    left: list[tuple[int, Side, Zone]] = [(0, 0, zone)]
+    while left:
+        at, side, part = left.pop()
+        places, bounds = ((0, 0), *part.classes), part.bounds
+        for number in range(at, len(atoms)):
+            i, j, bound = atoms[number]
+            (c, d), (e, f) = places[i], places[j]
+            bound += f - d
+            if bounds[c][e] <= bound:
+                side |= 1 << number
+            elif bounds[e][c] >= -bound:
+                left.append((number + 1, side, _cut(part, e, c, -bound - 1)))
+                left.append((number + 1, side | 1 << number, _cut(part, c, e, bound)))
+                break
+        else:
+            yield side, part
+
+
+def _cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
+    rows = assuming(zone.bounds, i, j, bound)
+    found = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
+    places = ((0, 0), *found.classes)
+    return Zone(zone.shape, tuple([(places[c][0], places[c][1] + d) for c, d in zone.classes]), found.bounds)

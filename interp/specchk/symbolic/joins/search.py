@@ -1,0 +1,135 @@
+"""The search for hulls in which all properties hold: a proof for all offsets, of few zones.
+
+A round makes the hulls of all control parts, from the initial zones until no step leads out of them, and
+checks them.  Where a property fails, its atoms split the hulls of the next round (`failures`); a search
+without new atoms has failed.  It never reports a violation: that is the exact search's, which has real
+states for it and the shortest trace.
+
+Steps can be taken level by level, between levels of the exact search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from specchk.symbolic.joins.atoms import Atom
+from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally
+from specchk.symbolic.zones.members import ZoneMember
+from specchk.symbolic.zones.workers import Workers
+from specchk.symbolic.zones.zones import Shape, Zone
+
+MAX_ROUNDS = 12
+MAX_ATOMS = 400
+
+
+class JoinState(Enum):
+    """The next step of a search for hulls, or its end."""
+
+    NEW_ROUND = "new round"
+    EXPANDING = "expanding"
+    CHECKING = "checking"
+    PROVED = "proved"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class HullSearch:
+    """A search for hulls by some workers, from initial zones; `asked` are all questions of the program."""
+
+    workers: Workers[ZoneMember]
+    initial: Sequence[Zone]
+    asked: frozenset[str]
+    points: int
+    atoms: list[Atom] = field(default_factory=list)
+    state: JoinState = JoinState.NEW_ROUND
+    rounds: int = 0
+    generated: int = 0
+    hulls: int = 0  # of the present round,
+    parts: int = 0  # and the control parts that they are of
+    waiting: int = 0
+    coverage: list[int] = field(default_factory=list)  # of the round: with what no real state may reach
+    outside: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has proved or failed."""
+        return self.state in (JoinState.PROVED, JoinState.FAILED)
+
+    def advance(self) -> None:
+        """Expand or check some hulls; at the end of a round find what splits them."""
+        if self.state is JoinState.NEW_ROUND:
+            self.rounds += 1
+            self.coverage = [0] * self.points
+            self._note(self._call(HullMember.start_hulls, self.atoms, self.initial))
+            self.state = JoinState.EXPANDING
+        elif self.state is JoinState.EXPANDING:
+            self._note(self._call(HullMember.expand_hulls, self.asked))
+            if not self.waiting and not self.is_done:
+                parcels = self._call(HullMember.sent_hulls)
+                self._note(self.workers.call(HullMember.join, list(zip(*parcels, strict=True))))
+            if not self.waiting and not self.is_done:
+                self._note(self._call(HullMember.start_check))
+                self.state = JoinState.CHECKING
+        elif self.state is JoinState.CHECKING:
+            failures = self._note(self._call(HullMember.check_hulls))
+            if not self.waiting and not self.is_done:
+                self._end_round(failures)
+
+    def zones(self) -> list[Zone]:
+        """The hulls of the last round."""
+        return [hull for hulls in self._call(HullMember.hulls) for hull in hulls]
+
+    def _note(self, tallies: Sequence[HullTally]) -> int:
+        """Add up what the members have; the number of failures."""
+        self.hulls = sum([tally.hulls for tally in tallies])
+        self.parts = sum([tally.parts for tally in tallies])
+        self.waiting = sum([tally.waiting for tally in tallies])
+        self.outside = any(tally.outside for tally in tallies)
+        for tally in tallies:
+            self.generated += tally.counts.generated
+            self.coverage = [a + b for a, b in zip(self.coverage, tally.counts.coverage, strict=True)]
+        if any(tally.refused for tally in tallies):
+            self.state = JoinState.FAILED
+        return sum([tally.failures for tally in tallies])
+
+    def _end_round(self, failures: int) -> None:
+        if not failures:
+            self.state = JoinState.PROVED
+            return
+        new = self._new_atoms()
+        if not new or self.rounds == MAX_ROUNDS or len(self.atoms) + len(new) > MAX_ATOMS:
+            self.state = JoinState.FAILED
+            return
+        self.atoms += new
+        self.state = JoinState.NEW_ROUND
+
+    def _new_atoms(self) -> list[Atom]:
+        """Atoms of the failures that do not split hulls yet; else what known ones are one step before."""
+        by_member: list[FailingAtoms] = self._call(HullMember.failing_atoms)
+        open_ = [
+            atom
+            for found in by_member
+            for atoms in found.values()
+            for atom, was_open in atoms.items()
+            if was_open
+        ]
+        new = self._unknown(open_)
+        if new:
+            return new
+        known = set(self.atoms)
+        failing: dict[Shape, list[Atom]] = {}
+        for found in by_member:
+            for shape, atoms in found.items():
+                failing[shape] = sorted(known.intersection(atoms))
+        before: list[list[Atom]] = self._call(HullMember.atoms_before, failing)
+        return self._unknown(atom for atoms in before for atom in atoms)
+
+    def _unknown(self, atoms: Iterable[Atom]) -> list[Atom]:
+        # Sorted: the order is the same, whoever found them.
+        return sorted(set(atoms).difference(self.atoms))
+
+    def _call(self, method: Callable[..., Any], *given: Any) -> list[Any]:
+        return self.workers.call(method, [given] * self.workers.count)

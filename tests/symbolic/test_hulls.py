@@ -1,0 +1,228 @@
+"""Hulls: they contain what they join, all that is reached, and prove nothing that is false."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hulled import hull_search, missing, reached
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from linear_specs import linear_spec
+from offset_specs import offset_spec
+from test_covering import BOUNDS, lies_within, zone_of
+from zoned import program_of
+
+from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.paths import FREE
+from specchk.search.budget import Budget
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated
+from specchk.symbolic.joins import hulls, member
+from specchk.symbolic.joins.engine import JoinOptions, search
+from specchk.symbolic.joins.hulls import HullTable, joined, sides
+from specchk.symbolic.joins.search import JoinState
+from specchk.symbolic.legality import check as check_legality
+from specchk.symbolic.zones.engine import ZoneOptions
+from specchk.symbolic.zones.engine import search as exact
+from specchk.symbolic.zones.zones import Reach, Zone
+
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+NEAR = Reach(1, 3)
+
+
+@given(BOUNDS, BOUNDS)
+def test_a_hull_is_the_least_zone_that_contains_both(first, second):
+    """By Z3's word it contains both, and each of its bounds is one of theirs."""
+    one, other = zone_of(first, NEAR), zone_of(second, NEAR)
+    if one is None or other is None:
+        return
+    hull = joined(one, other)
+    assert lies_within(one, hull)
+    assert lies_within(other, hull)
+    assert wide(hull) == [max(pair) for pair in zip(wide(one), wide(other), strict=True)]
+    assert (hull is one) == lies_within(other, one)
+    assert joined(hull, other) is hull
+    assert joined(hull, one) is hull
+
+
+def wide(zone: Zone) -> list[int]:
+    """The bounds of all pairs of places."""
+    at = ((0, 0), *zone.classes)
+    return [
+        min(FREE, zone.bounds[i][j] + c - d) if zone.bounds[i][j] < FREE else FREE
+        for i, c in at
+        for j, d in at
+    ]
+
+
+@given(BOUNDS, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(-2, 2)), max_size=3))
+def test_the_sides_of_comparisons_are_a_zone_cut_up(constraints, atoms):
+    """Together they are the zone, each is on the side that its number states, and none twice."""
+    zone = zone_of(constraints, None)
+    if zone is None:
+        return
+    atoms = [atom for atom in atoms if atom[0] != atom[1]]
+    parts = list(sides(zone, atoms))
+    assert len({side for side, _ in parts}) == len(parts)
+    hull = parts[0][1]
+    for side, part in parts:
+        assert lies_within(part, zone)
+        hull = joined(hull, part)
+        for number, (i, j, bound) in enumerate(atoms):
+            at = ((0, 0), *part.classes)
+            (c, d), (e, f) = at[i], at[j]
+            if side >> number & 1:
+                assert part.bounds[c][e] + d - f <= bound
+            else:
+                assert part.bounds[e][c] + f - d < -bound
+    assert hull == zone
+
+
+def spec_of(seed: int) -> str:
+    random = Random(seed)
+    return linear_spec(random, horizon=2) if seed % 2 else offset_spec(random, horizon=2)
+
+
+def contradiction(text: str, folder) -> str:
+    """What hulls lack or claim that is false, by what the reference reaches within growing horizons."""
+    try:
+        program = program_of(text, folder)
+        check_legality(program)
+    except SpecError:
+        return ""
+    found = hull_search(program)
+    if not found.is_done or not found.hulls or found.state is JoinState.FAILED and found.waiting:
+        return ""
+    for horizon in (1, 2):
+        outcome, states = reached(program, horizon)
+        lacking = missing(program, list(found.initial), states)
+        if lacking:
+            return f"no hull has {lacking[0]}"
+        if found.state is JoinState.PROVED and isinstance(outcome.verdict, Violated):
+            kinds = {violation.kind for violation in outcome.verdict.violations}
+            if kinds != {"unreachable"}:
+                return f"proved, but within {horizon} there is {outcome.verdict.violations[0]}"
+    return ""
+
+
+@settings(max_examples=25, suppress_health_check=SHARED)
+@given(st.integers(0, 10**6))
+def test_hulls_contain_all_states_and_prove_nothing_false(tmp_path, seed):
+    """Of random specs, with sums and without: the states that the reference reaches, and its verdicts."""
+    assert contradiction(spec_of(seed), tmp_path) == ""
+
+
+def least_bound(zone: Zone, other: Zone) -> Zone:
+    """A join that keeps the first zone's bounds above 0: wrong."""
+    hull = joined(zone, other)
+    if hull is zone or len(hull.bounds) != len(zone.bounds):
+        return hull
+    rows = tuple([
+        tuple([min(a, b) if i == 0 else b for a, b in zip(own, row, strict=True)])
+        for i, (own, row) in enumerate(zip(zone.bounds, hull.bounds, strict=True))
+    ])  # fmt: skip
+    return Zone(hull.shape, hull.classes, rows) if hull.classes == zone.classes else hull
+
+
+class Careless(HullTable):
+    """A table whose hulls are not expanded once more after they grew: wrong."""
+
+    def add(self, zone, atoms):
+        known = set(self.hulls)
+        super().add(zone, atoms)
+        self.changed = {key: None for key in self.changed if key not in known}
+
+
+@pytest.mark.parametrize("planted", ["a bound of a hull is too low", "a hull that grew is not expanded"])
+def test_planted_errors_of_hulls_are_detected(planted, tmp_path, monkeypatch):
+    """By some of the specs of the test before."""
+    if "bound" in planted:
+        monkeypatch.setattr(hulls, "joined", least_bound)
+    else:
+        monkeypatch.setattr(member, "HullTable", Careless)
+    assert any(contradiction(spec_of(seed), tmp_path) for seed in range(60))
+
+
+def said(outcome):
+    violations = getattr(outcome.verdict, "violations", ())
+    return (
+        type(outcome.verdict),
+        [(v.kind, v.name, v.trace and len(v.trace.steps)) for v in violations],
+        sorted(name for name, _ in outcome.witnesses),
+        outcome.warnings,
+    )
+
+
+@settings(max_examples=40, suppress_health_check=SHARED)
+@given(st.integers(0, 10**6), st.booleans())
+def test_hulls_change_no_answer(tmp_path, seed, symmetry):
+    """Verdict, violations, lengths, witnesses and warnings are those of the exact search alone."""
+    try:
+        program = program_of(spec_of(seed), tmp_path)
+        check_legality(program)
+    except SpecError:
+        return
+    budget = Budget(max_states=600)
+    alone = exact(program, ZoneOptions(budget, symmetry, workers=1))
+    beside = search(program, JoinOptions(budget, symmetry, workers=1, join_after=0))
+    if Inconclusive in (type(alone.verdict), type(beside.verdict)):
+        return
+    assert said(alone) == said(beside)
+
+
+WINDOWS = """\
+spec windows
+sort Node
+type Offset = nat upto 3
+var sent : Offset = 0
+var done : Node -> Offset = { n: 0 for n in Node }
+var late : Offset? = none
+action send():
+    require forall n in Node: sent - done[n] < 3
+    sent' = sent + 1
+action finish(n: Node):
+    require done[n] < sent
+    done'[n] = done[n] + 1
+action note(n: Node):
+    late' = some(done[n])
+action forget():
+    late' = none
+invariant near: forall n in Node: done[n] <= sent and sent - done[n] <= 3
+invariant noted: match late { some x: x <= sent, none: true }
+reachable ahead: exists n in Node: done[n] < sent
+deadlock ok
+model one:
+    Node = 3
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_any_number_of_workers_finds_the_same_hulls(workers, tmp_path):
+    """Of each round all, after as many steps."""
+    program = program_of(WINDOWS, tmp_path)
+    one, other = hull_search(program), hull_search(program, workers=workers)
+    assert (one.state, one.rounds, one.generated, one.atoms) == (
+        other.state, other.rounds, other.generated, other.atoms,
+    )  # fmt: skip
+    assert set(one.initial) == set(other.initial)
+
+
+def test_a_budget_ends_a_search_for_hulls(tmp_path):
+    """As it ends the exact one: the verdict names it."""
+    options = JoinOptions(Budget(max_states=3), workers=1, join_after=0)
+    verdict = search(program_of(WINDOWS, tmp_path), options).verdict
+    assert isinstance(verdict, Inconclusive)
+    assert verdict.budget
+
+
+def test_the_output_states_which_search_has_the_proof(tmp_path):
+    """Hulls and their control parts, where they prove; and none where the exact search does."""
+    program = program_of(WINDOWS, tmp_path)
+    beside = search(program, JoinOptions(workers=1, join_after=0))
+    alone = search(program, JoinOptions(workers=1, join_after=None))
+    assert isinstance(beside.verdict, Holds | HoldsWithin)
+    assert beside.statistics.symbolic is not None
+    assert alone.statistics.symbolic is not None
+    assert beside.statistics.symbolic.hulls >= beside.statistics.symbolic.parts > 0
+    assert alone.statistics.symbolic.hulls == 0
+    assert said(alone) == said(beside)
