@@ -35,10 +35,10 @@ from specchk.search.verdict import Inconclusive, Outcome, Violated, Violation  #
 from specchk.symbolic.induction.bmc import bounded  # noqa: E402
 from specchk.symbolic.induction.encode.scope import Unencodable  # noqa: E402
 from specchk.symbolic.induction.prove import ProofOptions, prove  # noqa: E402
+from specchk.symbolic.joins.engine import JoinOptions  # noqa: E402
+from specchk.symbolic.joins.engine import search as zones  # noqa: E402
 from specchk.symbolic.legality import check as check_legality  # noqa: E402
 from specchk.symbolic.replay import most_in, raised_to  # noqa: E402
-from specchk.symbolic.zones.engine import ZoneOptions  # noqa: E402
-from specchk.symbolic.zones.engine import search as zones  # noqa: E402
 
 LIMIT = Budget(max_states=3000, max_seconds=PATIENCE_S)
 ZONES = Budget(max_states=1500, max_seconds=PATIENCE_S)
@@ -97,11 +97,13 @@ class Comparison:
         return enumerated(raised_to(self.program, horizon_of(self.program) + further))
 
     def _search(self, within: list[Outcome]) -> None:
-        outcome = zones(self.program, ZoneOptions(ZONES, symmetry=self.symmetry, workers=1))
-        if in_time(outcome) is None or isinstance(outcome.verdict, Inconclusive):
-            self._note("symbolic", None)
-        else:
-            self._note("symbolic", [*self._confirmed(outcome), *denied(outcome, within, None)])
+        for name, after in (("symbolic", None), ("hulls", 0)):
+            options = JoinOptions(ZONES, symmetry=self.symmetry, workers=1, join_after=after)
+            outcome = zones(self.program, options)
+            if in_time(outcome) is None or isinstance(outcome.verdict, Inconclusive):
+                self._note(name, None)
+            else:
+                self._note(name, [*self._confirmed(outcome), *denied(outcome, within, None)])
 
     def _unrolled(self, within: list[Outcome]) -> None:
         outcome = bounded(self.program, DEPTH, UNROLLED, QUERY_SECONDS)

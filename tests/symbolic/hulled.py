@@ -13,7 +13,7 @@ from specchk.symbolic.joins.search import HullSearch
 from specchk.symbolic.replay import raised_to
 from specchk.symbolic.zones.zones import Shapes, Zone
 
-STEPS = 2000  # of a search for hulls
+STEPS = 200  # of a search for hulls
 LIMIT = Budget(max_states=1000)
 
 

@@ -28,9 +28,9 @@ from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
 
 JOIN_AFTER = 1_000  # zones: about a second
-FIRST_ROUNDS = 2
-FIRST_SHARE = 4  # steps of the first rounds for one of the exact search,
-SHARE = 1  # and of later ones: hulls that only split on and on cost at most half
+FIRST_STEPS = 50_000  # some ten seconds; of these hulls have
+FIRST_SHARE = 4  # so many for each of the exact search,
+SHARE = 2  # and so many of later ones: where there is a violation, all of them are lost
 FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are open
 
 
@@ -120,7 +120,7 @@ class JoiningEngine(ZoneEngine):
         """Continue the search for hulls, up to its share of the steps or to its end."""
         hulls = self.hulls
         while hulls is not None and not hulls.is_done:
-            share = FIRST_SHARE if hulls.rounds <= FIRST_ROUNDS else SHARE
+            share = FIRST_SHARE if hulls.generated < FIRST_STEPS else SHARE
             if is_limited and hulls.generated >= share * self.counts.generated:
                 return
             counts = len(self.nodes) + hulls.hulls, self.counts.generated + hulls.generated
