@@ -3,7 +3,7 @@
 `python bench/symbolic.py` prints the tables of bench/README.md in minutes; with `--large` three brokers,
 too, which takes two cores many minutes.  `--ledger` prints only how each flaw of the ledger is found: the
 length of the counterexample beside the one that the spec expects of the enumerating engines; `--sums` only
-specs outside of difference logic, and far thresholds.
+specs outside of difference logic, and far thresholds; `--joins` hulls beside the exact search, in turns.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from specchk.compile.instantiate import instantiate
@@ -21,6 +22,8 @@ from specchk.meaning import paths
 from specchk.meaning.moves import Moves
 from specchk.search.engine import Search, explore
 from specchk.search.verdict import Violated, name_of
+from specchk.symbolic.joins.engine import JOIN_AFTER, JoinOptions
+from specchk.symbolic.joins.engine import search as joined
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions, search
 from specchk.symbolic.zones.zones import Shapes
 
@@ -34,6 +37,7 @@ SPECS = ROOT / "spec"
 Case = tuple[str, str | None, dict[str, str]]
 FIXPOINTS: list[Case] = [("two_round_fetch", None, {}), ("replication", "two_brokers", {"MaxCrashes": "0"}),
                          ("replication", "three_epochs", {})]  # fmt: skip
+JOINED: list[Case] = [("replication", "two_brokers", {}), ("replication", "three_brokers", {})]
 LARGE: list[Case] = [("replication", "three_brokers", {})]
 SMALL: list[Case] = [("two_round_fetch", None, {}), ("replication", "b14_committed_isr_only", {}),
          ("replication", "two_brokers", {"MaxCrashes": "0", "MaxEpoch": "0"})]  # fmt: skip
@@ -116,12 +120,36 @@ def with_sums() -> None:
         print(f"| {name} | {verdict} | {solver} | {numbers.seconds:.2f} |", flush=True)
 
 
+def with_joins(*, large: bool) -> None:
+    """Processor seconds to a proof, one process: hulls beside the exact search, and that alone."""
+    print("| model | search | verdict | symbolic states | joined states | splits | steps | s of processor |")
+    print("|---|---|---|---|---|---|---|---|")
+    for spec, model, constants in [*FIXPOINTS[1:], *(JOINED if large else [])]:
+        found = program(spec, model, constants)
+        is_long = (spec, model, constants) in JOINED
+        for after in (JOIN_AFTER,) if is_long else (JOIN_AFTER, None):
+            began = time.process_time()
+            outcome = joined(found, JoinOptions(workers=1, join_after=after))
+            seconds = time.process_time() - began
+            numbers, counts = outcome.statistics, outcome.statistics.symbolic
+            assert counts is not None
+            label = f"{model} {constants or ''}".strip()
+            name = "exact" if after is None else "hulls"
+            states = f"{numbers.distinct - counts.hulls} | {counts.hulls} | {counts.splits}"
+            print(f"| {label} | {name} | {name_of(outcome.verdict)} | {states} | {numbers.generated} | "
+                  f"{seconds:.1f} |", flush=True)  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ledger", action="store_true", help="how each flaw of replication.spec is found")
     parser.add_argument("--large", action="store_true", help="models of some minutes, too")
     parser.add_argument("--sums", action="store_true", help="specs with sums, and far thresholds")
+    parser.add_argument("--joins", action="store_true", help="hulls beside the exact search, and without")
     asked = parser.parse_args()
+    if asked.joins:
+        with_joins(large=asked.large)
+        return
     if asked.ledger or asked.sums:
         (ledger if asked.ledger else with_sums)()
         return

@@ -100,7 +100,10 @@ class CertifiedStates:
 
 
 def _in_regions(regions: Sequence[Sequence[Constraint]], places: Sequence[Any]) -> Truth:
-    return disj([conj([_at_most(one, places) for one in region]) for region in regions])
+    # What all regions have in common is said once: they are parts of one hull, and mostly alike.
+    common = frozenset(regions[0]).intersection(*regions)
+    rests = [conj([_at_most(one, places) for one in region if one not in common]) for region in regions]
+    return both(conj([_at_most(one, places) for one in regions[0] if one in common]), disj(rests))
 
 
 def _at_most(constraint: Constraint, places: Sequence[Any]) -> Truth:
@@ -120,7 +123,8 @@ def _sum(terms: Terms, places: Sequence[Any]) -> Any:
             inner = _sum(part[0], places) + part[1]
             # For numbers above 0 both round down.
             value = inner / z3.IntVal(part[2]) if isinstance(inner, z3.ExprRef) else inner // part[2]
-        total = total + times * value
+        # Terms are few of these, and each operation of Z3's Python takes longer than the rest of this loop.
+        total = total + value if times == 1 else total - value if times == -1 else total + times * value
     return total
 
 

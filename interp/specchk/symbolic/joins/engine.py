@@ -114,7 +114,10 @@ class JoiningEngine(ZoneEngine):
         if self.is_proved:
             symbolic = replace(symbolic, hulls=self.hulls.hulls, parts=self.hulls.parts)
         symbolic = replace(symbolic, rounds=self.hulls.rounds, splits=len(self.hulls.atoms))
-        return replace(totals, generated=generated + self.hulls.generated, symbolic=symbolic)
+        return replace(
+            totals, distinct=totals.distinct + symbolic.hulls, generated=generated + self.hulls.generated,
+            symbolic=symbolic,
+        )  # fmt: skip
 
     def _join(self, *, is_limited: bool) -> None:
         """Continue the search for hulls, up to its share of the steps or to its end."""

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import accumulate, compress
 from typing import Any, TypeVar
 
-from specchk.ir.footprint import of_property
+from specchk.ir.footprint import of_action, of_property
 from specchk.ir.program import Program, Property
 from specchk.meaning.moves import Moves, Test, outline
 from specchk.meaning.open_numbers import Term
@@ -168,6 +168,8 @@ class Controls:
         self._points = range(len(program.points))
         self.known: dict[Shape, Control] = {}
         self._shapes: dict[Shape, Shape] = {}
+        self._reads = [sorted(of_action(action).reads) for action in program.actions]
+        self._idle: dict[tuple[int, tuple[Any, ...], Shape], Idle] = {}
         self._answers: dict[tuple[int, Shape], Tree] = {}
         properties = self.moves.properties
         self.invariants = [_question(*one) for one in properties.invariants]
@@ -190,10 +192,20 @@ class Controls:
         env = self.moves.properties.environment(state)
         questions = self._trees(self.questions, env, start) if predicates.size else self._shared(shape)
         return Control(
-            state, size, questions,
-            [Tree(start, partial(self._step, state, *one)) for one in self.moves.instances],
+            state, size, questions, self._instances(shape, state, start),
             Tree(start, partial(self._stops, env)),
         )  # fmt: skip
+
+    def _instances(self, shape: Shape, state: State, start: Matrix) -> list[Tree]:
+        """The trees of all instances; one that did nothing where its action reads the same has no run."""
+        parts = [tuple([shape[slot] for slot in reads]) for reads in self._reads]
+        found = []
+        for index, args in self.moves.instances:
+            key = index, args, parts[index]
+            tree = Tree(start, partial(self._step, state, key))
+            tree.top.after[0] = self._idle.get(key)
+            found.append(tree)
+        return found
 
     def _shared(self, shape: Shape) -> list[tuple[Question, Tree]]:
         """The trees of all questions, for each one tree for all shapes that are equal in what it reads."""
@@ -246,11 +258,15 @@ class Controls:
         value, delta, cuts = self._counted(ask)
         return PredicateValue(delta, cuts, value)
 
-    def _step(self, state: State, index: int, args: tuple[Any, ...]) -> Leaf:
+    def _step(self, state: State, key: tuple[int, tuple[Any, ...], Shape]) -> Leaf:
+        index, args, _ = key
         # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
         taken, delta, cuts = self._counted(lambda: self.moves.once(state, index, args))
         if taken is None:
-            return Idle(delta, cuts)
+            idle = Idle(delta, cuts)
+            if self.recorder.is_at_top:
+                self._idle[key] = idle
+            return idle
         given, after = taken
         named = outline(given)
         if isinstance(after, Undefined):

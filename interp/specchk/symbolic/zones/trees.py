@@ -118,6 +118,11 @@ class Recorder(ForkPath):
         """The result of the run."""
         self._node.after[self._side] = leaf
 
+    @property
+    def is_at_top(self) -> bool:
+        """Whether the run has asked nothing, so that its result depends on no offset."""
+        return self._node.up is None
+
     def at_most(self, i: int, j: int, bound: int) -> bool:
         """Whether `x_i - x_j <= bound`, from here on."""
         if self.rows[i][j] <= bound:
