@@ -77,6 +77,10 @@ def agree(seeds: range, folder: Path) -> None:
         plain.run(lambda *_: None)
         assert packed.graph == plain.graph, seed
         assert [packed.state(n) for n in range(plain.graph.count)] == plain.states
+        checker = NaiveChecker(program)
+        for clause in program.liveness[0].clauses:
+            found = list(map(packed.truths(clause.goal), range(plain.graph.count)))
+            assert found == [checker.truth(clause.goal, state) for state in plain.states], seed
     # The graph decides the rest; one whole run shows that the engine takes it.
     assert alone(program).verdict == reference.search(program).verdict
 

@@ -18,7 +18,7 @@ from specchk import kept
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
-from specchk.native.kernel.labels import build_labels
+from specchk.native.kernel.labels import build_labels, judged_predicates
 from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
@@ -33,7 +33,7 @@ SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("pr
           ("resting", 4))  # fmt: skip
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
-LABELS = (("labelled", 4),)
+LABELS = (("labelled", 4), ("judged", 3))
 ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
 
 
@@ -105,7 +105,7 @@ def load_labels(program: Program, layout: StateLayout) -> Loaded:
     """The code that labels steps with fair conditions, from the cache or newly compiled."""
     _initialize()
     fairness = tuple((fair.action, fair.kept) for fair in program.fairness)
-    key = kept.name_of(kernel_key(program, [], compact=False), "labels", fairness)
+    key = kept.name_of(kernel_key(program, [], compact=False), "labels", fairness, judged_predicates(program))
     path = kept.place("kernels", f"{key}.o")
     code = kept.read(path)
     was_cached = code is not None

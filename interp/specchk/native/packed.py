@@ -10,15 +10,16 @@ import ctypes
 import struct
 from sys import byteorder
 
+from specchk.ir.program import Property
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
 from specchk.meaning.values import State
 from specchk.native.compiler import load_labels
-from specchk.native.kernel.labels import COUNT, CUT
+from specchk.native.kernel.labels import COUNT, CUT, TRUE, UNDEFINED, judged_predicates
 from specchk.native.machine.frames import most_successors
 from specchk.native.machine.layout import layout_of
 from specchk.native.memory import Region, Words
-from specchk.search.liveness.explored import Look
+from specchk.search.liveness.explored import Look, Truths
 from specchk.search.liveness.graph import EVERY, StepGraph
 
 OUTSIDE = -1
@@ -42,6 +43,8 @@ class PackedExplored:
         self._numbers: dict[bytes, int] = {}
         self._labels: dict[int, int] = {}
         self._unpacked: dict[int, State] = {}
+        self._predicates = {prop: at for at, prop in enumerate(judged_predicates(program))}
+        self._truths = bytearray()  # of each state, of each predicate
         for state in initial_states(program):
             self._number(self._format.pack(*self.layout.pack(state)), -1, 0)
         self.graph.initial = len(self._packed)
@@ -55,10 +58,21 @@ class PackedExplored:
                 self._unpacked[number] = found
         return found
 
+    def truths(self, prop: Property) -> Truths:
+        """Whether a predicate is true in a state; None where the reference has to decide."""
+        at, width, known = self._predicates.get(prop), len(self._predicates), self._truths
+
+        def truth(number: int) -> bool | None:
+            found = known[number * width + at] if at is not None else UNDEFINED
+            return None if found == UNDEFINED else found == TRUE
+
+        return truth
+
     def run(self, look: Look) -> None:
         """Explore everything."""
         graph, stride = self.graph, self.size + 8
-        labelled = self._kernel.call["labelled"]
+        labelled, judged = self._kernel.call["labelled"], self._kernel.call["judged"]
+        truths = Words(len(self._predicates))
         # Regions get pages when they are used.
         out = Region(stride * self._room)
         try:
@@ -69,6 +83,8 @@ class PackedExplored:
                 if number % EVERY == 0:
                     look(number, len(graph.target), len(self._packed) - number)
                 before.raw = packed
+                judged(here, truths.address, counts.address)
+                self._truths += bytes(truths.read(0, len(self._predicates)))
                 labelled(here, out.address, counts.address, cuts.address)
                 # Without a sign in the word: the position of an undefined action is far above any count.
                 count = cuts[COUNT]

@@ -169,6 +169,9 @@ class _ClauseRegion:
         self._trigger = _test(clause.trigger, evaluator) if clause.trigger is not None else None
         self._goal = _test(clause.goal, evaluator)
         self._known: dict[int, bool] = {}
+        truths = check.explored.truths
+        self._goals = truths(clause.goal)
+        self._triggers = truths(clause.trigger) if clause.trigger is not None else truths(clause.goal)
 
     def built(self) -> OwedRegion:
         """The region; `NoAnswer` where a predicate that matters is undefined."""
@@ -197,7 +200,7 @@ class _ClauseRegion:
         self.at = number
         if number % EVERY == 0:
             self.check._pause()
-        if not self.triggers(self.check.explored.state(number)):
+        if not self._triggered(number):
             return False
         self.is_triggered = True
         return not self._reached(number)
@@ -205,8 +208,17 @@ class _ClauseRegion:
     def _reached(self, number: int) -> bool:
         if number not in self._known:
             self.at = number
-            self._known[number] = self.reaches(self.check.explored.state(number))
+            known = self._goals(number)
+            if known is None:
+                known = self.reaches(self.check.explored.state(number))
+            self._known[number] = known
         return self._known[number]
+
+    def _triggered(self, number: int) -> bool:
+        if self._trigger is None:
+            return True
+        known = self._triggers(number)
+        return self.triggers(self.check.explored.state(number)) if known is None else known
 
     def _environment(self, state: State) -> list[Any]:
         return [*state, *state, *self._locals]

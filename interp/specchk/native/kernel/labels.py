@@ -4,20 +4,27 @@
 
 A successor in `out` has one word more, the set of conditions of its instance.  `cuts` has the number of
 successors (as of `successors`), and the set of conditions of the instances of which a horizon ended a step.
+
+    judged(state, out, counts)
+
+A word of `out` for each predicate of the temporal properties.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 
-from specchk.ir.program import Action, Program
+from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
 from specchk.native.machine.asm import I64, PTR, Asm, Val
 from specchk.native.machine.layout import StateLayout
+from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.totality import ExpressionFacts
 
 COUNT, CUT = 0, 1  # words of `cuts`
+FALSE, TRUE, UNDEFINED = 0, 1, 2  # words of `judged`
+MAX_PREDICATES = 128
 
 
 class LabelledSteps(Steps):
@@ -63,8 +70,45 @@ def _product(action: Action, kept: tuple[int, ...]) -> int:
     return size
 
 
+class Judging(ExpressionEmitter):
+    """Emits `judged(state, out, counts)`: of each predicate whether it is true, false or undefined."""
+
+    def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
+        state, self.out, counts = asm.function.args
+        super().__init__(asm, layout, facts, counts)
+        self.predicates = judged_predicates(program)
+        self.before = self.after = [asm.load(state, index) for index in range(layout.words)]
+
+    def emit(self) -> None:
+        """Everything, with the return."""
+        asm = self.asm
+        asm.goto(first := asm.block("predicates"))
+        asm.enter(self.undefined)
+        asm.b.unreachable()
+        asm.enter(first)
+        for index, prop in enumerate(self.predicates):
+            done = asm.block("judged")
+            self.undefined = self.beyond = asm.block("undefined")
+            asm.store(asm.select(self.value(prop.body), TRUE, FALSE), self.out, index)
+            asm.goto(done)
+            asm.enter(self.undefined)
+            asm.store(UNDEFINED, self.out, index)
+            asm.goto(done)
+            asm.enter(done)
+        asm.b.ret_void()
+        asm.finish()
+
+
+def judged_predicates(program: Program) -> tuple[Property, ...]:
+    """The predicates of the temporal properties, each once; none where they are too many for code."""
+    clauses = [clause for prop in program.liveness for clause in prop.clauses]
+    both = (part for clause in clauses for part in (clause.trigger, clause.goal) if part is not None)
+    found = tuple(dict.fromkeys(both))
+    return found if len(found) <= MAX_PREDICATES else ()
+
+
 def build_labels(program: Program, layout: StateLayout) -> ir.Module:
-    """The module of `labelled`."""
+    """The module of `labelled` and `judged`."""
     module = ir.Module(name=program.spec)
     steps = ir.Function(module, ir.FunctionType(I64, [PTR, PTR, PTR, PTR]), "steps")
     steps.linkage = "internal"
@@ -75,4 +119,6 @@ def build_labels(program: Program, layout: StateLayout) -> ir.Module:
     asm.store(asm.b.call(steps, list(function.args)), function.args[3], COUNT)
     asm.b.ret_void()
     asm.finish()
+    judged = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 3), "judged")
+    Judging(Asm(judged), program, layout, ExpressionFacts()).emit()
     return module

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from specchk.ir.program import Property
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
 from specchk.meaning.values import State
 from specchk.search.liveness.graph import EVERY, StepGraph
 
 Look = Callable[[int, int, int], None]  # states, steps, states not expanded
+
+
+Truths = Callable[[int], bool | None]
 
 
 class StepSource(Protocol):
@@ -23,6 +27,9 @@ class StepSource(Protocol):
 
     def state(self, number: int) -> State:
         """A state by its number."""
+
+    def truths(self, prop: Property) -> Truths:
+        """Whether a predicate is true in states, where that is known already."""
 
 
 class Explored:
@@ -56,6 +63,10 @@ class Explored:
     def state(self, number: int) -> State:
         """A state by its number."""
         return self.states[number]
+
+    def truths(self, prop: Property) -> Truths:
+        """Nothing is known beforehand."""
+        return lambda _: None
 
     def _number(self, state: State, parent: int, level: int) -> int:
         found = self._numbers.get(state)
