@@ -18,7 +18,7 @@ from specchk import kept
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
-from specchk.native.kernel.labels import build_labels, judged_predicates
+from specchk.native.kernel.labels import build_labels
 from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
@@ -104,9 +104,7 @@ def load_kernel(program: Program, layout: StateLayout, renamings: list[Renaming]
 def load_labels(program: Program, layout: StateLayout) -> Loaded:
     """The code that labels steps with fair conditions, from the cache or newly compiled."""
     _initialize()
-    fairness = tuple((fair.action, fair.kept) for fair in program.fairness)
-    key = kept.name_of(kernel_key(program, [], compact=False), "labels", fairness, judged_predicates(program))
-    path = kept.place("kernels", f"{key}.o")
+    path = kept.place("kernels", f"{kernel_key(program, [], compact=False)}-labels.o")
     code = kept.read(path)
     was_cached = code is not None
     if code is None:
@@ -209,5 +207,5 @@ def _essence(program: Program) -> tuple[object, ...]:
     # Nor how it starts: initial states are computed by the interpreter, and packed for the kernel.
     return (
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
-        program.witnesses, program.constraints, program.deadlock_ok,
+        program.witnesses, program.constraints, program.deadlock_ok, program.fairness, program.liveness,
     )  # fmt: skip

@@ -37,7 +37,7 @@ class PackedExplored:
         self.size = 8 * self.layout.words
         self._format = struct.Struct(f"={self.layout.words}Q")
         self._kernel = load_labels(program, self.layout)
-        self._points = len(program.points)
+        self._points = len(fair.stepper.counts)
         self._room = most_successors(program) + 1
         self._packed: list[bytes] = []
         self._numbers: dict[bytes, int] = {}
