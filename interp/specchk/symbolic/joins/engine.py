@@ -96,7 +96,7 @@ class JoiningEngine(ZoneEngine):
         return following
 
     def finish(self) -> bool:
-        """Whether the search was far enough; hulls are looked for where a certificate is to be of few."""
+        """Whether the search was far enough; a certificate is made of hulls where they have a proof."""
         if self.is_proved:
             self.spurious.clear()  # of a level before the proof
         elif self.options.on_fixpoint is not None and not (self._is_answered() or self.spurious):

@@ -26,7 +26,7 @@ FailingAtoms = dict[Shape, dict[Atom, bool]]  # on ways to failures: the atoms, 
 
 @dataclass(slots=True)
 class HullTally:
-    """What a member has: its hulls and their control parts, those that are to be expanded, and failures.
+    """A member's hulls and their control parts, the number that is to be expanded, and failures.
 
     `counts` and `outside` are of all expansions of a round, so of more than real states do.
     """
@@ -68,7 +68,7 @@ class HullMember(ZoneMember):
         return self.join(b"")
 
     def expand_hulls(self, asked: frozenset[str]) -> HullTally:
-        """Expand some hulls of the level; the questions `asked` are left for the check."""
+        """Expand some hulls of the level; properties are left for the check."""
         due, self._due = self._due[:SLICE], self._due[SLICE:]
         for key in due:
             self._steps.pop(key, None)

@@ -120,7 +120,7 @@ class Recorder(ForkPath):
 
     @property
     def is_at_top(self) -> bool:
-        """Whether the run has asked nothing, so that its result depends on no offset."""
+        """Whether the run has compared nothing, so that its result depends on no offset."""
         return self._node.up is None
 
     def at_most(self, i: int, j: int, bound: int) -> bool:
