@@ -37,7 +37,7 @@ class JoinState(Enum):
 
 @dataclass(slots=True)
 class HullSearch:
-    """A search for hulls by some workers, from initial zones; `asked` are its properties, left for the check."""
+    """A search for hulls by some workers, from initial zones; the check at its end is of `asked`."""
 
     workers: Workers[ZoneMember]
     initial: Sequence[Zone]
