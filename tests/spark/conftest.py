@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark import SparkContext
 
-from specchk.spark.session import NO_JAVA, has_java, session
+from specchk.spark.refusals import NO_JAVA, has_java
+from specchk.spark.session import session
 
 
 @pytest.fixture(scope="session")

@@ -175,7 +175,7 @@ def test_what_a_search_left_that_died_while_handing_over_is_nobody_s(tmp_path: P
 # ------------------------------------------------------------ a full disk
 
 
-@pytest.mark.parametrize("room", [0, 1 << 12, 96 << 10])
+@pytest.mark.parametrize("room", [80 << 10, 160 << 10])
 def test_a_ledger_that_is_full_while_handing_over_is_told(
     room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

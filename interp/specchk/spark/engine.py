@@ -50,11 +50,12 @@ from specchk.spark.ledger import (
     write_handed,
 )
 from specchk.spark.parcel import Parcel, host_of
+from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
 from specchk.spark.reasons import given_up, native_alone, not_written, unread
 from specchk.spark.session import is_local, session, slots
 from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
 from specchk.spark.stages import SPARK_FAILED, LevelMaker, Made
-from specchk.spark.storage import Storage, Unwritable, storage_at
+from specchk.spark.storage import Storage, Unwritable, as_all_name_it, storage_at
 from specchk.spark.tasks import Forget, Precede, confirmed, preceding
 
 HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
@@ -96,17 +97,23 @@ def search(
                 raise Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
             with tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder:
                 return _searched(program, options, on_progress, context, folder)
-    storage = storage_at(options.ledger)
+    place = as_all_name_it(options.ledger)
+    storage = storage_at(place)
     if options.resume:
         see_that_there_is_one(storage)
-    claim = storage.claim(purpose_of(program))  # before a session, which costs seconds
-    with claim, session(options.master, dict(options.settings)) as context:
-        return _searched(program, options, on_progress, context, options.ledger)
+    with (
+        storage.claim(purpose_of(program)),  # before a session, which costs seconds
+        token_in(storage, place, options.scratch) as token,
+        session(options.master, dict(options.settings)) as context,
+    ):
+        see_that_all_reach(context, storage, token)
+        return _searched(program, options, on_progress, context, place)
 
 
 def _searched(
     program: Program, options: SparkOptions, on_progress: OnProgress | None, context: SparkContext, place: str
 ) -> Outcome:
+    see_scratch(context, options.scratch)
     engine = SparkEngine(Search(program, options, on_progress), options, context, place)
     if options.resume:
         engine.take_up()

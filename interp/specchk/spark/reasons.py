@@ -51,8 +51,10 @@ def root_cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     ledger = [line for line in lines if line.startswith(_OF_THE_LEDGER)]
     told = [line for line in lines if re.search("Error|Exception", line) and not line.startswith("at ")]
+    # The innermost cause of a program that does not start is a number of the system's, without its name.
+    program = [line for line in told if "Cannot run program" in line]
     # The last line of a trace is the innermost cause, in Python as in Java's "Caused by".
-    return (ledger or told or [text])[-1]
+    return (ledger or program or told or [text])[-1]
 
 
 def native_alone(outcome: Outcome, handover: int) -> Outcome:

@@ -8,12 +8,12 @@ to be there.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event, Timer
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -22,11 +22,12 @@ from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable
 from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
+from specchk.spark.reasons import root_cause
+from specchk.spark.refusals import see_that_java_starts, see_that_settings_fit
+from specchk.spark.stages import SPARK_FAILED
 
 LOCAL = "local[2]"
-NO_JAVA = (
-    "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
-)
+EXECUTORS_S = 90.0  # seconds that a standalone master has to give the first task an executor
 _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # cores are for the search; Spark only moves bytes
 _SETTINGS = (
     ("spark.app.name", "specchk"),
@@ -46,17 +47,10 @@ _SETTINGS = (
 )
 
 
-def has_java() -> bool:
-    """Whether a Java runtime is installed."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java") is not None or (home is not None and Path(home, "bin", "java").exists())
-
-
 @contextmanager
 def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
     """A context whose workers have this package; `Unavailable` where there is none."""
-    if not has_java():
-        raise Unavailable(NO_JAVA)
+    see_that_java_starts()
     # Somebody's own session (a notebook's) must be there after the search.
     existing = SparkContext._active_spark_context is not None
     context = _made(master, settings)
@@ -79,6 +73,7 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
     conf = SparkConf()
     if not is_submitted():
         chosen = master or LOCAL
+        see_that_settings_fit(chosen, settings)
         log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
         conf.setMaster(chosen)
         if chosen.startswith("local"):
@@ -125,7 +120,33 @@ def _prepare(context: SparkContext, archive: Path) -> None:
     # As many as there are cores, so that every worker is likely to be among those that answer.
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: request the version of the workers")
-    answers = context.parallelize(range(many), many).mapPartitions(question()).collect()
+    answers = _answered(context, many)
     wrong = complaint([WorkerReport(*answer) for answer in answers], digest_of(files))
     if wrong is not None:
         raise Unavailable(wrong)
+
+
+def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[str, ...], str]]:
+    """The workers' answers to the question; `Unavailable` where no worker can give one."""
+    # Only a standalone master: others queue an application, or fetch its image, for as long as that takes.
+    waits = (context.master or "").startswith("spark://")
+    over = Event()
+
+    def end() -> None:
+        over.set()
+        context.cancelAllJobs()
+
+    timer = Timer(EXECUTORS_S, end)
+    if waits:
+        timer.start()
+    try:
+        return context.parallelize(range(many), many).mapPartitions(question()).collect()
+    except SPARK_FAILED as error:
+        if over.is_set():
+            raise Unavailable(
+                f"no executor of {context.master} began a task in {EXECUTORS_S:g} s: workers are busy, or "
+                "have less memory or fewer cores than spark.executor.memory and spark.executor.cores request"
+            ) from error
+        raise Unavailable(f"Spark's workers cannot run a task: {root_cause(str(error))}") from error
+    finally:
+        timer.cancel()

@@ -227,3 +227,8 @@ def storage_at(place: str, *, durable: bool = True) -> Storage:
     except (ValueError, OSError) as error:
         raise Unusable(f"{place}: {error}") from error
     return ArrowStorage(system, root)
+
+
+def as_all_name_it(place: str) -> str:
+    """A path or URI that does not depend on the process's directory: an executor has another one."""
+    return str(Path(place).absolute()) if len(urlsplit(place).scheme) <= 1 else place
