@@ -17,12 +17,13 @@ from llvmlite import ir
 from specchk import kept
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
+from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
 from specchk.native.kernel.labels import build_labels
 from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
-from specchk.native.kernel.table_kernel import Parts
+from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
 from specchk.native.values.totality import ExpressionFacts
@@ -31,6 +32,7 @@ from specchk.search.symmetry import Renaming
 # What Python calls, with the number of arguments: of a search here, and of one that exchanges states.
 SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("precede", 6),
           ("resting", 4))  # fmt: skip
+EDGES = (("edges", 4), ("identify", 3), ("represent", 1))
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
 LABELS = (("labelled", 4), ("judged", 3))
@@ -60,7 +62,8 @@ def build_module(
     renamings: list[Renaming],
     *,
     compact: bool,
-    kernel: type[Kernel] = Kernel,
+    kernel: type[TableKernel] = Kernel,
+    steps: type[Steps] = Steps,
 ) -> ir.Module:
     """The kernel's LLVM module."""
     module = ir.Module(name=program.spec)
@@ -75,7 +78,7 @@ def build_module(
         # True of the four: coverage and cuts are different words of the thread's block, and the batch is no
         # state that is expanded.  So a stored successor is in the way of no load and no counter.
         arg.add_attribute("noalias")
-    Steps(Asm(successors), program, layout, facts).emit()
+    steps(Asm(successors), program, layout, facts).emit()
     parts = Parts(
         successors,
         emit_check(module, program, layout, facts),
@@ -83,6 +86,7 @@ def build_module(
         emit_may_end(module, program, layout, facts),
         # With the identity alone there is nothing to compare.
         emit_canonical(module, layout, renamings) if len(renamings) > 1 else None,
+        constrained=bool(program.constraints),
     )
     kernel(module, layout.words, parts, compact=compact).emit()
     return module
@@ -111,6 +115,19 @@ def load_labels(program: Program, layout: StateLayout) -> Loaded:
         code = compile_module(str(build_labels(program, layout)))
         kept.write(path, code)
     return _linked(code, LABELS, was_cached=was_cached)
+
+
+def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming]) -> Loaded:
+    """The kernel that lists steps and names states, from the cache or newly compiled."""
+    _initialize()
+    path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-edges.o")
+    code = kept.read(path)
+    if code is not None:
+        return _linked(code, EDGES, was_cached=True)
+    module = build_module(program, layout, renamings, compact=False, kernel=EdgeKernel, steps=RankedSteps)
+    code = compile_module(str(module))
+    kept.write(path, code)
+    return _linked(code, EDGES, was_cached=False)
 
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:

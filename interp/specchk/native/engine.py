@@ -93,6 +93,7 @@ class NativeEngine(Engine[list[Run]]):
     explain: Explainer = field(init=False)
     checkpoints: Checkpoints | None = field(init=False, default=None)
     levels: list[list[Run]] = field(init=False, default_factory=list)  # those that were begun
+    following: list[Run] = field(init=False, default_factory=list)  # of the level after these, so far
     initial_count: int = field(init=False, default=0)
     noted: list[tuple[Found, int]] = field(init=False, default_factory=list)  # with the number of levels then
     is_handed_over: bool = field(init=False, default=False)
@@ -131,6 +132,7 @@ class NativeEngine(Engine[list[Run]]):
             self._make_room()
         runs += self.store.workers[0].end_run()
         self._note_found()
+        self.following = runs
         return runs
 
     def size(self, frontier: list[Run]) -> int:
@@ -147,7 +149,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def _finish_level(self, work: list[Run], following: list[Run]) -> list[Run]:
         """Expand what is left of a level; the next one, or the part of it that the budget allowed."""
-        store = self.store
+        store, self.following = self.store, following
         store.set_work(work)
         while not store.is_level_done and not self.search.is_stopped:
             store.work(self._should_pause)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.program import Program
@@ -51,13 +51,15 @@ class Options:
     """How to search, on any engine.
 
     `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
-    level of the first violation.  `strict`: actions never enabled are violations.
+    level of the first violation.  `strict`: actions never enabled are violations.  `on_end` is called with
+    the engine and its outcome while the states are still there.
     """
 
     budget: Budget = Budget()
     symmetry: bool = True
     keep_going: bool = False
     strict: bool = False
+    on_end: Callable[[Any, Outcome], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,4 +263,12 @@ class Engine(Protocol[F]):
 def explore(engine: Engine[F]) -> Outcome:
     """Search a program on an engine and answer for all of its properties."""
     engine.search.run(engine)
-    return engine.search.outcome(engine)
+    return concluded(engine)
+
+
+def concluded(engine: Engine[F]) -> Outcome:
+    """The outcome of a search that has ended, once `on_end` has seen its states."""
+    outcome = engine.search.outcome(engine)
+    if engine.search.options.on_end is not None:
+        engine.search.options.on_end(engine, outcome)
+    return outcome

@@ -44,6 +44,7 @@ class ReferenceEngine(Engine[list[State]]):
     parents: dict[State, State | None] = field(init=False, default_factory=dict)
     outside: set[State] = field(init=False, default_factory=set)
     generated: int = field(init=False, default=0)
+    expanded: int = field(init=False, default=0)  # so many of the states, the first ones
 
     def __post_init__(self) -> None:
         self.program, self.symmetry = self.search.program, self.search.symmetry
@@ -73,6 +74,7 @@ class ReferenceEngine(Engine[list[State]]):
                 if self.search.look(len(self.parents), self.generated, not_expanded):
                     break
                 self._expand(state, following)
+                self.expanded += 1
         except MemoryError:
             self.parents.clear()  # the report needs memory, too
             raise

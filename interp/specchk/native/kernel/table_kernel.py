@@ -33,6 +33,7 @@ class Parts:
     check_step: ir.Function | None
     may_end: ir.Function
     canonical: ir.Function | None
+    constrained: bool = False
 
 
 def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
@@ -59,6 +60,10 @@ class TableKernel:
         self.words = words
         self.parts = parts
         self.compact = compact
+
+    def emit(self) -> None:
+        """Everything that Python calls; of a class that has it."""
+        raise NotImplementedError
 
     def function(self, name: str, args: int, result: ir.Type, *, internal: bool = False) -> Asm:
         """A function of `args` pointers or numbers, all 64 bits wide."""

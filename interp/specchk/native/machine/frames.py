@@ -80,6 +80,18 @@ class Exchange(IntEnum):
     BUCKETS = 8
 
 
+class Listing(IntEnum):
+    """Words of the block that steps are listed into (`edge_kernel`): three arrays, and how full they are."""
+
+    SOURCES = 0
+    LABELS = 1
+    TARGETS = 2
+    CAPACITY = 3  # steps that make the arrays full; they have room for those of one state more
+    FILLED = 4
+    DONE = 5  # states that were expanded
+    SIZE = 8
+
+
 @dataclass(frozen=True, slots=True)
 class RecordKind:
     """The subject of a record; `kind` as in `search.verdict.Violation`, or `reached`."""
