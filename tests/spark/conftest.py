@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark import SparkContext
 
-from specchk.spark.refusals import NO_JAVA, has_java
+from specchk.spark.reasons import NO_JAVA, has_java
 from specchk.spark.session import session
 
 

@@ -25,7 +25,7 @@ from specchk.cli.commands import conform, mutate
 from specchk.conform.contract.load import load_binding
 from specchk.search.engine import Unavailable
 from specchk.spark.jobs import PieceResult, Remote, came, reason_of, started, team, values_of
-from specchk.spark.refusals import NO_JAVA, has_java
+from specchk.spark.reasons import NO_JAVA, has_java
 
 ROOT = SPEC.parent
 CONFORMANCE = ROOT / "conformance"

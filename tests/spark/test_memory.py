@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from spark.small import SPEC
-from specchk.spark.refusals import NO_JAVA, has_java
+from specchk.spark.reasons import NO_JAVA, has_java
 
 pytestmark = pytest.mark.slow
 

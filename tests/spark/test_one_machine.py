@@ -30,7 +30,7 @@ from specchk.spark.engine import SparkOptions, search
 from specchk.spark.ledger import hand_over
 from specchk.spark.one_machine import Arrivals, MakeLevels, Maker, refusal_in, sent_of, wanted_file
 from specchk.spark.parcel import Host, Parcel, host_of
-from specchk.spark.refusals import NO_JAVA, has_java
+from specchk.spark.reasons import NO_JAVA, has_java
 from specchk.spark.slices import BrokenSlice, SpoiledSlice
 from specchk.spark.storage import Unwritable
 

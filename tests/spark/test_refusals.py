@@ -18,7 +18,7 @@ from spark.cluster import Cluster, free_port, standalone
 from spark.small import SPEC
 from specchk.cli.commands.run import command
 from specchk.spark import reach, storage
-from specchk.spark.refusals import NO_JAVA, has_java, see_that_settings_fit
+from specchk.spark.reasons import NO_JAVA, has_java, see_that_settings_fit
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 SPARK = ("--engine", "spark", "--conf", "spark.ui.enabled=false")
@@ -87,7 +87,7 @@ def test_of_several_masters_one_is_enough(monkeypatch: pytest.MonkeyPatch) -> No
             raise OSError(errno.ECONNREFUSED, "Connection refused")
         return Path(os.devnull).open("rb")
 
-    monkeypatch.setattr("specchk.spark.refusals.socket.create_connection", connect)
+    monkeypatch.setattr("specchk.spark.reasons.socket.create_connection", connect)
     see_that_settings_fit("spark://first:7077,second:7078", {})
     assert tried == [("first", 7077), ("second", 7078)]
 

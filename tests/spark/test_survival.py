@@ -18,7 +18,7 @@ import pytest
 
 from spark.cluster import Cluster, Driver, standalone, wait_for
 from spark.small import SPEC
-from specchk.spark.refusals import NO_JAVA, has_java
+from specchk.spark.reasons import NO_JAVA, has_java
 
 pytestmark = pytest.mark.slow
 

@@ -1,20 +1,111 @@
-"""Why a search on Spark ended without an answer of its own, in words.
+"""Why a search on Spark cannot begin, or ended without an answer of its own, in words.
 
-A task's exception reaches the driver as text only: the traces of Java and Python, with the cause last.
+Before a session: settings that no session can have, one sentence for each.  Spark reports most of them as a
+Java trace, some after minutes, and some never.  In the end: a task's exception reaches the driver as text
+only, the traces of Java and Python, with the cause last.
+
+Not here: libraries that workers lack (`probe`), directories that they cannot use (`reach`).
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
 
+from specchk.native.engine import NativeEngine
+from specchk.search.engine import Unavailable, concluded
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.slices import SpoiledSlice
 from specchk.spark.stages import SPARK_FAILED
 from specchk.spark.storage import Unwritable
 
+NO_JAVA = (
+    "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
+)
+LEAST_MEMORY = 450 << 20  # bytes; below that Spark refuses to start (its `UnifiedMemoryManager`)
+CONNECT_S = 5.0  # seconds for a connection to a master, which then has more to do than to accept it
+_SIZE = re.compile(r"(\d+)([bkmgtp]?)b?", re.IGNORECASE)
+_UNITS = "bkmgtp"
+_MASTERS = re.compile(r"local(\[.*\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
 _OF_THE_LEDGER = tuple(f"{kind.__module__}.{kind.__qualname__}: " for kind in (SpoiledSlice, Unwritable))
+
+
+def has_java() -> bool:
+    """Whether a Java runtime is installed."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None or (home is not None and Path(home, "bin", "java").exists())
+
+
+def see_that_java_starts() -> None:
+    """`Unavailable` without Java, and where JAVA_HOME is no home of one."""
+    home = os.environ.get("JAVA_HOME")
+    # Spark takes JAVA_HOME, and not the path, where both are there.
+    if home and shutil.which(str(Path(home, "bin", "java"))) is None:
+        raise Unavailable(f"JAVA_HOME is {home}, without a program bin/java: correct it, or unset it")
+    if not has_java():
+        raise Unavailable(NO_JAVA)
+
+
+def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
+    """`Unavailable` for a master that cannot be reached, and for settings that Spark cannot start with."""
+    for name in ("spark.driver.memory", "spark.executor.memory"):
+        if name in settings:
+            _see_memory(name, settings[name])
+    if not _MASTERS.fullmatch(master):
+        raise Unavailable(
+            f"--master {master} is no master of Spark: local[N], spark://HOST:PORT, yarn or k8s://HOST:PORT"
+        )
+    if master == "yarn" and not any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
+        raise Unavailable(
+            "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR, where the cluster's configuration is"
+        )
+    if master.startswith("local"):
+        _see_python()
+    else:
+        _see_that_one_answers(master)
+
+
+def _see_memory(name: str, text: str) -> None:
+    size = _SIZE.fullmatch(text.strip())
+    if size is None:
+        raise Unavailable(f"--conf {name}={text} is no size; write e.g. 512m or 4g")
+    # Without a unit Spark means MiB here.
+    power = _UNITS.index(size[2].lower() or "m")
+    if int(size[1]) << 10 * power < LEAST_MEMORY:
+        raise Unavailable(f"--conf {name}={text} is too small: Spark needs {LEAST_MEMORY >> 20}m at least")
+
+
+def _see_python() -> None:
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python and shutil.which(python) is None:
+        raise Unavailable(f"PYSPARK_PYTHON is {python}, which is no program here: correct it, or unset it")
+
+
+def _see_that_one_answers(master: str) -> None:
+    """`Unavailable` where no address of a master accepts a connection."""
+    kind, _, places = master.partition("://")
+    refused = []
+    for place in places.split(",") if kind == "spark" else (places if "://" in places else f"//{places}",):
+        try:
+            found = urlsplit(f"//{place}" if kind == "spark" else place)
+            host, port = found.hostname, found.port or (443 if kind == "k8s" else 7077)
+        except ValueError:
+            raise Unavailable(f"--master {master}: {place} is no HOST:PORT") from None
+        try:
+            with socket.create_connection((host or "", port), CONNECT_S):
+                return
+        except OSError as error:
+            refused.append(f"{host}:{port}: {error.strerror or error}")
+    raise Unavailable(
+        f"--master {master} cannot be reached from {socket.gethostname()} ({'; '.join(refused)})"
+    )
 
 
 def given_up(error: Exception, level: int) -> Inconclusive:
@@ -57,7 +148,8 @@ def root_cause(text: str) -> str:
     return (ledger or program or told or [text])[-1]
 
 
-def native_alone(outcome: Outcome, handover: int) -> Outcome:
+def native_alone(engine: NativeEngine, handover: int) -> Outcome:
     """The native engine's answer to a search that never was large."""
     note = f"the native engine did the whole search: it expanded no level of {handover} states (--handover)"
+    outcome = concluded(engine)
     return replace(outcome, warnings=(note, *outcome.warnings))

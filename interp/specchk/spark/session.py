@@ -22,8 +22,7 @@ from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable
 from specchk.spark.probe import WorkerReport, complaint, digest_of, package_files, question, write_archive
-from specchk.spark.reasons import root_cause
-from specchk.spark.refusals import see_that_java_starts, see_that_settings_fit
+from specchk.spark.reasons import root_cause, see_that_java_starts, see_that_settings_fit
 from specchk.spark.stages import SPARK_FAILED
 
 LOCAL = "local[2]"
