@@ -133,11 +133,10 @@ def _explored(
         refuse_temporal(program, f"the {entry.name} engine")
     module = _module(entry)
     common = {one.name: getattr(options, one.name) for one in fields(Options)}
+    common |= engine.settings
     try:
         with rejections():
-            outcome: Outcome = module.search(
-                program, getattr(module, entry.options)(**common, **engine.settings), progress
-            )
+            outcome: Outcome = module.search(program, getattr(module, entry.options)(**common), progress)
     except Unavailable as reason:
         raise click.UsageError(str(reason)) from None
     except Unusable as reason:
@@ -147,7 +146,7 @@ def _explored(
             f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
         )
         echo(f"note: {note}", err=True)
-        outcome = search(program, options, progress)
+        outcome = search(program, replace(options, on_end=engine.settings.get("on_end")), progress)
         return replace(outcome, warnings=(note, *outcome.warnings))
     return outcome
 

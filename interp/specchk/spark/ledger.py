@@ -28,7 +28,7 @@ from specchk.search.engine import Unusable
 from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
 from specchk.spark.storage import Storage
 
-ROOMS = (*compiler.ROOMS, "spark")  # whose sources decide what is found
+ROOMS = (*compiler.ROOMS, "spark", "export")  # whose sources decide what is found
 _NAME = "ledger.json"
 _SEAL = "ledger"
 _AGAIN = "start a new search in another place"

@@ -13,6 +13,7 @@ from specchk.cli.engines import EngineChoice, Keeping, explore
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.certificate import Certifying
 from specchk.cli.options.clear import Clearer
+from specchk.cli.options.export import ExportChoice
 from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
@@ -43,12 +44,12 @@ class SearchChoice:
 @takes(
     choice=ModelChoice, engine=EngineChoice, way=SearchChoice, outputs=Outputs, limits=Limits,
     clearer=Clearer, proving=Proving, certifying=Certifying, asking=Asking, keeping=Keeping,
-    cluster=ClusterSearch,
+    cluster=ClusterSearch, exporting=ExportChoice,
 )  # fmt: skip
 def command(
     choice: ModelChoice, engine: EngineChoice, way: SearchChoice, outputs: Outputs, limits: Limits,
     clearer: Clearer, proving: Proving, certifying: Certifying, asking: Asking, keeping: Keeping,
-    cluster: ClusterSearch,
+    cluster: ClusterSearch, exporting: ExportChoice,
 ) -> None:  # fmt: skip
     """Check the properties of one model of the spec FILE.
 
@@ -61,9 +62,11 @@ def command(
     certifying.check(engine.engine, proves=proving.prove, k=proving.k)
     cluster.check(engine.engine, resume=keeping.resume)
     asking.check(engine.engine)
+    exporting.check(engine.engine, proves=proving.asked)
     parts: list[Any] = []
     chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
     chosen = certifying.applied(chosen, parts)
+    chosen, exported = exporting.applied(chosen)
     instance = choice.instance(as_json=outputs.as_json)
     if proving.asked:
         certified = partial(certifying.of_proof, choice, instance)
@@ -74,7 +77,8 @@ def command(
     outcome = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
     outcome = clearer.applied(instance, replace(outcome, forecast=expected))
     outcome = certifying.of_search(choice, instance, outcome, parts)
-    finish(instance, outcome, outputs, _next(choice, engine.engine, outcome))
+    with exported.reported():
+        finish(instance, outcome, outputs, _next(choice, engine.engine, outcome))
 
 
 def _next(choice: ModelChoice, engine: str, outcome: Outcome) -> str:

@@ -1,0 +1,121 @@
+"""`specchk sql`: query an export of `specchk run --export`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specchk.cli.common import print_json
+from specchk.cli.engines import loaded
+from specchk.cli.output import echo
+
+NO_DUCKDB = "`specchk sql` needs duckdb: pip install 'specchk[data]'"
+MOST_ROWS = 1000  # of a table for people; its last line reports that there are more
+AT_ONCE = 4096  # rows of CSV that are printed at once
+
+
+@click.command("sql")
+@click.argument("directories", nargs=-1, required=True, metavar="DIR...")
+@click.argument("query", metavar="QUERY")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV; lists, maps and structs are JSON in it.")
+def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: bool) -> None:
+    """Query the state space in DIR, which `specchk run --export DIR` wrote.
+
+    QUERY is one SQL statement that reads (DuckDB's SQL). Tables: run, states, edges, levels, coverage,
+    violations, traces. Of several directories each is a schema named as the directory; tables without a
+    schema are those of the first.
+    """
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both write to standard output")
+    room, manifest = loaded("specchk.export.query", NO_DUCKDB), loaded("specchk.export.manifest", NO_DUCKDB)
+    try:
+        exports = [manifest.opened(Path(directory)) for directory in directories]
+        with room.answered(exports, query) as answer:
+            form = _json if as_json else _csv if as_csv else _table
+            form(answer.columns, answer.rows)
+    except (manifest.NoExport, room.BadQuery) as reason:
+        raise click.UsageError(str(reason)) from None
+    for export in exports:
+        if export.warning is not None:
+            echo(f"note: {export.warning}", err=True)
+
+
+def _json(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    print_json(
+        {"schema": "specchk.sql/1", "columns": columns, "rows": [list(map(_plain, row)) for row in rows]}
+    )
+
+
+def _csv(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    while some := list(islice(rows, AT_ONCE)):
+        writer.writerows([[_cell(value, _compact) for value in row] for row in some])
+        echo(text.getvalue(), nl=False)
+        text.seek(0)
+        text.truncate()
+    echo(text.getvalue(), nl=False)
+
+
+def _table(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    shown = list(islice(rows, MOST_ROWS))
+    cells = [[_cell(value, show) for value in row] for row in shown]
+    numeric = [bool(shown) and all(_is_number(row[i]) for row in shown) for i in range(len(columns))]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for line in ([*columns], ["-" * width for width in widths], *cells):
+        pairs = zip(line, widths, numeric, strict=True)
+        echo("  ".join([text.rjust(w) if right else text.ljust(w) for text, w, right in pairs]).rstrip())
+    if next(rows, None) is not None:
+        echo(f"... more than {MOST_ROWS} rows: add a limit, or use --csv")
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _cell(value: Any, nested: Callable[[Any], str]) -> str:
+    """A value in a cell; nothing for null."""
+    if value is None:
+        return ""
+    return nested(value) if isinstance(value, dict | list | tuple | bool) else str(value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; maps with keys that are no text are lists of pairs."""
+    match value:
+        case dict():
+            if all(isinstance(key, str) for key in value):
+                return {key: _plain(item) for key, item in value.items()}
+            return [[_plain(key), _plain(item)] for key, item in value.items()]
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case None | bool() | int() | float() | str():
+            return value
+    return str(value)
+
+
+def show(value: Any) -> str:
+    """A value as a spec writes it, as far as its type is known: `{ r1: [1, 2], r2: none }`."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "{ " + ", ".join(f"{show(key)}: {show(item)}" for key, item in value.items()) + " }"
+        case list() | tuple():
+            return "[" + ", ".join(map(show, value)) + "]"
+    return str(value)

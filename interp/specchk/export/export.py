@@ -1,0 +1,69 @@
+"""An export: the state space of a search as Parquet files, once the search has ended.
+
+The engines differ in where their states are (`sources`); tables, files and manifest are the same for all.
+
+Not here: reading one (`query`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from specchk.export.manifest import manifest_of
+from specchk.export.outcome import rows_of_run, small_tables
+from specchk.export.packed import Written
+from specchk.export.parts import Draft, TableWriter
+from specchk.export.schemas import EDGES, states_schema
+from specchk.export.sources import NativeSource, ReferenceSource, SpaceSource
+from specchk.native.engine import NativeEngine
+from specchk.search.reference import ReferenceEngine
+from specchk.search.verdict import Outcome
+
+
+@runtime_checkable
+class Exportable(Protocol):
+    """An engine that knows itself how its states are written."""
+
+    def export_source(self) -> SpaceSource:
+        """Where the states are."""
+
+
+def export(engine: Any, outcome: Outcome, target: Path) -> None:
+    """Write the states, steps and counts of a search that has ended to a new directory; `Unwritten`."""
+    source = source_of(engine)
+    draft = Draft.at(target)
+    try:
+        written = source.write(draft)
+        _finish(draft, outcome, written, source)
+    finally:
+        draft.abandon()  # nothing is left of it once it was renamed
+
+
+def source_of(engine: Any) -> SpaceSource:
+    """Where the states of an engine are."""
+    match engine:
+        case NativeEngine():
+            return NativeSource(engine)
+        case ReferenceEngine():
+            return ReferenceSource(engine)
+        case Exportable():
+            return engine.export_source()
+    raise AssertionError(engine)
+
+
+def _finish(draft: Draft, outcome: Outcome, written: Written, source: SpaceSource) -> None:
+    parts = list(written.parts)
+    schemas = {"states": states_schema(outcome.program), "edges": EDGES}
+    for table, batch in small_tables(outcome, written, source.names):
+        writer = TableWriter(draft, table, batch.schema)
+        writer.add(batch)
+        parts += writer.close()
+        schemas[table] = batch.schema
+    columns = {
+        table: {column.name: str(column.type) for column in schema}
+        for table, schema in sorted(schemas.items())
+    }
+    draft.finish(
+        manifest_of(rows_of_run(outcome, written)[0], sorted(parts, key=lambda part: part.file), columns)
+    )

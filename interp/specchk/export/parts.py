@@ -1,0 +1,162 @@
+"""Tables as Parquet files, written in parts that are whole or not there.
+
+    DIR.unfinished-HOST-PID/       until everything is there; then renamed to DIR
+        states/part-0-00000.parquet
+        edges/...
+        manifest.json              last
+
+A part is made in memory and written at once (`kept.replace`), so memory is bounded by the parts that are
+open, and a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from specchk.kept import replace
+
+PART_BYTES = 1 << 26  # compressed; a part that has as many is written
+PART_ROWS = 1 << 22
+
+
+class Unwritten(Exception):
+    """An export that cannot be written; the text has path and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """A file of a table: its path below the export, its rows and bytes."""
+
+    table: str
+    file: str
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A directory that becomes an export when all is in it."""
+
+    target: Path
+    folder: Path
+
+    @classmethod
+    def at(cls, target: Path) -> Draft:
+        """A new one beside the target; `Unwritten`."""
+        target = target.absolute()
+        folder = target.with_name(f"{target.name}.unfinished-{socket.gethostname()}-{os.getpid()}")
+        try:
+            shutil.rmtree(folder, ignore_errors=True)  # of a process of the same number, long ago
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise Unwritten(f"{folder}: {error.strerror or error}") from error
+        return cls(target, folder)
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file; `Unwritten`."""
+        path = self.folder / name
+        try:
+            path.parent.mkdir(exist_ok=True)
+            replace(path, data)
+        except OSError as error:
+            raise Unwritten(f"{self.target / name}: {error.strerror or error}") from error
+
+    def finish(self, manifest: bytes) -> None:
+        """Make the export appear, with its manifest; `Unwritten`."""
+        self.write("manifest.json", manifest)
+        try:
+            # In one step: whoever sees the directory sees all of it.
+            self.folder.rename(self.target)
+        except OSError as error:
+            raise Unwritten(f"{self.target}: {error.strerror or error}") from error
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def place_refused(target: Path) -> str | None:
+    """Why no export can be made there, or None."""
+    if target.is_dir() and not any(target.iterdir()):
+        return None  # what `finish` renames replaces an empty directory
+    if target.exists():
+        kind = "an export already" if (target / "manifest.json").is_file() else "something else"
+        return (
+            f"{target} is there, and has {kind}: choose another place, or remove it"
+            if (target.is_dir())
+            else f"{target} is a file: choose another place"
+        )
+    near = next(parent for parent in target.absolute().parents if parent.exists())
+    if not near.is_dir():
+        return f"{target} cannot be made: {near} is a file"
+    return None if os.access(near, os.W_OK) else f"{target} cannot be made: {near} cannot be written"
+
+
+@dataclass(slots=True)
+class TableWriter:
+    """Writes one writer's parts of a table; `random` columns are not worth a dictionary."""
+
+    draft: Draft
+    table: str
+    schema: pa.Schema
+    writer: int = 0
+    random: tuple[str, ...] = ()
+    parts: list[TablePart] = field(default_factory=list)
+    _sink: Any = None
+    _file: Any = None
+    _rows: int = 0
+    _names: list[str] | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Some more rows, a row group."""
+        if not batch.num_rows:
+            return
+        if self._file is None:
+            self._open()
+        self._file.write_batch(batch, row_group_size=batch.num_rows)
+        self._rows += batch.num_rows
+        if self._sink.tell() >= PART_BYTES or self._rows >= PART_ROWS:
+            self._flush()
+
+    def close(self) -> list[TablePart]:
+        """Write what is left, of a first writer at least an empty part; all parts."""
+        if self._file is None and not self.parts and not self.writer:
+            self._open()
+        if self._file is not None:
+            self._flush()
+        return self.parts
+
+    def _open(self) -> None:
+        self._sink = pa.BufferOutputStream()
+        self._file = pq.ParquetWriter(
+            self._sink, self.schema, compression="zstd", compression_level=1, use_dictionary=self._worth,
+            write_statistics=[*self.random, "level"],
+        )  # fmt: skip
+
+    @property
+    def _worth(self) -> list[str]:
+        """The columns that get a dictionary, as Parquet names them."""
+        if self._names is None:
+            sink = pa.BufferOutputStream()
+            pq.ParquetWriter(sink, self.schema).close()
+            leaves = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+            names = [leaves.column(index).path for index in range(len(leaves))]
+            self._names = [name for name in names if name not in self.random]
+        return self._names
+
+    def _flush(self) -> None:
+        self._file.close()
+        data = self._sink.getvalue()
+        name = f"{self.table}/part-{self.writer}-{len(self.parts):05d}.parquet"
+        self.draft.write(name, data.to_pybytes())
+        self.parts.append(TablePart(self.table, name, self._rows, data.size))
+        self._sink = self._file = None
+        self._rows = 0

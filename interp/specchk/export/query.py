@@ -1,0 +1,114 @@
+"""SQL over exports, on one machine: a view for each table, and one statement that only reads.
+
+Of several exports each has a schema named as its directory, and the tables of the first one need no schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from specchk.export.columns import distinct
+from specchk.export.manifest import Export
+
+AT_ONCE = 1024
+_READS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
+_NO_COLUMN = re.compile(r'(?:Referenced column|column named) "([^"]+)"')
+
+
+class BadQuery(Exception):
+    """A statement that cannot be run; the text has the reason, and what there is instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The columns of a result, and its rows, some at once."""
+
+    columns: list[str]
+    rows: Iterator[tuple[Any, ...]]
+
+
+@contextmanager
+def answered(exports: Sequence[Export], text: str) -> Iterator[Answer]:
+    """The answer to a statement; `BadQuery`, also while rows are read."""
+    with duckdb.connect() as connection:
+        schemas = _views(connection, exports)
+        try:
+            result = connection.execute(_statement(connection, text))
+            yield Answer([str(one[0]) for one in result.description or ()], _rows(result))
+        except duckdb.Error as error:
+            raise BadQuery(_reason(str(error), exports, schemas)) from error
+
+
+def _rows(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    while rows := result.fetchmany(AT_ONCE):
+        yield from rows
+
+
+def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> list[str]:
+    """A view of each table; then nothing else of this machine can be read or written."""
+    schemas = distinct(_schema(export.folder) for export in exports)
+    for schema, export in zip(schemas, exports, strict=True):
+        connection.execute(f"create schema {_quoted(schema)}")
+        for table, files in export.files.items():
+            names = ", ".join(_literal(str(file.absolute())) for file in files)
+            connection.execute(
+                f"create view {_quoted(schema)}.{_quoted(table)} as from read_parquet([{names}])"
+            )
+    folders = ", ".join(_literal(str(export.folder.absolute())) for export in exports)
+    connection.execute(f"set allowed_directories = [{folders}]")
+    for setting in (
+        "enable_external_access = false", f"schema = {_literal(schemas[0])}", "lock_configuration = true",
+    ):  # fmt: skip
+        connection.execute(f"set {setting}")
+    return schemas
+
+
+def _schema(folder: Path) -> str:
+    return re.sub(r"\W", "_", folder.absolute().name) or "export"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _statement(connection: duckdb.DuckDBPyConnection, text: str) -> Any:
+    statements = connection.extract_statements(text)
+    if len(statements) != 1:
+        raise BadQuery(f"there are {len(statements)} statements: write one")
+    if statements[0].type not in _READS:
+        raise BadQuery(f"{statements[0].type.name.lower()} is no query: an export is only read")
+    return statements[0]
+
+
+def _reason(text: str, exports: Sequence[Export], schemas: Sequence[str]) -> str:
+    """The reason of an error, with the tables or columns that there are."""
+    first = text.splitlines()[0]
+    if found := _NO_TABLE.search(text):
+        return f"no table {found[1].rstrip('!')}: there are {_tables(exports, schemas)}"
+    if "Binder Error" in first and (found := _NO_COLUMN.search(text)):
+        return f"no column {found[1]}: {_columns(exports[0], text)}"
+    place = next((line for line in text.splitlines()[1:] if line.startswith("LINE ")), "")
+    return first if not place else f"{first} ({place.partition(': ')[2].strip()})"
+
+
+def _tables(exports: Sequence[Export], schemas: Sequence[str]) -> str:
+    own = ", ".join(sorted(exports[0].files))
+    return own if len(exports) == 1 else f"{own}, in {' and '.join(schemas)}"
+
+
+def _columns(export: Export, text: str) -> str:
+    """The columns of the tables that a statement names."""
+    named = [table for table in export.columns if re.search(rf"\b{table}\b", text)] or list(export.columns)
+    return "; ".join(f"{table} has {', '.join(export.columns[table])}" for table in named)

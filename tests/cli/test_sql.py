@@ -1,0 +1,128 @@
+"""`specchk sql`: forms of output, and errors that name what there is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from export.exported import exported, program
+from specchk.cli.commands.sql import MOST_ROWS, command, show
+from specchk.search.budget import Budget
+from specchk.search.engine import Options
+
+TABLES = "coverage, edges, levels, run, states, traces, violations"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports")
+    exported(program("kafka/kip320.spec", "small"), "native", folder / "kip320")
+    part = Options(Budget(max_states=500))
+    exported(program("kafka/kip101.spec", "small"), "native", folder / "a part", part)
+    return folder
+
+
+def run(place: Path, query: str, *options: str) -> Result:
+    return CliRunner().invoke(command, [str(place / "kip320"), query, *options])
+
+
+def test_a_table_for_people(place: Path) -> None:
+    """Numbers to the right, text to the left, values as a spec writes them, nothing for null."""
+    found = run(place, "select level, quorum_state, null as n from states where level < 2")
+    assert found.exit_code == 0
+    assert found.output.splitlines() == [
+        "level  quorum_state                                       n",
+        "-----  -------------------------------------------------  -",
+        "    1  { isr: [r1, r2], leader: none, leader_epoch: -1 }",
+    ]
+
+
+def test_json_has_columns_and_rows(place: Path) -> None:
+    """Structs are objects; maps with keys that are no text are lists of pairs."""
+    query = "select level, quorum_state, leader_and_isr_requests from states where level = 1"
+    found = json.loads(run(place, query, "--json").output)
+    assert found == {
+        "schema": "specchk.sql/1",
+        "columns": ["level", "quorum_state", "leader_and_isr_requests"],
+        "rows": [
+            [1, {"isr": ["r1", "r2"], "leader": None, "leader_epoch": -1}, [[0, None], [1, None], [2, None]]]
+        ],
+    }
+
+
+def test_csv_has_json_in_its_cells(place: Path) -> None:
+    """Any number of rows, a header, nothing for null."""
+    found = list(
+        csv.reader(io.StringIO(run(place, "select id, replica_log, null from states", "--csv").output))
+    )
+    assert found[0][:2] == ["id", "replica_log"]
+    assert len(found) == 1 + 2987
+    assert all(set(json.loads(row[1])) == {"r1", "r2"} and not row[2] for row in found[1:])
+    empty = run(place, "select id from states where level = 0", "--csv")
+    assert empty.output == "id\n"
+
+
+def test_a_long_table_names_its_limit(place: Path) -> None:
+    """Nothing is left out silently."""
+    lines = run(place, "select id from states").output.splitlines()
+    assert len(lines) == 2 + MOST_ROWS + 1
+    assert lines[-1] == f"... more than {MOST_ROWS} rows: add a limit, or use --csv"
+    assert len(run(place, f"select id from states limit {MOST_ROWS}").output.splitlines()) == 2 + MOST_ROWS
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select * from stats", f"no table stats: there are {TABLES}"),
+        (
+            "select lvl from states",
+            "no column lvl: states has id, level, expanded, replica_log, ",
+        ),
+        ("select s.lvl from levels s", "no column lvl: levels has level, states, expanded, edges"),
+        ("selec 1", 'Parser Error: syntax error at or near "selec" (selec 1)'),
+        ("", "there are 0 statements: write one"),
+        ("select 1; select 2", "there are 2 statements: write one"),
+        ("drop view states", "drop is no query: an export is only read"),
+        ("copy states to 'x.csv'", "copy is no query: an export is only read"),
+        ("set threads = 1", "set is no query: an export is only read"),
+        ("select * from read_text('/etc/hostname')", "Permission Error: "),
+        ("select error('x') from states", "Invalid Input Error: x"),
+    ],
+)
+def test_a_wrong_query_is_one_sentence(query: str, words: str, place: Path) -> None:
+    """With the tables or columns that there are, and without access to anything but the export."""
+    found = run(place, query)
+    assert found.exit_code == 2
+    assert found.output.splitlines()[-1].startswith(f"Error: {words}")
+
+
+def test_two_exports_are_schemas(place: Path) -> None:
+    """Named as their directories, as far as SQL has such names; what is not complete is noted."""
+    query = "select (select count(*) from kip320.states) a, (select count(*) from a_part.states) b"
+    folders = [str(place / "kip320"), str(place / "a part")]
+    found = CliRunner().invoke(command, [*folders, query])
+    assert found.exit_code == 0
+    first, second = map(int, found.stdout.splitlines()[-1].split())
+    assert first == 2987
+    assert 500 <= second < first
+    reason = "the limit of 500 states (--max-states) was reached"
+    assert found.stderr == f"note: {place}/a part does not have all reachable states: {reason}\n"
+    wrong = CliRunner().invoke(command, [*folders, "from nothing"])
+    assert (
+        wrong.output.splitlines()[-1] == f"Error: no table nothing: there are {TABLES}, in kip320 and a_part"
+    )
+
+
+def test_one_form_of_output(place: Path) -> None:
+    """Both would write to standard output."""
+    assert run(place, "select 1", "--json", "--csv").exit_code == 2
+
+
+def test_values_as_a_spec_writes_them() -> None:
+    """Nested ones, too."""
+    assert show({"a": [1, None, True], "b": {}}) == "{ a: [1, none, true], b: {  } }"

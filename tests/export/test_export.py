@@ -1,0 +1,167 @@
+"""An export has the states, steps and counts of the search that it is of, from any engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from agreement.both import of_seed
+from export.exported import TABLES, exported, graph, of_text, program, rows
+from specchk.export.manifest import opened
+from specchk.meaning.initial import initial_states
+from specchk.meaning.undefined import Undefined
+from specchk.native.machine.layout import layout_of
+from specchk.search.budget import Budget
+from specchk.search.engine import Options, Unsupported
+from specchk.search.verdict import Inconclusive, Outcome, Violated
+
+MODELS = (
+    ("two_round_fetch.spec", "small"), ("examples/two_phase_commit.spec", None), ("delivery.spec", "b13"),
+    ("kafka/truncate_to_hw.spec", "loss"), ("kafka/ledger.spec", "b16"), ("kafka/kip320.spec", "small"),
+    ("kafka/kip101.spec", "fast_failover"), ("isr_timing.spec", "today"), ("placement.spec", None),
+    ("kafka/kip101.spec", "small"),
+)  # fmt: skip
+LIMIT = Budget(max_states=600)
+SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+def check_counts(outcome: Outcome, place: Path) -> None:
+    """What the report counts is what the tables have."""
+    found, counts = outcome.program, outcome.statistics
+    (run,) = rows(place, "run")
+    assert len(rows(place, "states")) == run["states"] == counts.distinct
+    levels = [row["states"] for row in rows(place, "levels")]
+    assert levels == list(counts.levels)[: len(levels)]
+    assert sum(levels) == counts.distinct
+    assert len(rows(place, "edges")) == run["edges"] == counts.generated - len(initial_states(found))
+    assert [row["count"] for row in rows(place, "coverage")] == list(outcome.coverage)
+    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    assert [(row["kind"], row["property"]) for row in rows(place, "violations")] == [
+        (one.kind, one.name) for one in violations
+    ]
+    traced = [len(one.trace.states) for one in violations if one.trace is not None]
+    traced += [len(trace.states) for _, trace in outcome.witnesses]
+    assert len(rows(place, "traces")) == sum(traced)
+    about = opened(place)
+    assert tuple(about.files) == TABLES
+    assert about.about["states"] == counts.distinct
+
+
+@pytest.mark.parametrize(("file", "model"), MODELS, ids=lambda part: str(part))
+def test_counts_are_those_of_the_report(file: str, model: str | None, tmp_path: Path) -> None:
+    """Ten models, natively: states, levels, steps, coverage, violations and traces."""
+    check_counts(exported(program(file, model), "native", tmp_path / "N"), tmp_path / "N")
+
+
+@pytest.mark.parametrize("file", ["two_round_fetch.spec", "kafka/kip101.spec", "delivery.spec"])
+def test_the_engines_export_the_same_graph(file: str, tmp_path: Path) -> None:
+    """State by state, and step by step with action and arguments; by symmetry, the same counts."""
+    checked = program(file)
+    for engine in ("native", "reference"):
+        outcome = exported(checked, engine, tmp_path / engine, Options(symmetry=False))
+        check_counts(outcome, tmp_path / engine)
+        exported(checked, engine, tmp_path / f"{engine}-classes")
+    assert graph(tmp_path / "native") == graph(tmp_path / "reference")
+    for table in ("levels", "coverage"):
+        assert rows(tmp_path / "native", table) == rows(tmp_path / "reference", table)
+    classes = [rows(tmp_path / f"{engine}-classes", "levels") for engine in ("native", "reference")]
+    assert classes[0] == classes[1]
+
+
+@settings(max_examples=25, suppress_health_check=SHARED, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_random_specs_export_the_same_graph(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every kind of type and statement that random specs have, those with constraints included."""
+    folder = tmp_path_factory.mktemp("random")
+    found = of_seed(seed, folder)
+    assume(found is not None)
+    assert found is not None
+    try:
+        layout_of(found)
+        assume(len(initial_states(found)) > 0)
+    except (Unsupported, Undefined):
+        assume(False)
+    wanted = Options(symmetry=False, keep_going=True, budget=Budget(max_states=3000))
+    outcomes = [exported(found, engine, folder / engine, wanted) for engine in ("native", "reference")]
+    assume(not any(isinstance(outcome.verdict, Inconclusive) for outcome in outcomes))
+    check_counts(outcomes[0], folder / "native")
+    assert graph(folder / "native") == graph(folder / "reference")
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_budget_that_ran_out_is_in_the_data(engine: str, tmp_path: Path) -> None:
+    """The reason, that it is not complete, and which states were expanded: each with all of its steps."""
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    checked = program("kafka/kip320.spec", "small")
+    exported(checked, engine, whole, Options(symmetry=False))
+    outcome = exported(checked, engine, part, Options(LIMIT, symmetry=False))
+    check_counts(outcome, part)
+    (run,) = rows(part, "run")
+    assert not run["complete"]
+    assert run["verdict"] == "inconclusive"
+    assert run["reason"] == "the limit of 600 states (--max-states) was reached"
+    warning = opened(part).warning
+    assert warning is not None
+    assert warning.endswith(f"does not have all reachable states: {run['reason']}")
+    expanded = {row["id"] for row in rows(part, "states") if row["expanded"]}
+    assert 0 < len(expanded) == run["expanded"] < run["states"]
+    assert {row["source"] for row in rows(part, "edges")} <= expanded  # some have no steps
+    (run,) = rows(whole, "run")
+    assert run["complete"]
+    assert opened(whole).warning is None
+    if engine == "native":  # whose ids are the same in all exports of a model
+        steps = [row for row in rows(whole, "edges") if row["source"] in expanded]
+        key = str
+        assert sorted(steps, key=key) == sorted(rows(part, "edges"), key=key)
+
+
+def test_a_violation_leaves_its_level_unexpanded(tmp_path: Path) -> None:
+    """The search ended there, as `complete` and `expanded` show; the trace ends in a state of that level."""
+    exported(program("kafka/kip101.spec", "fast_failover"), "native", tmp_path / "N")
+    (run,) = rows(tmp_path / "N", "run")
+    assert (run["verdict"], run["complete"]) == ("violated", False)
+    found = {row["id"]: row for row in rows(tmp_path / "N", "states")}
+    trace = [row for row in rows(tmp_path / "N", "traces") if row["kind"] == "invariant"]
+    assert [found[row["id"]]["level"] for row in trace] == list(range(1, 12))
+    assert not found[trace[-1]["id"]]["expanded"]
+
+
+CUT = """\
+spec cut
+var n : 0..9 = 0
+var id : 0..1 = 0
+var ID : 0..1 = 1
+action up():
+    n' = n + 1
+action down():
+    require n > 2
+    n' = n - 1
+deadlock ok
+constraint low: n < 5
+"""
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_step_out_of_a_constraint_has_no_target(engine: str, tmp_path: Path) -> None:
+    """Its state is neither counted nor expanded; names that readers cannot distinguish are changed."""
+    exported(of_text(CUT, tmp_path), engine, tmp_path / "N")
+    found = rows(tmp_path / "N", "states")
+    assert [row["n"] for row in sorted(found, key=lambda row: row["n"])] == [0, 1, 2, 3, 4]
+    assert {(row["id_"], row["ID__"]) for row in found} == {(0, 1)}
+    last = next(row["id"] for row in found if row["n"] == 4)
+    away = [row for row in rows(tmp_path / "N", "edges") if row["target"] is None]
+    assert [(row["source"], row["action"]) for row in away] == [(last, "up")]
+
+
+def test_the_same_search_has_the_same_ids_on_any_number_of_workers(tmp_path: Path) -> None:
+    """A native id is a hash of the state, so that exports can be joined."""
+    checked, random = program("kafka/kip320.spec", "small"), Random(7)
+    exported(checked, "native", tmp_path / "A")
+    exported(checked, "native", tmp_path / "B", Options(Budget(max_states=random.randrange(1000, 2000))))
+    first = {row["id"]: row for row in rows(tmp_path / "A", "states")}
+    for row in rows(tmp_path / "B", "states"):
+        assert first[row["id"]] | {"expanded": row["expanded"]} == row
