@@ -38,6 +38,7 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, U
 from specchk.search.findings import Findings
 from specchk.search.symmetry import Renaming
 from specchk.search.verdict import Inconclusive, Outcome
+from specchk.spark.exporting import SliceSource
 from specchk.spark.ledger import (
     ROOMS,
     Handed,
@@ -145,6 +146,7 @@ class SparkEngine(Engine[int]):
     made: Generator[Made, None, None] | None = field(init=False, default=None)
     tally: SliceTally = field(init=False)
     outside: int = field(init=False, default=0)
+    is_exhausted: bool = field(init=False, default=False)  # the last level was expanded, too
     noted: dict[tuple[str, str], tuple[Found, int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,7 +171,7 @@ class SparkEngine(Engine[int]):
         try:
             self.search.run(small)
             if not small.is_handed_over:
-                return native_alone(self.search.outcome(small), options.handover)
+                return native_alone(small, options.handover)
             partitions = options.partitions or max(2, self.context.defaultParallelism)
             handed = handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
             self._ship(handed)
@@ -210,6 +212,7 @@ class SparkEngine(Engine[int]):
             if slices is None:
                 return
             levels.append(self._count(slices))
+            self.is_exhausted = not levels[-1]
 
     def _ship(self, handed: Handed) -> None:
         layout, renamings = layout_of(self.program), self._renamings
@@ -262,6 +265,7 @@ class SparkEngine(Engine[int]):
                 if made.slices is not None:
                     size = self._count(made.slices)
                     self._report(made.slices, size, made.seconds)
+                    self.is_exhausted = not size
                     # Not for the empty level that ends the search: what is complete has not run out of
                     # anything.
                     if size:
@@ -362,6 +366,13 @@ class SparkEngine(Engine[int]):
         host = host_of(self.packed)
         found = [preceding(host, level, partition, wanted) for partition in range(many)]
         return min((state for state in found if state is not None), default=None)
+
+    def export_source(self) -> SliceSource:
+        """The slices of all levels, for an export."""
+        levels = len([size for size in self.search.levels if size])
+        expanded = levels if self.is_exhausted else levels - 1
+        self._describe("export the states")
+        return SliceSource(self.context, self.parcel, self.packed, levels, expanded)
 
     def remove_tables(self) -> None:
         """Remove the executors' tables; those of machines that no task reaches are left."""

@@ -1,0 +1,108 @@
+"""The export of a search on Spark: executors turn the ledger's slices into parts of tables.
+
+A partition's states and steps are one task.  A step's end is named by its hash, so that no task needs the
+table of another.  As the hash decides the partition, too, states of equal names would be in one task, which
+compares them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pyspark import SparkContext
+
+from specchk.export.packed import PackedWriter, Written, names_of, see_that_names_differ
+from specchk.export.parts import Draft, Unwritten
+from specchk.meaning.values import State
+from specchk.native.compiler import Loaded, load_edges
+from specchk.native.exchange import address_of
+from specchk.spark.parcel import Host, host_of, worker_host
+from specchk.spark.reasons import root_cause
+from specchk.spark.slices import BrokenSlice
+from specchk.spark.stages import SPARK_FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSlices:
+    """Writes the slices of partitions; `parcel` is a broadcast, `expanded` the number of such levels."""
+
+    parcel: Any
+    draft: Draft
+    levels: int
+    expanded: int
+
+    def __call__(self, partitions: Iterable[int]) -> Iterator[Written]:
+        """The parts of each partition, with their counts."""
+        host, kernel = worker_host(self.parcel.value), _kernel(self.parcel.value)
+        for partition in partitions:
+            yield self._partition(host, kernel, partition)
+
+    def _partition(self, host: Host, kernel: Loaded, partition: int) -> Written:
+        writer = PackedWriter(host.parcel.program, host.layout, kernel, self.draft, partition)
+        try:
+            for level in range(self.levels):
+                with host.slices.open(level, partition) as opened:
+                    for data, count in opened.blocks():
+                        writer.add(level + 1, address_of(data), count, expanded=level < self.expanded)
+            written = writer.close()
+        except Unwritten as error:
+            raise Unwritten(f"{error} (on {socket.gethostname()})") from error
+        finally:
+            writer.release()
+        see_that_names_differ(written.names)
+        written.names.clear()
+        return written
+
+
+@lru_cache(maxsize=2)
+def _kernel(packed: bytes) -> Loaded:
+    host = host_of(packed)
+    return load_edges(host.parcel.program, host.layout, host.parcel.renamings)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSource:
+    """The states of a search on Spark (`export.sources.SpaceSource`)."""
+
+    context: SparkContext
+    parcel: Any
+    packed: bytes
+    levels: int
+    expanded: int
+
+    def write(self, draft: Draft) -> Written:
+        """See `SpaceSource`; `Unwritten`, also where Spark or a slice is the reason."""
+        many = host_of(self.packed).parcel.partitions
+        _kernel(self.packed)  # compiled here, executors on this machine find it
+        task = ExportSlices(self.parcel, draft, self.levels, self.expanded)
+        try:
+            parts: Sequence[Written] = (
+                self.context.parallelize(range(many), many).mapPartitions(task).collect()
+            )
+        except (*SPARK_FAILED, BrokenSlice) as error:
+            raise Unwritten(_reason(str(error), draft)) from error
+        written = Written()
+        for one in parts:
+            written.add(one)
+        for part in written.parts:
+            # A directory that only its executor has is no place for an export.
+            if not (draft.folder / part.file).is_file():
+                raise Unwritten(
+                    f"{draft.target}: an executor wrote {part.file} where this machine does not see it"
+                )
+        return written
+
+    def names(self, states: list[State]) -> list[int | None]:
+        """See `SpaceSource`."""
+        return [*names_of(states, host_of(self.packed).layout, _kernel(self.packed))]
+
+
+def _reason(text: str, draft: Draft) -> str:
+    """The reason of a failed task: what it could not write, where that is the cause."""
+    kind = f"{Unwritten.__module__}.{Unwritten.__qualname__}: "
+    told = [line.strip() for line in text.splitlines() if line.strip().startswith(kind)]
+    return told[-1].removeprefix(kind) if told else f"{draft.target}: {root_cause(text)}"
