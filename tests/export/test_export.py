@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 
 from agreement.both import of_seed
 from export.exported import TABLES, exported, graph, of_text, program, rows
+from specchk.export.export import export
 from specchk.export.manifest import opened
 from specchk.meaning.initial import initial_states
 from specchk.meaning.undefined import Undefined
+from specchk.native import engine as native
 from specchk.native.machine.layout import layout_of
 from specchk.search.budget import Budget
-from specchk.search.engine import Options, Unsupported
+from specchk.search.engine import Options, Search, Unsupported
 from specchk.search.verdict import Inconclusive, Outcome, Violated
 
 MODELS = (
@@ -165,3 +168,50 @@ def test_the_same_search_has_the_same_ids_on_any_number_of_workers(tmp_path: Pat
     first = {row["id"]: row for row in rows(tmp_path / "A", "states")}
     for row in rows(tmp_path / "B", "states"):
         assert first[row["id"]] | {"expanded": row["expanded"]} == row
+
+
+def test_a_resumed_search_is_exported_whole(tmp_path: Path) -> None:
+    """The states of the checkpoint, too, with the steps of all that either run expanded."""
+    checked = program("kafka/kip320.spec", "small")
+    place = tmp_path / "checkpoint"
+    first = native.NativeOptions(LIMIT, workers=2, checkpoint=place, checkpoint_every_s=0.0)
+    assert isinstance(native.search(checked, first).verdict, Inconclusive)
+    again = native.NativeOptions(
+        workers=1, checkpoint=place, resume=True,
+        on_end=lambda found, outcome: export(found, outcome, tmp_path / "R"),
+    )  # fmt: skip
+    check_counts(native.search(checked, again), tmp_path / "R")
+    exported(checked, "native", tmp_path / "N")
+    assert graph(tmp_path / "R") == graph(tmp_path / "N")
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_an_interrupted_search_is_exported_as_far_as_it_went(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Control-C in the middle of a level: every state that was found is there, with what is known of it."""
+    checked = program("kafka/kip320.spec", "small")
+    exported(checked, engine, tmp_path / "whole", Options(symmetry=False))
+    real = Search.look
+
+    def look(self: Search, states: int, generated: int, frontier: int) -> bool:
+        if states > 1000:
+            raise KeyboardInterrupt
+        return real(self, states, generated, frontier)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "look", look)
+        outcome = exported(checked, engine, tmp_path / "part", Options(symmetry=False))
+    assert isinstance(outcome.verdict, Inconclusive)
+    (run,) = rows(tmp_path / "part", "run")
+    assert (run["complete"], run["reason"]) == (False, "it was interrupted")
+    assert run["states"] == len(rows(tmp_path / "part", "states")) == outcome.statistics.distinct
+    whole, part = ({_bare(row) for row in rows(tmp_path / place, "states")} for place in ("whole", "part"))
+    assert part < whole
+    assert 0 < run["expanded"] < run["states"]
+    assert run["edges"] + 1 == run["generated"]
+
+
+def _bare(row: dict[str, Any]) -> str:
+    """A state without what differs between exports."""
+    return str({name: value for name, value in row.items() if name not in ("id", "expanded")})

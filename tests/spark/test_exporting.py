@@ -80,6 +80,19 @@ def test_a_whole_search_and_its_part(model: tuple[str, str], tmp_path: Path) -> 
     assert {str(row) for row in rows(tmp_path / "P", "edges")} <= known
 
 
+def test_a_resumed_search_is_exported_whole(tmp_path: Path) -> None:
+    """From the ledger of a driver that was lost, the levels that were made before included."""
+    checked = program("kafka/kip320.spec", "small")
+    wanted = SparkOptions(handover=10, partitions=2, ledger=str(tmp_path / "L"))
+    search(checked, replace(wanted, budget=Budget(max_states=500)))
+    on_spark(checked, tmp_path / "S", replace(wanted, resume=True))
+    # Once more: all levels are there, and Spark makes none.
+    on_spark(checked, tmp_path / "T", replace(wanted, resume=True))
+    exported(checked, "native", tmp_path / "N")
+    for name in ("states", "edges", "levels"):
+        assert table(tmp_path / "S", name) == table(tmp_path / "T", name) == table(tmp_path / "N", name)
+
+
 def test_a_search_that_never_was_large_is_exported(tmp_path: Path) -> None:
     """By the native engine, which did all of it."""
     found = on_spark(program("kafka/kip320.spec", "small"), tmp_path / "S", SparkOptions())

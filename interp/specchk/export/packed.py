@@ -113,8 +113,8 @@ class PackedWriter:
             return
         self._kernel.call["identify"](self._block.address, count, self._names.address)
         names = pa.array(_numbers(self._names.address, count))
-        levels = pa.array([level for level, some, _ in runs for _ in range(some)], pa.int32())
-        expanded = pa.array([was for _, some, was in runs for _ in range(some)], pa.bool_())
+        levels = _repeated([(level, some) for level, some, _ in runs], pa.int32())
+        expanded = _repeated([(was, some) for _, some, was in runs], pa.bool_())
         codes = PackedBlock(self._block.address, count, self.words)
         columns = [place.column(codes) for place in self._places]
         self._states.add(pa.RecordBatch.from_arrays([names, levels, expanded, *columns], schema=self._schema))
@@ -149,6 +149,11 @@ class PackedWriter:
             sources, labels, targets = (_numbers(region.address, count) for region in self._arrays)
             self._edges.add(self._labels.batch(sources, labels, targets))
             self._listing[Listing.FILLED] = 0
+
+
+def _repeated(runs: Sequence[tuple[int, int]], kind: pa.DataType) -> pa.Array:
+    """Each value as often as its run is long."""
+    return pa.concat_arrays([pa.repeat(pa.scalar(value, kind), count) for value, count in runs])
 
 
 def _numbers(address: int, count: int) -> pa.Array:
