@@ -29,7 +29,7 @@ from specchk.native.memory import Region, Words
 
 BLOCK = 1 << 16  # states that become columns at once
 STEPS = 1 << 18  # steps that are listed at once
-_NAMES = 1 << 24  # names that are compared at once
+_NAMES = 1 << 21  # names that are compared at once
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from specchk.kept import replace
 
-PART_BYTES = 1 << 26  # compressed; a part that has as many is written
+PART_BYTES = 1 << 24  # compressed; a part that has as many is written
 PART_ROWS = 1 << 22
 
 
