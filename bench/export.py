@@ -1,4 +1,4 @@
-"""What an export costs: the native search of a model alone, and with `--export`, each in a process of its own.
+"""What an export costs: the native search of a model alone, and with an export, each in its own process.
 
 python bench/export.py [SIZE ...]      sizes as in bench/spark.py
 """

@@ -14,6 +14,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from specchk.ir.program import Program
+from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I64, Asm, Val
@@ -32,12 +33,12 @@ class RankedSteps(Steps):
         super().__init__(asm, program, layout, facts)
         self.stride = layout.words + 1
 
-    def ranked(self, outer: Val, count: int, rank: Val) -> Val:
-        """See `Steps`."""
-        return self.asm.add(self.asm.mul(outer, count), rank)
-
     def _label(self, at: ir.Value) -> int:
-        label = self.asm.bor(self.asm.shl(self.index, RANK_BITS), self.rank)
+        rank: Val = 0
+        for param in self.program.actions[self.index].params:
+            own = self.codes.rank(param.type, self.value(param))
+            rank = self.asm.add(self.asm.mul(rank, cardinality(param.type)), own)
+        label = self.asm.bor(self.asm.shl(self.index, RANK_BITS), rank)
         self.asm.store(label, self.out, self.asm.add(at, self.layout.words))
         return self.stride
 

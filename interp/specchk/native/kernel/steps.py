@@ -58,7 +58,6 @@ class Steps(ExpressionEmitter):
         self.often: frozenset[int] = frozenset()
         self.point = 0
         self.index = 0
-        self.rank: Val = 0
 
     def emit(self) -> None:
         """Emit all actions in order and the return."""
@@ -76,16 +75,11 @@ class Steps(ExpressionEmitter):
         asm.b.ret(count)
         asm.finish()
 
-    def ranked(self, outer: Val, count: int, rank: Val) -> Val:
-        """The rank of the arguments with one more of them, the value `rank` of `count`; unused here."""
-        return outer
-
     def _action(self, index: int, action: Action) -> None:
         self.undefined = self.beyond = self.asm.block(f"undefined.{action.name}")
         self.often = assigned_often(action.body)
         self.point = action.point
         self.index = index
-        self.rank = 0
         done = self.asm.block(f"after.{action.name}")
         path = BlockPath(tuple(self.before), (), done)
         head, body = self._head(action)
@@ -140,26 +134,23 @@ class Steps(ExpressionEmitter):
         param, rest = params[0], params[1:]
         count = cardinality(param.type)
 
-        def instance(rank: Val, value: Val, next_: ir.Block) -> None:
-            outer = self.rank
-            self.rank = self.ranked(outer, count, rank)
+        def instance(value: Val, next_: ir.Block) -> None:
             self.bind(param, value, param.type)
             self._params(rest, head, body, replace(path, next=next_))
-            self.rank = outer
 
         if self.domains.unrolls(count):
             # Nested loops multiply the code; `copies` is how often what follows is built already.
             self.domains.copies *= max(1, count)
-            for rank, item in enumerate(sorted(universe(param.type))):
+            for item in sorted(universe(param.type)):
                 following = self.asm.block(f"next.{param.name}")
-                instance(rank, constant(param.type, item), following)
+                instance(constant(param.type, item), following)
                 self.asm.enter(following)
             self.domains.copies //= max(1, count)
         else:
 
             def visit(rank: ir.Value) -> None:
                 following = self.asm.block(f"next.{param.name}")
-                instance(rank, self.codes.nth(param.type, rank), following)
+                instance(self.codes.nth(param.type, rank), following)
                 self.asm.enter(following)
 
             self.asm.loop(0, count - 1, visit)
