@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from export.exported import exported, program
-from specchk.cli.commands.sql import MOST_ROWS, command, show
+from specchk.cli.sql import MOST_ROWS, command, show
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 

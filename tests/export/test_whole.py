@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from export.exported import SPEC, exported, program, rows
 from specchk import kept
 from specchk.cli.commands.run import command
-from specchk.cli.commands.sql import command as sql
+from specchk.cli.sql import command as sql
 from specchk.export import packed, parts
 from specchk.export.manifest import NoExport, opened
 from specchk.export.parts import Unwritten

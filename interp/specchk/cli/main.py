@@ -35,7 +35,7 @@ COMMANDS = MappingProxyType(
         ),
         "mutate": ("specchk.cli.commands.mutate", "Run the gate against mutants."),
         "recheck": ("specchk.cli.commands.recheck", "Check the certificate of a verdict again."),
-        "sql": ("specchk.cli.commands.sql", "Query the state space that a run exported."),
+        "sql": ("specchk.cli.sql", "Query the state space that a run exported."),
         "show": ("specchk.cli.commands.show", "Show the bit layout of a model's states."),
         "repl": ("specchk.cli.commands.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("specchk.cli.commands.fmt", "Format spec files."),
