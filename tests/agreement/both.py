@@ -9,6 +9,7 @@ from typing import Any
 from agreement.random_specs import random_spec
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
+from specchk.ir.types import Room
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
@@ -89,6 +90,7 @@ def differences(
     keep_going: bool = False,
     workers: int = 2,
     limit: Budget = LIMIT,
+    room: Room | None = None,
 ) -> dict[str, tuple[Any, Any]] | None:
     """What the engines disagree on; None where the spec is too large or not for the native engine."""
     options = Options(limit, symmetry=symmetry, keep_going=keep_going)
@@ -101,7 +103,11 @@ def differences(
         found = engine.search(
             program,
             engine.NativeOptions(
-                Budget(max_states=100_000), symmetry=symmetry, keep_going=keep_going, workers=workers
+                Budget(max_states=100_000),
+                symmetry=symmetry,
+                keep_going=keep_going,
+                workers=workers,
+                room=room,
             ),
         )
     except Unsupported:

@@ -160,3 +160,20 @@ def test_the_repl_needs_a_state_to_start_in(
         said = specchk("repl", "none.spec")
         assert (said.code, said.out) == (2, "")
         assert "init" in said.err
+
+
+def test_check_notes_what_is_stored_in_a_special_way(specchk: Any, here: Path) -> None:
+    """With its place and its price; and what the native engine does not compile at all."""
+    (here / "set.spec").write_text(
+        "spec listed\nvar x : set[0..999] = {}\ndeadlock ok\nmodel m:\n    expect holds\n"
+    )
+    (here / "wide.spec").write_text(
+        f"spec wide\nvar x : 0..{1 << 63} = 0\ndeadlock ok\nmodel m:\n    expect holds\n"
+    )
+    found = specchk("check", "set.spec", "wide.spec")
+    assert found.code == 0
+    listed, wide = [line for line in found.out.splitlines() if line.startswith("note: ")]
+    assert listed.startswith(
+        "note: set.spec:2:1: `x` lists its items: 10 bits each, at first for 4 of the 1 000"
+    )
+    assert wide.startswith("note: wide.spec:2:1: not compiled: numbers of more than 62 bits; the reference")

@@ -20,6 +20,7 @@ from specchk.native.machine.layout import WORD, BitRange, StateLayout, Unsupport
 from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.totality import ExpressionFacts
 
+OVERFLOW = object()  # instead of a value: a set had no room
 Compiled = Callable[[tuple[Any, ...]], Any]
 
 
@@ -33,18 +34,20 @@ def layout_of(kinds: Sequence[Type]) -> StateLayout:
 
 
 def emit(module: ir.Module, name: str, expr: Expr, layout: StateLayout) -> ir.Function:
-    """`name(state, out)`: 1 and the code of the value in `out`, or 0 where there is none."""
+    """`name(state, out)`: 1 and the code of the value in `out`, 0 where there is none, 2 on an overflow."""
     function = ir.Function(module, ir.FunctionType(I64, [PTR, PTR]), name)
     asm = Asm(function)
-    emitter = ExpressionEmitter(asm, layout, ExpressionFacts(), None)
     state, out = function.args
+    asm.overflow = asm.cell(I64)
+    emitter = ExpressionEmitter(asm, layout, ExpressionFacts(), None)
     emitter.before = [asm.load(state, index) for index in range(layout.words)]
     code = emitter.codes.code(expr.type, emitter.value(expr))
     for index in range(words_of(expr.type)):
         asm.store(asm.resize(asm.shr(code, WORD * index), I64), out, index)
-    asm.b.ret(asm.val(1))
+    # What comes after an overflow may be undefined, and means nothing either.
+    asm.b.ret(asm.add(1, asm.b.load(asm.overflow)))
     asm.enter(emitter.undefined)
-    asm.b.ret(asm.val(0))
+    asm.b.ret(asm.shl(asm.b.load(asm.overflow), 1))
     asm.finish()
     return function
 
@@ -75,8 +78,9 @@ def _function(engine: llvm.ExecutionEngine, name: str, expr: Expr, layout: State
 
     def run(values: tuple[Any, ...]) -> Any:
         state[:] = layout.pack(values)
-        if not call(ctypes.addressof(state), ctypes.addressof(out)):
-            return None
+        outcome = call(ctypes.addressof(state), ctypes.addressof(out))
+        if outcome != 1:
+            return OVERFLOW if outcome else None
         assert engine is not None  # owns the code
         return decode(
             kind, sum(word << WORD * index for index, word in enumerate(out)) & (1 << width(kind)) - 1

@@ -20,6 +20,7 @@ from specchk.ir.types import (
     Map,
     Option,
     Record,
+    Room,
     Seq,
     Set,
     Sort,
@@ -28,7 +29,7 @@ from specchk.ir.types import (
     cardinality,
 )
 from specchk.meaning.values import universe
-from specchk.native.machine.layout import MAX_UNIVERSE, decode, encode, layout_of, render_layout, width
+from specchk.native.machine.layout import decode, encode, layout_of, render_layout, width
 from specchk.native.values.operators import RULES
 from specchk.search.engine import Unsupported
 
@@ -52,7 +53,7 @@ def larger(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
     )
 
 
-TYPES = st.recursive(LEAVES, larger, max_leaves=3).filter(lambda kind: cardinality(kind) <= MAX_UNIVERSE)
+TYPES = st.recursive(LEAVES, larger, max_leaves=3).filter(lambda kind: cardinality(kind) <= Room().dense)
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -113,7 +114,7 @@ def test_no_two_variables_share_a_bit(tmp_path: object) -> None:
 def test_a_set_over_too_many_values_is_refused() -> None:
     """What has no code is refused by name, never cut off."""
     with pytest.raises(Unsupported, match="a set over"):
-        width(Set(Int(0, MAX_UNIVERSE)))
+        width(Set(Int(0, Room().dense)))
 
 
 @pytest.mark.parametrize("listed", ["5 in 0..n", "{5} in subsets(0..n)", "card(0..n) >= 0 or true"])

@@ -11,6 +11,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.behaviours.fairness import FairSteps
+from specchk.native.machine.rooms import FIRST_ROOM
 from specchk.native.packed import PackedExplored
 from specchk.search import reference
 from specchk.search.liveness.explored import Explored
@@ -72,7 +73,7 @@ def agree(seeds: range, folder: Path) -> None:
     for seed in seeds:
         program = program_of(random_temporal(Random(seed)), folder)
         fair = FairSteps(program)
-        packed, plain = PackedExplored(fair), Explored(fair)
+        packed, plain = PackedExplored(fair, FIRST_ROOM), Explored(fair)
         packed.run(lambda *_: None)
         plain.run(lambda *_: None)
         assert packed.graph == plain.graph, seed

@@ -124,6 +124,11 @@ def _bool(_: Kinds, __: int) -> Type:
     return BOOL
 
 
+def _subsets(kinds: Kinds, _: int) -> Type:
+    assert isinstance(kinds[0], Set)
+    return Set(kinds[0], kinds[0].room)
+
+
 def _compared(kinds: Kinds, _: int) -> Type:
     hull(*kinds)  # of two types that have none, no value is one of the other
     return BOOL
@@ -248,7 +253,7 @@ def _with_item(kinds: Kinds, _: int) -> Type:
 
 
 def _united(kinds: Kinds, _: int) -> Type:
-    return Set(hull(_item(kinds[0]), _item(kinds[1])))
+    return hull(*kinds)
 
 
 def _longer(shape: type[Seq | Bag]) -> Rule:
@@ -346,7 +351,7 @@ class Op(Enum):
     INTERSECT = Card("intersect", (Set, Set), _rest)
     DIFFERENCE = Card("-", (Set, Set), _rest)
     CARD = Card("card", (Set,), _card)
-    SUBSETS = Card("subsets", (Set,), lambda kinds, _: Set(kinds[0]), _many_subsets, is_part=True, loops=True)
+    SUBSETS = Card("subsets", (Set,), _subsets, _many_subsets, is_part=True, loops=True)
     SET_MIN = Card("min", (Set,), _content, always)
     SET_MAX = Card("max", (Set,), _content, always)
     SET_SUM = Card("sum", (Set,), _sum, loops=True)

@@ -81,11 +81,38 @@ class Map:
     value: Type
 
 
+BITS_FOR_A_SLOT = 16  # an item of a set takes 9 to 16 bits in most specs, and single bits are faster
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Room:
+    """How packed sets are stored: a bit for each value, where these are at most `dense`, else `items` slots.
+
+    No part of the meaning.  A search has one room for all of its sets; without slots a set over more
+    values than `dense` has no packed form.
+    """
+
+    items: int = 0
+    dense: int = 256
+
+    @property
+    def larger(self) -> Room:
+        """The room to try where a set had more items; with more bits, too, where these were in proportion."""
+        in_proportion = self.dense >= BITS_FOR_A_SLOT * self.items
+        return Room(2 * self.items, max(self.dense, 2 * BITS_FOR_A_SLOT * self.items * in_proportion))
+
+    @classmethod
+    def of(cls, items: int) -> Room:
+        """The room with so many slots, and with bits for as many values as take about as much space."""
+        return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
+
+
 @dataclass(frozen=True, slots=True)
 class Set:
     """A strictly ascending tuple."""
 
     item: Type
+    room: Room = Room()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +281,7 @@ def _mapped(kind: Type, change: Callable[[Int], Int], *, empty: bool = False) ->
         case Option():
             return Option(_mapped(kind.item, change, empty=empty))
         case Set():
-            return Set(_mapped(kind.item, change, empty=empty))
+            return replace(kind, item=_mapped(kind.item, change, empty=empty))
         case Seq() | Bag():
             limit = 0 if empty else kind.limit
             return replace(kind, item=_mapped(kind.item, change, empty=empty), limit=limit)
@@ -284,7 +311,7 @@ def hull(a: Type, b: Type) -> Type:
         case Option(), Option():
             return Option(hull(a.item, b.item))
         case Set(), Set():
-            return Set(hull(a.item, b.item))
+            return Set(hull(a.item, b.item), max(a.room, b.room))
         case Seq(), Seq():
             return Seq(_items(a, b), max(a.limit, b.limit))
         case Bag(), Bag():

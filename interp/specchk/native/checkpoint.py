@@ -24,6 +24,7 @@ from typing import Any
 
 from crc32c import crc32c
 
+from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.memory import sync_folder, write_fully
 from specchk.native.store import Found, Run, Store
@@ -56,17 +57,21 @@ class Saved:
 class Checkpoints:
     """The checkpoint of one search in one directory, which the search has claimed."""
 
-    def __init__(self, directory: Path, identity: Identity) -> None:
+    def __init__(self, directory: Path, identity: Identity, room: Room) -> None:
         self.directory = directory
         self.identity = identity
+        self.room = room
         self._search = directory / "search.json"
         self._states = directory / f"states-{uuid.uuid4().hex[:12]}.bin"
         self._checks: list[Checked] = []
         self._written: list[Run] = []  # the same ranges, those side by side as one
 
-    def begin(self) -> None:
-        """See that there is room for a new search: `Unusable` where a checkpoint would be lost."""
-        if self._search.exists():
+    def begin(self, *, anew: bool) -> None:
+        """See that there is room for a new search: `Unusable` where a checkpoint would be lost.
+
+        `anew`: it is one of this search.
+        """
+        if self._search.exists() and not anew:
             raise Unusable(
                 f"{self.directory} already has a checkpoint: use --resume, or choose another directory"
             )
@@ -77,7 +82,12 @@ class Checkpoints:
         # before the rename is on the disk, the old `search.json` is there; it counts fewer states, none of
         # which was overwritten.
         checks = [*self._checks, *self._appended(store, saved)]
-        about = {"identity": self.identity, "file": self._states.name, "checks": checks}
+        about = {
+            "identity": self.identity,
+            "room": asdict(self.room),
+            "file": self._states.name,
+            "checks": checks,
+        }
         draft = self._search.with_suffix(".new")
         with draft.open("wb") as out:
             out.write(sealed(_SEAL, json.dumps({**about, "saved": asdict(saved)}).encode()))
@@ -123,7 +133,7 @@ class Checkpoints:
 
     def load(self, store: Store) -> Saved:
         """Read the checkpoint, states and all; `Unusable` if it is not one of this search, or damaged."""
-        content = self._content()
+        content = _content(self._search)
         # Before a state is read: states of another search may have another size.
         refuse_others(f"the checkpoint in {self.directory}", content["identity"], self.identity)
         # The resumed search continues in this file; what was written behind the last checkpoint is
@@ -138,30 +148,36 @@ class Checkpoints:
                     # Into the array at once, checked there: states may be most of the memory, and the
                     # kernel has not begun.
                     if _read(file.fileno(), store, first, end) != check:
-                        raise self._damaged(
-                            self._states, f"states {first} to {end} differ from those written"
-                        )
+                        raise _damaged(self._states, f"states {first} to {end} differ from those written")
         except OSError as error:
-            raise self._damaged(self._states, str(error.strerror)) from error
+            raise _damaged(self._states, str(error.strerror)) from error
         self._written = [(first, end) for first, end in saved.taken]
         return saved
 
-    def _content(self) -> dict[str, Any]:
-        try:
-            content: dict[str, Any] = json.loads(unsealed(_SEAL, self._search.read_bytes()))
-        except FileNotFoundError as error:
-            raise Unusable(f"there is no checkpoint in {self.directory}") from error
-        except OSError as error:
-            raise self._damaged(self._search, str(error.strerror)) from error
-        except Damaged as error:
-            raise self._damaged(self._search, str(error)) from error
-        return content
 
-    def _damaged(self, path: Path, why: str) -> Unusable:
-        return Unusable(
-            f"{path} is damaged, or of another version of specchk ({why}): "
-            "start a new search in another directory"
-        )
+def room_of(directory: Path) -> Room | None:
+    """The room of sets in the states of a checkpoint; None where there is none, which `load` reports."""
+    search = directory / "search.json"
+    return Room(**_content(search)["room"]) if search.exists() else None
+
+
+def _content(search: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(unsealed(_SEAL, search.read_bytes()))
+    except FileNotFoundError as error:
+        raise Unusable(f"there is no checkpoint in {search.parent}") from error
+    except OSError as error:
+        raise _damaged(search, str(error.strerror)) from error
+    except Damaged as error:
+        raise _damaged(search, str(error)) from error
+    return content
+
+
+def _damaged(path: Path, why: str) -> Unusable:
+    return Unusable(
+        f"{path} is damaged, or of another version of specchk ({why}): "
+        "start a new search in another directory"
+    )
 
 
 def _views(store: Store, first: int, end: int) -> Iterator[memoryview]:

@@ -21,14 +21,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from specchk.ir.program import Program
+from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
-from specchk.native.checkpoint import Checkpoints, Saved, found_of
+from specchk.native.checkpoint import Checkpoints, Saved, found_of, room_of
 from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
 from specchk.native.machine.frames import DEADLOCK, Thread, records_of
-from specchk.native.machine.layout import layout_of
+from specchk.native.machine.layout import NoRoom, layout_of
+from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.packed import PackedExplored
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
@@ -48,7 +50,8 @@ class NativeOptions(Options):
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
     `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every
     `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: leave the search to
-    another engine before a level of so many states is expanded.
+    another engine before a level of so many states is expanded.  `room`: what sets have at first,
+    None for a guess; `anew` replaces a checkpoint of this search, in which they had too little.
     """
 
     workers: int = 0
@@ -58,6 +61,8 @@ class NativeOptions(Options):
     checkpoint_every_s: float = 60.0
     resume: bool = False
     handover: int | None = None
+    room: Room | None = None
+    anew: bool = False
 
 
 def search(
@@ -68,16 +73,35 @@ def search(
     `Unsupported` where only the reference engine can, `Unusable` where there is nothing to resume
     from, or no place for a checkpoint.
     """
-    layout_of(program)
+    options = replace(options, room=options.room or first_room(program))
+    layout_of(with_room(program, options.room or FIRST_ROOM))
     place = options.checkpoint
     if place is not None and options.resume and not place.is_dir():  # a claim would make it
         raise Unusable(f"there is no checkpoint in {place}")
     with nullcontext() if place is None else claimed(place, purpose_of(program)):
-        engine = NativeEngine(Search(program, options, on_progress), options)
-        try:
-            return explore(engine)
-        finally:
-            engine.store.release()
+        began = time.monotonic()
+        if place is not None and options.resume:
+            options = replace(options, room=room_of(place) or options.room)
+        while True:
+            try:
+                return _searched(Search(program, options, on_progress), options, began)
+            except NoRoom:
+                options = with_larger_room(options)
+
+
+def with_larger_room(options: NativeOptions) -> NativeOptions:
+    """The options of the search that follows one in which a set had too little room."""
+    return replace(options, room=(options.room or FIRST_ROOM).larger, resume=False, anew=True)
+
+
+def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
+    """The outcome of one search; `NoRoom` where a set needs more."""
+    search.meter.started = began
+    engine = NativeEngine(search, options)
+    try:
+        return explore(engine)
+    finally:
+        engine.store.release()
 
 
 @dataclass(slots=True)
@@ -105,15 +129,18 @@ class NativeEngine(Engine[list[Run]]):
         self.program, self.findings = search.program, search.findings
         if options.spill is not None:  # then memory is no reason to stop
             search.meter = Meter(replace(options.budget, max_memory_bytes=None))
-        layout = layout_of(self.program)
+        room = options.room or FIRST_ROOM
+        roomy = with_room(self.program, room)
+        layout = layout_of(roomy)
         renamings = search.symmetry.renamings if search.symmetry is not None else []
-        kernel = load_kernel(self.program, layout, renamings, compact=options.compact)
-        self.store = Store(self.program, layout, kernel, options.workers or os.cpu_count() or 1)
+        kernel = load_kernel(roomy, layout, renamings, compact=options.compact)
+        self.store = Store(roomy, layout, kernel, options.workers or os.cpu_count() or 1)
         self.explain = Explainer(self.program, layout, self.store, search.symmetry)
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
                 options.checkpoint,
                 identity_of(self.program, renamings, keep_going=options.keep_going, compact=options.compact),
+                room,
             )
 
     def begin(self) -> list[Run]:
@@ -121,7 +148,7 @@ class NativeEngine(Engine[list[Run]]):
         if self.options.resume:
             return self._resume()
         if self.checkpoints is not None:
-            self.checkpoints.begin()
+            self.checkpoints.begin(anew=self.options.anew)
         states = self.search.initial_states()
         self.initial_count = len(states)
         runs: list[Run] = []
@@ -131,9 +158,15 @@ class NativeEngine(Engine[list[Run]]):
             # The table can grow only between two calls of the kernel, and initial states may be millions.
             self._make_room()
         runs += self.store.workers[0].end_run()
+        self._check_room()
         self._note_found()
         self.following = runs
         return runs
+
+    def _check_room(self) -> None:
+        """`NoRoom` where a set had more items than slots: then nothing that was found since counts."""
+        if self.store.total(Thread.OVERFLOW):
+            raise NoRoom("a set of this search")
 
     def size(self, frontier: list[Run]) -> int:
         """The number of states in a frontier."""
@@ -153,6 +186,7 @@ class NativeEngine(Engine[list[Run]]):
         store.set_work(work)
         while not store.is_level_done and not self.search.is_stopped:
             store.work(self._should_pause)
+            self._check_room()
             for worker in store.workers:
                 following += worker.drain()
             self._make_room()
@@ -200,6 +234,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def _should_pause(self) -> bool:
         """Whether the workers should return; checked while they run."""
+        self._check_room()
         return self._look() or self._is_save_due
 
     def _look(self) -> bool:
@@ -281,7 +316,9 @@ class NativeEngine(Engine[list[Run]]):
 
     def step_source(self, fair: FairSteps) -> StepSource:
         """The step graph by compiled code, unless numbers beyond a horizon have to be tried."""
-        return Explored(fair) if fair.lists_horizon else PackedExplored(fair)
+        if fair.lists_horizon:
+            return Explored(fair)
+        return PackedExplored(fair, self.options.room or FIRST_ROOM)
 
     @property
     def coverage(self) -> tuple[int, ...]:

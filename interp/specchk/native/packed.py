@@ -11,13 +11,15 @@ import struct
 from sys import byteorder
 
 from specchk.ir.program import Property
+from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
 from specchk.meaning.values import State
 from specchk.native.compiler import load_labels
-from specchk.native.kernel.labels import COUNT, CUT, TRUE, UNDEFINED, judged_predicates
+from specchk.native.kernel.labels import COUNT, CUT, OVERFLOW, TRUE, UNDEFINED, judged_predicates
 from specchk.native.machine.frames import most_successors
-from specchk.native.machine.layout import layout_of
+from specchk.native.machine.layout import NoRoom, layout_of
+from specchk.native.machine.rooms import with_room
 from specchk.native.memory import Region, Words
 from specchk.search.liveness.explored import Look, Truths
 from specchk.search.liveness.graph import EVERY, StepGraph
@@ -29,8 +31,8 @@ MAX_UNPACKED = 1 << 20  # states that are kept unpacked, too
 class PackedExplored:
     """States and steps, found breadth first."""
 
-    def __init__(self, fair: FairSteps) -> None:
-        program = fair.program
+    def __init__(self, fair: FairSteps, room: Room) -> None:
+        program = with_room(fair.program, room)
         self.fair = fair
         self.graph = StepGraph()
         self.layout = layout_of(program)
@@ -76,7 +78,7 @@ class PackedExplored:
         # Regions get pages when they are used.
         out = Region(stride * self._room)
         try:
-            counts, cuts = Words(self._points), Words(2)
+            counts, cuts = Words(self._points), Words(OVERFLOW + 1)
             before = ctypes.create_string_buffer(self.size)
             here = ctypes.addressof(before)
             for number, packed in enumerate(self._packed):  # grows while it is walked
@@ -86,6 +88,8 @@ class PackedExplored:
                 judged(here, truths.address, counts.address)
                 self._truths += bytes(truths.read(0, len(self._predicates)))
                 labelled(here, out.address, counts.address, cuts.address)
+                if cuts[OVERFLOW]:
+                    raise NoRoom("a set of the step graph")
                 # Without a sign in the word: the position of an undefined action is far above any count.
                 count = cuts[COUNT]
                 if count > self._room:

@@ -22,7 +22,8 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import SpecError
 from specchk.native import engine
 from specchk.native.machine.frames import Thread
-from specchk.native.machine.layout import layout_of
+from specchk.native.machine.layout import NoRoom, layout_of
+from specchk.native.machine.rooms import first_room, with_room
 from specchk.search.budget import Budget
 from specchk.search.engine import Search, Unsupported
 
@@ -84,7 +85,7 @@ def forecast(
     end = time.monotonic() + effort.last_begins
     program = question.program({})
     sample = _sampled(program, replace(options, budget=effort.budget))
-    layout = layout_of(program)
+    layout = layout_of(with_room(program, options.room or first_room(program)))
     if sample.is_whole:
         states = sum(sample.levels)
         return Forecast(
@@ -131,6 +132,15 @@ class _Sample:
 
 def _sampled(program: Program, options: engine.NativeOptions) -> _Sample:
     """The whole levels of a search under a budget, and whether these are all."""
+    options = replace(options, room=options.room or first_room(program))
+    while True:
+        try:
+            return _sampled_with(program, options)
+        except NoRoom:
+            options = engine.with_larger_room(options)
+
+
+def _sampled_with(program: Program, options: engine.NativeOptions) -> _Sample:
     search = Search(program, options)
     native = engine.NativeEngine(search, options)
     began = search.meter.started = time.monotonic()  # compiling is not searching

@@ -13,6 +13,7 @@ from specchk.cli.files import spec_files
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate, survey
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.native.machine.prospects import prospects
 
 
 @click.command("check")
@@ -22,36 +23,49 @@ def command(files: Sequence[str], as_json: bool) -> None:
     """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants."""
     found: list[Diagnostic] = []
     lines: list[str] = []
+    notes: list[str] = []
     for file in spec_files(files):
-        findings, line = _check(file)
+        findings, line, special = _check(file)
         found += findings
-        lines.append(line)
+        lines += [line, *(f"note: {note}" for note in special)]
+        notes += special
     if found:
         reject(found, as_json=as_json)
     if as_json:
         print_json(
-            {"schema": "specchk.check/1", "verdict": "ok", "files": list(spec_files(files)), "exit_code": 0}
+            {
+                "schema": "specchk.check/1",
+                "verdict": "ok",
+                "files": list(spec_files(files)),
+                "notes": notes,
+                "exit_code": 0,
+            }
         )
     else:
         echo("\n".join(lines))
     sys.exit(Exit.OK)
 
 
-def _check(file: str) -> tuple[list[Diagnostic], str]:
+def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
     try:
         checked = load(file)
     except SpecError as error:
-        return list(error.diagnostics), ""
+        return list(error.diagnostics), "", []
     found: list[Diagnostic] = []
+    notes: list[str] = []
     for number, model in enumerate(checked.spec.models):
         try:
             # One model is lowered whole, for errors in bodies; of the others only what their constants decide
             # is new.
-            survey(checked, model) if number else instantiate(checked, model)
+            if number:
+                survey(checked, model)
+            else:
+                notes = [one.line for one in prospects(instantiate(checked, model).program)]
         except SpecError as error:  # what no engine checks yet is for `run` to refuse
             found += [d for d in error.diagnostics if not d.code.startswith("S6") and d not in found]
     spec = checked.spec
     counts = (
         f"{len(spec.variables)} variables, {len(spec.actions)} actions, {len(spec.properties)} properties"
     )
-    return found, f"ok: {file}: {counts}, {len(spec.models)} models, {len(spec.scenarios)} scenarios"
+    line = f"ok: {file}: {counts}, {len(spec.models)} models, {len(spec.scenarios)} scenarios"
+    return found, line, notes

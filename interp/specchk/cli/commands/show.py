@@ -8,6 +8,7 @@ from specchk.cli.common import ModelChoice
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.native.machine.layout import render_layout
+from specchk.native.machine.rooms import first_room, with_room
 from specchk.search.engine import Unsupported
 
 
@@ -19,6 +20,6 @@ def command(what: str, choice: ModelChoice) -> None:
     assert what == "layout"
     instance = choice.instance(as_json=False)
     try:
-        echo(render_layout(instance.program))
+        echo(render_layout(with_room(instance.program, first_room(instance.program))))
     except Unsupported as reason:
         raise click.ClickException(f"the native engine has no layout for this model: {reason}") from None

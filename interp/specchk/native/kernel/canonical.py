@@ -15,11 +15,20 @@ from llvmlite import ir
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, PTR, Asm, Val
-from specchk.native.machine.layout import WORD, StateLayout, decode, encode, is_scalar, key_count, set_size
+from specchk.native.machine.layout import (
+    WORD,
+    StateLayout,
+    decode,
+    encode,
+    is_scalar,
+    is_sparse,
+    key_count,
+)  # fmt: skip
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains
 from specchk.native.values.expressions import read_bits, write_bits
 from specchk.native.values.fitting import Fitting
+from specchk.native.values.sparse import Listing
 from specchk.search.engine import Unsupported
 from specchk.search.symmetry import Renaming, renamer, sorts_in
 
@@ -114,12 +123,24 @@ class Renamed:
         return out
 
     def _set(self, kind: Set, value: Val) -> Val:
+        if is_sparse(kind):
+            return self._sparse(kind, value)
         out: Val = 0
-        set_size(kind)
         for old, position in enumerate(self._new_positions(kind.item)):
             bit = self.asm.resize(self.asm.bits(value, old, 1), register(kind))
             out = self.asm.bor(out, self.asm.shl(bit, position, register(kind)))
         return out
+
+    def _sparse(self, kind: Set, value: Val) -> Val:
+        # Items change their order, too; sorting an array is cheaper than looking for places in a code.
+        listing = Listing(self.codes.sparse, kind)
+
+        def put(item: Val) -> None:
+            renamed = self.codes.code(kind.item, self.value(kind.item, item))
+            listing.add(self.asm.resize(renamed, I64))
+
+        self.codes.each_item(kind, value, put)
+        return listing.packed()
 
     def _union(self, kind: Union, value: Val) -> Val:
         tag = self.codes.tag(kind, value)

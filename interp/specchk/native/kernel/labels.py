@@ -18,6 +18,7 @@ from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
 from specchk.native.machine.asm import I64, PTR, Asm, Val
+from specchk.native.machine.frames import Thread
 from specchk.native.machine.layout import StateLayout
 from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.totality import ExpressionFacts
@@ -25,6 +26,7 @@ from specchk.native.values.totality import ExpressionFacts
 COUNT, CUT = 0, 1  # words of `cuts`
 FALSE, TRUE, UNDEFINED = 0, 1, 2  # words of `judged`
 MAX_PREDICATES = 128
+OVERFLOW = Thread.OVERFLOW - Thread.CUTS  # another: whether a set had no room (`Steps`)
 
 
 class LabelledSteps(Steps):

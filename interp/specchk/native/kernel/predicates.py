@@ -62,6 +62,7 @@ class Predicates(ExpressionEmitter):
     ) -> None:
         counts = asm.b.gep(thread, [asm.val(int(Thread.COUNTS))])
         super().__init__(asm, layout, facts, counts)
+        asm.overflow = asm.b.gep(thread, [asm.val(int(Thread.OVERFLOW))])
         self.program = program
         self.thread = thread
         self.records = records_of(program)

@@ -35,6 +35,7 @@ from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality
 from specchk.meaning.values import universe
 from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, assigned_often, is_straight, split
 from specchk.native.machine.asm import I64, Asm, Val
+from specchk.native.machine.frames import Thread
 from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
 from specchk.native.values.codes import constant
 from specchk.native.values.domains import item_kind
@@ -50,6 +51,8 @@ class Steps(ExpressionEmitter):
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
+        # `cuts` is a word of the thread's block.
+        asm.overflow = asm.b.gep(self.cuts, [asm.val(Thread.OVERFLOW - Thread.CUTS)])
         self.program = program
         # All words once, at the beginning: every action reads them, and most fit registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]

@@ -32,6 +32,8 @@ class Asm:
 
     def __init__(self, function: ir.Function) -> None:
         self.function = function
+        # Where it is noted that a set had no room; none in code that makes no set larger.
+        self.overflow: ir.Value | None = None
         # Cells are allocated in a block before all others: LLVM makes registers only of an alloca in the
         # entry block, and one inside a loop would take more of the stack with every turn.
         self._cells = ir.IRBuilder(function.append_basic_block("cells"))

@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from specchk.ir.nodes import Block, Choice, Either, When
+from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
+from specchk.ir.ops import Op
 from specchk.ir.program import Program
-from specchk.ir.types import cardinality
+from specchk.ir.types import Set, cardinality
 from specchk.ir.typing import most_items
+from specchk.native.machine.layout import is_sparse, slots_of
 from specchk.search.engine import Unsupported
 
 # Misses in flight while a batch is prepared: with one probe at a time a search took twice as long.
@@ -61,6 +63,7 @@ class Thread(IntEnum):
     PENDING = 11  # successors not yet looked up
     HASHES = 12
     RECORDS = 13
+    OVERFLOW = 14  # whether a set had no room, so that nothing found since counts
     COUNTS = 16
 
 
@@ -139,12 +142,21 @@ def most_successors(program: Program) -> int:
     return total
 
 
+def _most_listed(domain: Expr) -> int:
+    """A bound on the items that a domain is enumerated with."""
+    kind, most = domain.type, most_items(domain)
+    is_list = isinstance(domain, Apply) and domain.op in (Op.RANGE, Op.SUBSETS)
+    is_list = is_list or isinstance(domain, Const)
+    assert isinstance(kind, Set)
+    return most if is_list or not is_sparse(kind) else min(most, slots_of(kind))
+
+
 def _ways(body: Block) -> int:
     total = 1
     for stmt in body:
         match stmt:
             case Choice():
-                total *= most_items(stmt.domain) * _ways(stmt.body)
+                total *= _most_listed(stmt.domain) * _ways(stmt.body)
             case Either():
                 # Alternatives add up, statements in a row multiply; a `when` has at most as many ways as
                 # its larger branch.

@@ -8,17 +8,20 @@ Every value of a type is one number of `width(kind)` bits, its *code*:
 | T? | 0 for none; T a scalar: 1 + code, else a tag bit above the item's code |
 | record, map | the parts' codes side by side, the first part highest |
 | union | the variant's position above its record's code |
-| set | one bit for each value of the item type, the least value lowest |
-| seq, bag | the slots, the first highest, empty ones 0; below them the length |
+| set of few values | one bit for each value of the item type, the least value lowest |
+| seq, bag, any other set | the slots, the first highest, empty ones 0; below them the length |
 
 Codes are canonical, so equality is equality of numbers, and (sets aside) their order is the order
 of values in `meaning.values`.  A state is the variables' codes at fixed bit offsets; a variable
 straddles words only if it is wider than one or the fewest words would not suffice otherwise.
 
-What the native engine has no code for (a set over more than `MAX_UNIVERSE` values, a state over
-`MAX_WORDS` words, a number of more than `MAX_NUMBER_BITS` bits, a range that may be too large to be
-listed, which here is two bounds and never undefined) raises `Unsupported`: the caller says so and
-takes the reference engine.
+A *sparse* set is one over more values than its `Room` has bits for.  It has as many slots as the room has
+items; a set with more of them raises `NoRoom`, and the search restarts with larger rooms (`machine.rooms`).
+
+What the native engine has no code for (a set whose items take more than a word, a state over `MAX_WORDS`
+words, a number of more than `MAX_NUMBER_BITS` bits, a range that may be too large to be listed, which here
+is two bounds and never undefined) raises `Unsupported`: the caller reports it and takes the reference
+engine.
 """
 
 from __future__ import annotations
@@ -54,8 +57,6 @@ from specchk.ir.walk import expressions
 from specchk.meaning.values import State, positions, universe
 from specchk.search.engine import Unsupported
 
-# A set's code has a bit for each value its items may have; 256 are four words.
-MAX_UNIVERSE = 256
 MAX_WORDS = 64
 WORD = 64
 # Of 64, one for the sign and one so that no difference of two numbers, as of a number and its type's lowest,
@@ -90,10 +91,10 @@ def width(kind: Type) -> int:
             return bits_for(len(kind.variants)) + payload_width(kind)
         case Map():
             return key_count(kind) * width(kind.value)
-        case Set():
+        case Set() if not is_sparse(kind):
             return set_size(kind)
-        case Seq() | Bag():
-            return kind.limit * width(kind.item) + bits_for(kind.limit + 1)
+        case Set() | Seq() | Bag():
+            return slots_of(kind) * width(kind.item) + length_bits(kind)
     raise AssertionError(kind)
 
 
@@ -102,12 +103,32 @@ def payload_width(kind: Union) -> int:
     return max((width(record) for _, record in kind.variants), default=0)
 
 
-def set_size(kind: Set) -> int:
-    """How many values a set's items may have."""
+class NoRoom(Exception):
+    """A set has more items than the room of this search has slots."""
+
+
+def is_sparse(kind: Set) -> bool:
+    """Whether a set's code lists its items; `Unsupported` where it could neither do that nor have bits."""
     size = cardinality(kind.item)
-    if size > MAX_UNIVERSE:
+    if size <= kind.room.dense:
+        return False
+    if not kind.room.items:
         raise Unsupported(f"a set over {show(kind.item)} would need {size} bits")
-    return size
+    if width(kind.item) > WORD:
+        raise Unsupported(f"an item of a set over {show(kind.item)} would need {width(kind.item)} bits")
+    return True
+
+
+def set_size(kind: Set) -> int:
+    """How many values the items of a set may have that has a bit for each of them."""
+    if is_sparse(kind):
+        raise Unsupported(f"a bit for each value of {show(kind.item)}")
+    return cardinality(kind.item)
+
+
+def slots_of(kind: Set | Seq | Bag) -> int:
+    """How many items there is room for."""
+    return min(kind.room.items, cardinality(kind.item)) if isinstance(kind, Set) else kind.limit
 
 
 def key_count(kind: Map) -> int:
@@ -124,9 +145,9 @@ def field_offset(kind: Record, index: int) -> int:
     return sum(width(item) for _, item in kind.fields[index + 1 :])
 
 
-def length_bits(kind: Seq | Bag) -> int:
+def length_bits(kind: Set | Seq | Bag) -> int:
     """Bits of the length, below the slots."""
-    return bits_for(kind.limit + 1)
+    return bits_for(slots_of(kind) + 1)
 
 
 def encode(kind: Type, value: Any) -> int:
@@ -150,15 +171,17 @@ def encode(kind: Type, value: Any) -> int:
             return int(tag) << payload_width(kind) | encode(kind.variants[tag][1], record)
         case Map():
             return _joined([(encode(kind.value, v), width(kind.value)) for v in value])
-        case Set():
+        case Set() if not is_sparse(kind):
             table = positions(kind.item)
             ranks: list[int] = [table[item] for item in value]
             return sum(1 << rank for rank in ranks)
-        case Seq() | Bag():
+        case Set() | Seq() | Bag():
+            if len(value) > slots_of(kind):
+                raise NoRoom(f"{len(value)} items of {show(kind)}")
             # Empty slots are 0 and the length is lowest, so that codes of sequences have the order of the
             # sequences: the first difference decides, and of a sequence and its beginning the shorter one
             # is less.
-            slots = [encode(kind.item, item) for item in value] + [0] * (kind.limit - len(value))
+            slots = [encode(kind.item, item) for item in value] + [0] * (slots_of(kind) - len(value))
             return _joined([*((s, width(kind.item)) for s in slots), (len(value), length_bits(kind))])
 
 
@@ -193,11 +216,11 @@ def decode(kind: Type, code: int) -> Any:
             return tuple(
                 [decode(kind.value, code >> (keys - 1 - k) * size & mask(size)) for k in range(keys)]
             )
-        case Set():
+        case Set() if not is_sparse(kind):
             return tuple([item for rank, item in enumerate(sorted(universe(kind.item))) if code >> rank & 1])
-        case Seq() | Bag():
-            size, below = width(kind.item), length_bits(kind)
-            shifts = [below + (kind.limit - 1 - i) * size for i in range(code & mask(below))]
+        case Set() | Seq() | Bag():
+            size, below, limit = width(kind.item), length_bits(kind), slots_of(kind)
+            shifts = [below + (limit - 1 - i) * size for i in range(code & mask(below))]
             return tuple([decode(kind.item, code >> at & mask(size)) for at in shifts])
 
 

@@ -32,11 +32,13 @@ from specchk.native.machine.layout import (  # fmt: skip
     encode,
     field_offset,
     is_scalar,
+    is_sparse,
     key_count,
     length_bits,
     mask,
     payload_width,
     set_size,
+    slots_of,
     width,
 )
 from specchk.search.engine import Unsupported  # fmt: skip
@@ -230,20 +232,33 @@ class Codes:
 
     def ordered(self, kind: Type, code: Val) -> Val:
         """A number as wide as the code whose order is the order of values (sets become ranks)."""
-        if not _has_set(kind):
+        if not has_set(kind):
             return code
-        if isinstance(kind, Set):
+        if isinstance(kind, Set) and not is_sparse(kind):
             return self.rank(kind, code)
+        if isinstance(kind, Union):
+            return self._ordered_union(kind, code)
         out: Val = 0
         for offset, part in _parts(kind):
             inner = self.ordered(part, self.asm.bits(code, offset, width(part)))
             out = self.asm.bor(
                 out, self.asm.shl(self.asm.resize(inner, register(kind)), offset, register(kind))
             )
-        if isinstance(kind, Union):
-            raise Unsupported("a bag of messages with sets in them")
         covered = sum(mask(width(part)) << offset for offset, part in _parts(kind))
         return self.asm.bor(out, self.asm.band(code, mask(width(kind)) & ~covered))
+
+    def _ordered_union(self, kind: Union, code: Val) -> Val:
+        tag, shape = self.tag(kind, code), register(kind)
+        result = code
+        for index, (_, record) in enumerate(kind.variants):
+            if has_set(record):
+                inner = self.asm.resize(self.ordered(record, self.payload(kind, code, index)), shape)
+                # A variant's record has the lowest bits, and what is above them is the tag, or 0.
+                rest = self.asm.band(code, mask(shape.width) & ~mask(width(record)))
+                result = self.asm.select(
+                    self.asm.cmp("==", tag, index), self.asm.bor(rest, inner), result, shape
+                )
+        return result
 
     def nth(self, kind: Type, rank: Val) -> Val:
         """The held value at a position among the values of a type."""
@@ -267,18 +282,19 @@ class Codes:
 
 
 @lru_cache(maxsize=4096)
-def _has_set(kind: Type) -> bool:
+def has_set(kind: Type) -> bool:
+    """Whether values contain sets with a bit for each item, whose codes have not the order of values."""
     match kind:
         case Set():
-            return True
+            return not is_sparse(kind) or has_set(kind.item)
         case Option() | Seq() | Bag():
-            return _has_set(kind.item)
+            return has_set(kind.item)
         case Map():
-            return _has_set(kind.value)
+            return has_set(kind.value)
         case Record():
-            return any(_has_set(item) for _, item in kind.fields)
+            return any(has_set(item) for _, item in kind.fields)
         case Union():
-            return any(_has_set(record) for _, record in kind.variants)
+            return any(has_set(record) for _, record in kind.variants)
     return False
 
 
@@ -292,7 +308,7 @@ def _parts(kind: Type) -> list[tuple[int, Type]]:
         case Map():
             size, count = width(kind.value), key_count(kind)
             return [((count - 1 - k) * size, kind.value) for k in range(count)]
-        case Seq() | Bag():
+        case Set() | Seq() | Bag():
             size, below = width(kind.item), length_bits(kind)
-            return [(below + i * size, kind.item) for i in range(kind.limit)]
+            return [(below + i * size, kind.item) for i in range(slots_of(kind))]
     return []

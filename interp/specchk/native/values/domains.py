@@ -16,9 +16,10 @@ from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Option, Seq, Set, Type, cardinality
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.layout import MAX_UNIVERSE, encode, mask, set_size, width
+from specchk.native.machine.layout import encode, is_sparse, mask, set_size, width
 from specchk.native.values.codes import constant, register
 from specchk.native.values.fitting import Fitting
+from specchk.native.values.sparse import Listing
 from specchk.search.engine import Unsupported
 
 # Nested loops multiply their copies, so a loop inside of others is unrolled only while there are few in all.
@@ -60,7 +61,8 @@ class Domains:
                 if not self.unrolls(source.limit):
                     return None
                 return self._bag_members(source, self.value(domain.args[0]))
-        if isinstance(domain, Apply) and domain.op is Op.SEQ_ITEMS and cardinality(kind) > MAX_UNIVERSE:
+        assert isinstance(domain.type, Set)
+        if is_sparse(domain.type):
             return None
         size = cardinality(kind)
         if not self.unrolls(size):
@@ -85,6 +87,7 @@ class Domains:
 
     def _subset_members(self, domain: Apply, kind: Type) -> list[Member] | None:
         assert isinstance(kind, Set)
+        set_size(kind)
         if not self.unrolls(1 << cardinality(kind.item)):
             return None
         outside = self.asm.xor(self.value(domain.args[0]), mask(register(kind).width))
@@ -130,32 +133,32 @@ class Domains:
                 source = domain.args[0].type
                 assert isinstance(source, Bag)
                 self._loop_bag(source, self.value(domain.args[0]), body)
-            case Apply(op=Op.SEQ_ITEMS) if cardinality(kind) > MAX_UNIVERSE:
-                # A set over so many values has no code.  Sorted into a bag, the items come in the same order.
-                source_ = domain.args[0].type
-                assert isinstance(source_, Seq)
-                as_bag = Bag(kind, source_.limit)
-                self._loop_bag(as_bag, self.sorted_items(source_, self.value(domain.args[0]), as_bag), body)
+            case Const() if self._is_listed(domain):
+                table, count = self.table(domain)
+                self.asm.loop(0, count - 1, lambda index: body(
+                    self.codes.held(kind, self.asm.load(table, index))))  # fmt: skip
             case _:
-                self._loop_mask(kind, self.value(domain), body)
+                assert isinstance(domain.type, Set)
+                self.codes.each_item(domain.type, self.value(domain), body)
 
-    def _loop_mask(self, kind: Type, members: Val, body: Body) -> None:
-        size = set_size(Set(kind))
-        shape = register(Set(kind))
-        rest = self.asm.cell(shape, members)
+    def _is_listed(self, domain: Expr) -> bool:
+        return isinstance(domain.type, Set) and is_sparse(domain.type)
 
-        def visit() -> None:
-            bits = self.asm.b.load(rest)
-            rank = self.asm.resize(self.asm.intrinsic("cttz", bits), I64)
-            self.asm.b.store(self.asm.b.and_(bits, self.asm.b.sub(bits, self.asm.val(1, shape))), rest)
-            body(self.codes.nth(kind, rank))
-
-        if size:
-            self.asm.while_(lambda: self.asm.cmp("!=", self.asm.b.load(rest), 0), visit)
+    def table(self, domain: Const) -> tuple[ir.Value, int]:
+        """The codes of a constant set's items in memory, ascending; however many there are."""
+        assert isinstance(domain.value, tuple)
+        kind, module = item_kind(domain), self.asm.function.module
+        codes = [encode(kind, item) for item in domain.value]
+        shape = ir.ArrayType(I64, len(codes))
+        table = ir.GlobalVariable(module, shape, f"items.{len(module.globals)}")
+        table.linkage = "internal"
+        table.global_constant = True
+        table.initializer = ir.Constant(shape, [ir.Constant(I64, code) for code in codes])
+        return self.asm.b.gep(table, [self.asm.val(0), self.asm.val(0)]), len(codes)
 
     def _loop_subsets(self, domain: Apply, kind: Type, body: Body) -> None:
         assert isinstance(kind, Set)
-        if cardinality(kind) > MAX_SUBSETS:
+        if is_sparse(kind) or cardinality(kind) > MAX_SUBSETS:
             raise Unsupported(f"the subsets of {cardinality(kind.item)} values")
         outside = self.asm.xor(self.value(domain.args[0]), mask(register(kind).width))
 
@@ -177,21 +180,6 @@ class Domains:
             asm.when(fresh, lambda: body(self.codes.held(kind.item, here)))
 
         asm.loop(0, asm.sub(self.codes.length(kind, bag), 1), visit)
-
-    def sorted_items(self, source: Seq, items: Val, kind: Bag) -> Val:
-        """The items of a sequence as a bag."""
-        out = self.asm.cell(register(kind), 0)
-        for index in range(source.limit):
-            present = self.asm.cmp("<", index, self.codes.length(source, items))
-
-            def put(index: int = index) -> None:
-                item = self.codes.convert(self.codes.slot(source, items, index), source.item, kind.item)
-                self.asm.b.store(
-                    self.asm.val(self.added(kind, self.asm.b.load(out), item), register(kind)), out
-                )
-
-            self.asm.when(present, put)
-        return self.asm.b.load(out)
 
     def added(self, kind: Bag, bag: Val, item: Val) -> Val:
         """A bag that is not full, with one more item in its place."""
@@ -261,6 +249,8 @@ class Domains:
 
     def mask_of(self, kind: Bag | Seq, items: Val, wanted: Set) -> Val:
         """The set of the items of a sequence or bag."""
+        if is_sparse(wanted):
+            return self._listing_of(kind, items, wanted)
         size, shape = self.codes.length(kind, items), register(wanted)
         out: Val = 0
         for index in range(kind.limit):
@@ -269,6 +259,17 @@ class Domains:
             present = self.asm.cmp("<", index, size)
             out = self.asm.bor(out, self.asm.select(present, bit, 0, shape))
         return out
+
+    def _listing_of(self, kind: Bag | Seq, items: Val, wanted: Set) -> Val:
+        asm, listing = self.asm, Listing(self.codes.sparse, wanted)
+
+        def put(index: Val) -> None:
+            item = self.codes.convert(self.codes.slot(kind, items, index), kind.item, wanted.item)
+            listing.add(asm.resize(self.codes.code(wanted.item, item), I64))
+
+        if kind.limit:
+            asm.loop(0, asm.sub(self.codes.length(kind, items), 1), put)
+        return listing.packed()
 
 
 def item_kind(domain: Expr) -> Type:

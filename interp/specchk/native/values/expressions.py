@@ -38,12 +38,14 @@ from specchk.ir.types import Int, Map, Option, Set, Type, Union
 from specchk.ir.typing import result_type
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
-from specchk.native.machine.layout import WORD, StateLayout, key_count, mask
+from specchk.native.machine.layout import WORD, StateLayout, is_sparse, key_count, mask
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains, item_kind
 from specchk.native.values.fitting import Fitting
 from specchk.native.values.operators import RULES
 from specchk.native.values.set_rules import singleton
+from specchk.native.values.sparse import Listing
+from specchk.native.values.sparse_rules import item_code
 from specchk.native.values.totality import ExpressionFacts
 
 CHEAP = 24  # plain parts of at most this cost are computed without a branch
@@ -291,6 +293,10 @@ class ExpressionEmitter:
         kind = expr.type
         assert isinstance(kind, Set)
         shape = register(kind)
+        if is_sparse(kind):
+            listing = Listing(self.codes.sparse, kind)
+            self._gathered(expr, 0, lambda: listing.add(item_code(self, kind, expr.body)))
+            return listing.packed()
         light = self._filtered(expr, kind)
         if light is not None:
             return light

@@ -13,17 +13,20 @@ from llvmlite import ir
 
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, fits
 from specchk.meaning.values import positions, universe
-from specchk.native.machine.asm import Val
+from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.layout import (
     is_scalar,
+    is_sparse,
     key_count,
     length_bits,
     mask,
     payload_width,
     set_size,
+    slots_of,
     width,
 )
 from specchk.native.values.codes import Codes, register
+from specchk.native.values.sparse import Listing, Sparse
 
 
 @lru_cache(maxsize=4096)
@@ -35,6 +38,8 @@ def same_code(a: Type, b: Type) -> bool:
             return True
         case Option(), Option():
             return is_scalar(a) == is_scalar(b) and (same_bits(a.item, b.item))
+        case Set(), Set() if is_sparse(a) or is_sparse(b):
+            return is_sparse(a) and is_sparse(b) and slots_of(a) == slots_of(b) and same_bits(a.item, b.item)
         case Set(), Set():
             # A set has its bits by rank, and ranks of composite items depend on every interval in them.
             return same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
@@ -67,10 +72,16 @@ def _same_ranks(a: Type, b: Type) -> bool:
 class Fitting(Codes):
     """Codes, and ways between the types that have them."""
 
+    def __init__(self, asm: Asm) -> None:
+        super().__init__(asm)
+        self.sparse = Sparse(asm)
+
     def convert(self, value: Val, found: Type, wanted: Type) -> Val:
         """A held value of one type as one of another; what does not fit is cut off unseen."""
         if same_code(found, wanted):
             return value
+        if isinstance(found, Int) and found.high < found.low:
+            return 0  # an item of an empty collection, as in `none`: there is none, whatever its shape
         match found, wanted:
             case Option(), Option():
                 item = self.convert(self.unwrapped(found, value), found.item, wanted.item)
@@ -118,6 +129,8 @@ class Fitting(Codes):
 
     def _convert_set(self, value: Val, found: Set, wanted: Set) -> Val:
         a, b = found.item, wanted.item
+        if is_sparse(found) or is_sparse(wanted):
+            return self._convert_each(value, found, wanted)
         if isinstance(a, Int) and isinstance(b, Int):
             kind = max(register(found), register(wanted), key=lambda t: t.width)
             wide, by = self.asm.resize(value, kind), a.low - b.low
@@ -130,6 +143,43 @@ class Fitting(Codes):
                 bit = self.asm.resize(self.asm.bits(value, rank, 1), register(wanted))
                 result = self.asm.bor(result, self.asm.shl(bit, table[item], register(wanted)))
         return result
+
+    def _convert_each(self, value: Val, found: Set, wanted: Set) -> Val:
+        """Item by item, between sets of which at least one is sparse."""
+        asm, shape = self.asm, register(wanted)
+        listing = Listing(self.sparse, wanted) if is_sparse(wanted) else None
+        bits = None if listing is not None else asm.cell(shape)
+
+        def put(item: Val) -> None:
+            made = self._cut(self.convert(item, found.item, wanted.item), wanted.item)
+            if listing is not None:
+                listing.add(asm.resize(self.code(wanted.item, made), I64))
+            elif bits is not None:
+                # What does not fit has a rank that may exceed the width, and such a shift is poison.
+                fitting = self.within(item, found.item, wanted.item)
+                rank = asm.select(fitting, self.rank(wanted.item, made), 0)
+                bit = asm.shl(asm.resize(fitting, shape), asm.resize(rank, shape), shape)
+                asm.b.store(asm.val(asm.bor(asm.b.load(bits), bit), shape), bits)
+
+        self.each_item(found, value, put)
+        return listing.packed() if listing is not None else asm.b.load(bits)
+
+    def each_item(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
+        """Run a body for each item of a set as it is held, ascending; it may leave by jumps out."""
+        asm, shape = self.asm, register(kind)
+        if is_sparse(kind):
+            self.sparse.each(kind, items, lambda code: body(self.held(kind.item, code)))
+            return
+        rest = asm.cell(shape, items)
+
+        def visit() -> None:
+            bits = asm.b.load(rest)
+            rank = asm.resize(asm.intrinsic("cttz", bits), I64)
+            asm.b.store(asm.b.and_(bits, asm.b.sub(bits, asm.val(1, shape))), rest)
+            body(self.nth(kind.item, rank))
+
+        if set_size(kind):
+            asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), visit)
 
     def _convert_items(self, value: Val, found: Seq | Bag, wanted: Seq | Bag) -> Val:
         size = self.length(found, value)
@@ -193,6 +243,8 @@ class Fitting(Codes):
                     tell(asm.cmp("<", value, wanted.low), horizon=False)
                 if found.high > wanted.high:
                     tell(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)
+            case Set(), Set() if is_sparse(found):
+                self._misfit_items(value, found, wanted, tell)
             case Set(), Set():
                 for rank, item in enumerate(sorted(universe(found.item))):
                     horizon = misfit_of(item, wanted.item)
@@ -203,6 +255,24 @@ class Fitting(Codes):
                     tell(asm.cmp("<", wanted.limit, self.length(found, value)), horizon=False)
         for part, a, b, here in self._inner(value, found, wanted):
             self._misfits(part, a, b, asm.both(present, here), report)
+
+    def _misfit_items(self, value: Val, found: Set, wanted: Set, tell: Callable[..., None]) -> None:
+        """Report the first item of a sparse set that does not fit."""
+        asm = self.asm
+        first, mistake, horizon = asm.cell(I64), 1, 2
+
+        def visit(item: Val) -> None:
+            def note(misfit: Val, is_horizon: bool) -> None:
+                kind = asm.val(horizon if is_horizon else mistake)
+                known = asm.b.load(first)
+                fresh = asm.both(asm.cmp("==", known, 0), misfit)
+                asm.b.store(asm.val(asm.select(fresh, kind, known)), first)
+
+            self._misfits(item, found.item, wanted.item, True, note)
+
+        self.each_item(found, value, visit)
+        tell(asm.cmp("==", asm.b.load(first), mistake), horizon=False)
+        tell(asm.cmp("==", asm.b.load(first), horizon), horizon=True)
 
     def _inner(self, value: Val, found: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
         """The parts of a value with their types in both, in order, and whether each is there."""

@@ -12,7 +12,7 @@ from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Seq, Set, hull
 from specchk.native.machine.asm import Val
-from specchk.native.machine.layout import length_bits, mask, set_size, width
+from specchk.native.machine.layout import length_bits, mask, width
 from specchk.native.values.codes import register
 from specchk.native.values.rules import Emitter, Rule, args_of
 
@@ -163,7 +163,6 @@ def _items(e: Emitter, expr: Apply) -> Val:
     kind, wanted = expr.args[0].type, expr.type
     assert isinstance(kind, Seq | Bag)
     assert isinstance(wanted, Set)
-    set_size(wanted)
     return e.domains.mask_of(kind, e.value(expr.args[0]), wanted)
 
 

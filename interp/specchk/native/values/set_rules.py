@@ -10,9 +10,10 @@ from specchk.ir.ops import Op
 from specchk.ir.types import Int, Set, Type, hull
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Val
-from specchk.native.machine.layout import encode, mask, set_size
+from specchk.native.machine.layout import encode, is_sparse, mask, set_size
 from specchk.native.values.codes import register
 from specchk.native.values.rules import Emitter, Rule, args_of
+from specchk.native.values.sparse_rules import SPARSE_RULES, in_sparse
 
 
 def _set(e: Emitter, expr: Apply) -> Val:
@@ -55,9 +56,10 @@ def _in_set(e: Emitter, expr: Apply) -> Val:
         common = hull(item.type, domain.args[0].type)
         inner, outer = e.of_type(item, common), e.of_type(domain.args[0], common)
         return _subset_of(e, common, inner, outer)
+    assert isinstance(domain.type, Set)
+    if is_sparse(domain.type):
+        return in_sparse(e, item, domain)
     value, members, kind = e.value(item), e.value(domain), domain.type
-    assert isinstance(kind, Set)
-    set_size(kind)
     fitting = e.codes.within(value, item.type, kind.item)
     if fitting is False:
         return False
@@ -76,6 +78,9 @@ def _code(e: Emitter, members: Val, kind: Type, rank: Val) -> Val:
 
 
 def _subset_of(e: Emitter, kind: Type, inner: Val, outer: Val) -> Val:
+    assert isinstance(kind, Set)
+    if is_sparse(kind):
+        return e.asm.cmp("==", e.codes.sparse.without(kind, inner, outer), 0)
     missing = e.asm.band(inner, e.asm.xor(outer, mask(register(kind).width)))
     return e.asm.cmp("==", missing, 0)
 
@@ -106,7 +111,9 @@ def _card(e: Emitter, expr: Apply) -> Val:
 
 def _subsets(e: Emitter, expr: Apply) -> Val:
     inner = expr.args[0].type
-    kind = Set(inner)
+    assert isinstance(inner, Set)
+    kind = Set(inner, inner.room)
+    set_size(inner)
     set_size(kind)
     outside = e.asm.xor(e.value(expr.args[0]), mask(register(inner).width))
     out: Val = 0
@@ -147,7 +154,27 @@ def _same_width_not(e: Emitter, a: Val, b: Val, full: int) -> Val:
     return e.asm.band(a, e.asm.xor(b, full))
 
 
-SET_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
+def _subject(expr: Apply) -> Type:
+    """The set that an operator works on: its result, its arguments' common type, or its argument."""
+    if expr.op in (Op.SET, Op.RANGE):
+        return expr.type
+    if expr.op in (Op.UNION, Op.INTERSECT, Op.DIFFERENCE, Op.SUBSET):
+        return hull(expr.args[0].type, expr.args[1].type)
+    return expr.args[0].type
+
+
+def _either(dense: Rule, sparse: Rule) -> Rule:
+    """A rule for sets with a bit for each value, and one for those that list their items."""
+
+    def rule(e: Emitter, expr: Apply) -> Val:
+        kind = _subject(expr)
+        assert isinstance(kind, Set)
+        return (sparse if is_sparse(kind) else dense)(e, expr)
+
+    return rule
+
+
+_DENSE: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _in_set, Op.SUBSET: _subset,
         Op.UNION: _set_algebra(lambda e, a, b, _: e.asm.bor(a, b)),
@@ -156,3 +183,6 @@ SET_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False), Op.SET_SUM: _set_sum,
     }
 )  # fmt: skip
+SET_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
+    {op: _either(rule, SPARSE_RULES[op]) if op in SPARSE_RULES else rule for op, rule in _DENSE.items()}
+)

@@ -1,0 +1,150 @@
+"""Room for the items of a search's sets: the program whose set types have it, and a first guess.
+
+Sets over few values have a bit for each, whatever they contain.  Others have slots (`native.machine.layout`),
+and how many items they will have is not known before the search.  A walk of a few steps gives a guess
+(`first_room`); where a set needs more, all that was found is dropped, and the search starts again with twice
+as many slots.  Until a state takes too many words: then `layout_of` raises `Unsupported`, as for everything
+without a code.
+
+The final room depends on the program and on the levels that are searched, not on threads or time: a level is
+whole, or the search ended without an answer, before anything in it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from specchk.ir.nodes import Const
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality
+from specchk.lang.text.source import Span
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import NoAnswer, Properties
+from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.undefined import Undefined
+from specchk.meaning.values import State
+
+FIRST_ROOM = Room.of(16)
+LEAST_SLOTS = 4
+STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
+
+
+def with_room(program: Program, room: Room) -> Program:
+    """The program with sets that have so much room; unchanged where each has a bit for each value."""
+    wanted = Widest()
+    wanted.visit(program)
+    # What is made of two sets may have twice the values of either.
+    if 2 * wanted.values <= min(room.dense, Room().dense):
+        return program
+    changed: Program = retyped(program, room)
+    return changed
+
+
+def is_roomy(program: Program) -> bool:
+    """Whether some set of a program may need slots."""
+    return with_room(program, FIRST_ROOM) is not program
+
+
+def first_room(program: Program) -> Room:
+    """The room to begin with: what sets need on a walk that always goes where they have the most items."""
+    if not is_roomy(program):
+        return FIRST_ROOM
+    most = [_items(state, program) for state in _greedy_walk(program)]
+    if not most:
+        return FIRST_ROOM
+    # Where the last step still made a set larger, twice as many is no more than a guess; elsewhere a quarter
+    # more, for sets that are computed and not stored.
+    slots = 2 * most[-1] if len(most) > STEPS and most[-1] > max(most[:-1]) else max(most) * 5 // 4
+    return Room.of(max(LEAST_SLOTS, slots))
+
+
+def _greedy_walk(program: Program) -> Iterator[State]:
+    try:
+        states = initial_states(program)
+    except Undefined:  # which the search reports
+        return
+    stepper = Stepper(program)
+    properties, seen = Properties(program, stepper), set[State]()
+    while states and len(seen) <= STEPS:
+        state = max(states, key=lambda s: _items(s, program))
+        seen.add(state)
+        yield state
+        try:
+            if not properties.inside(properties.environment(state)):
+                return
+            states = [after for _, _, after in stepper.successors(state) if after not in seen]
+        except (Faulty, NoAnswer):
+            return
+
+
+def _items(state: State, program: Program) -> int:
+    """The most items in a set of a state that may need slots."""
+    return max((_most(v, one.type) for v, one in zip(state, program.variables, strict=True)), default=0)
+
+
+def _most(value: Any, kind: Type) -> int:
+    match kind:
+        case Option() | Seq() | Bag():
+            parts = [(item, kind.item) for item in value]
+        case Set():
+            inner = max((_most(item, kind.item) for item in value), default=0)
+            return max(inner, len(value) if cardinality(kind.item) > kind.room.dense else 0)
+        case Map():
+            parts = [(item, kind.value) for item in value]
+        case Record():
+            parts = [(item, part) for item, (_, part) in zip(value, kind.fields, strict=True)]
+        case Union():
+            parts = [(value[1], kind.variants[value[0]][1])]
+        case _:
+            return 0
+    return max((_most(item, part) for item, part in parts), default=0)
+
+
+class Widest:
+    """The most values that the items of a set of a program may have."""
+
+    def __init__(self) -> None:
+        self.values = 0
+        self._seen: set[Type] = set()
+
+    def visit(self, part: Any) -> None:
+        """Take the sets inside a part of a program into account."""
+        if isinstance(part, Set):
+            if part in self._seen:
+                return
+            self._seen.add(part)
+            self.values = max(self.values, cardinality(part.item))
+        if isinstance(part, tuple):
+            for item in part:
+                self.visit(item)
+        elif isinstance(part, Const):
+            self.visit(part.type)
+        elif is_dataclass(part) and not isinstance(part, Span):
+            for field in fields(part):
+                self.visit(getattr(part, field.name))
+
+
+@lru_cache(maxsize=4096)
+def _set_with(kind: Set, room: Room) -> Set:
+    return Set(retyped(kind.item, room), room)
+
+
+def retyped(part: Any, room: Room) -> Any:
+    """A part of a program, or a type, with sets that have so much room."""
+    if isinstance(part, Set):
+        return _set_with(part, room)
+    if isinstance(part, Const):  # values may be many, and have no types in them
+        kind = retyped(part.type, room)
+        return part if kind is part.type else replace(part, type=kind)
+    if isinstance(part, tuple):
+        items = [retyped(item, room) for item in part]
+        return tuple(items) if any(a is not b for a, b in zip(items, part, strict=True)) else part
+    if is_dataclass(part) and not isinstance(part, Span | type):
+        parts = {field.name: getattr(part, field.name) for field in fields(part)}
+        changed = {name: retyped(value, room) for name, value in parts.items()}
+        other = {name: changed[name] for name in parts if changed[name] is not parts[name]}
+        return replace(part, **other) if other else part
+    return part

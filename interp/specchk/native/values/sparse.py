@@ -1,0 +1,328 @@
+"""Sparse sets: codes that list their items, ascending (`native.machine.layout`).
+
+An operation is a function of the kernel, built once for each type of set: it unpacks codes into arrays of
+items, a word each, works on these, and packs the result.
+
+    code    | item 0 | item 1 | ... | empty slots: 0 | length |      item 0 highest
+    array   items[0] < items[1] < ... < items[length - 1]
+
+Items ascend in the order of values, which is the order of codes unless items contain dense sets
+(`Codes.ordered`).  No result is longer than its type has slots: the item too many is dropped, and that is
+noted at `Asm.overflow`.  Whoever runs the kernel looks there before anything that it found counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+
+from specchk.ir.types import Set, cardinality
+from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
+from specchk.native.machine.layout import WORD, length_bits, slots_of, width
+from specchk.native.values.codes import Codes, has_set, register
+
+I128 = ir.IntType(128)
+Build = Callable[[Asm], None]
+
+
+class Sparse:
+    """Builds operations on sparse sets at the assembler's current position; an item is its code, a word."""
+
+    def __init__(self, asm: Asm) -> None:
+        self.asm = asm
+
+    def size(self, kind: Set, items: Val) -> Val:
+        """How many items a set has."""
+        return self.asm.bits(items, 0, length_bits(kind))
+
+    def each(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
+        """Run a body for each item, ascending; it may leave by jumps out."""
+        asm, words = self.asm, _spilled(self.asm, kind, items)
+        asm.loop(0, asm.sub(self.size(kind, items), 1), lambda index: body(_slot(asm, kind, words, index)))
+
+    def contains(self, kind: Set, items: Val, item: Val) -> Val:
+        """Whether an item is in a set."""
+        shape = register(kind)
+        function = self._function(kind, "contains", [shape, I64], I1, lambda asm: _contains(asm, kind))
+        return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item)])
+
+    def added(self, kind: Set, items: Val, item: Val) -> Val:
+        """A set with one more item."""
+        return self._changed(kind, "added", items, item)
+
+    def removed(self, kind: Set, items: Val, item: Val) -> Val:
+        """A set without an item."""
+        return self._changed(kind, "removed", items, item)
+
+    def _changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
+        shape = register(kind)
+
+        def build(asm: Asm) -> None:
+            given, code, asm.overflow = asm.function.args
+            sparse = Sparse(asm)
+            if name == "added":
+                out = Listing(sparse, kind, *sparse.unpacked(kind, given))
+                out.add(code)
+            else:
+                out = Listing(sparse, kind)
+                sparse.each(
+                    kind, given, lambda item: asm.when(asm.cmp("!=", item, code), lambda: out.append(item))
+                )
+            asm.b.ret(out.packed())
+
+        function = self._function(kind, name, [shape, I64, PTR], shape, build)
+        return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item), self._overflow])
+
+    def united(self, kind: Set, a: Val, b: Val) -> Val:
+        """The items of both sets."""
+        return self._merged(kind, "united", a, b)
+
+    def common(self, kind: Set, a: Val, b: Val) -> Val:
+        """The items that are in both sets."""
+        return self._merged(kind, "common", a, b)
+
+    def without(self, kind: Set, a: Val, b: Val) -> Val:
+        """The items of the first set that are not in the second."""
+        return self._merged(kind, "without", a, b)
+
+    def _merged(self, kind: Set, name: str, a: Val, b: Val) -> Val:
+        shape = register(kind)
+
+        def build(asm: Asm) -> None:
+            left, right, asm.overflow = asm.function.args
+            asm.b.ret(_merge(asm, kind, name, left, right))
+
+        function = self._function(kind, name, [shape, shape, PTR], shape, build)
+        return self.asm.b.call(function, [self.asm.val(a, shape), self.asm.val(b, shape), self._overflow])
+
+    def unpacked(self, kind: Set, items: Val) -> tuple[ir.Value, Val]:
+        """The items of a set as an array, and how many they are."""
+        array = self.asm.buffer(slots_of(kind) + 1)
+
+        def build(asm: Asm) -> None:
+            given, out = asm.function.args
+            words, count = _spilled(asm, kind, given), Sparse(asm).size(kind, given)
+            asm.loop(0, asm.sub(count, 1), lambda i: asm.store(_slot(asm, kind, words, i), out, i))
+            asm.b.ret(asm.val(count))
+
+        function = self._function(kind, "unpacked", [register(kind), PTR], I64, build)
+        return array, self.asm.b.call(function, [self.asm.val(items, register(kind)), array])
+
+    def packed(self, kind: Set, array: ir.Value, count: Val) -> Val:
+        """The set of the items in an array."""
+        function = self._function(kind, "packed", [PTR, I64], register(kind), lambda asm: _pack(asm, kind))
+        return self.asm.b.call(function, [array, self.asm.val(count)])
+
+    def add(self, kind: Set, array: ir.Value, count: Val, item: Val) -> Val:
+        """Put an item into its place in an array, unless it is there; the number of items."""
+        function = self._function(kind, "add", [PTR, I64, I64, PTR], I64, lambda asm: _add(asm, kind))
+        return self.asm.b.call(function, [array, self.asm.val(count), self.asm.val(item), self._overflow])
+
+    def listed(self, kind: Set, table: ir.Value, count: int, item: Val) -> Val:
+        """Whether an item is among those of a sorted table."""
+
+        def build(asm: Asm) -> None:
+            array, size, code = asm.function.args
+            asm.b.ret(_search(asm, kind, size, code, lambda i: asm.load(array, i)))
+
+        function = self._function(kind, "listed", [PTR, I64, I64], I1, build)
+        return self.asm.b.call(function, [table, self.asm.val(count), self.asm.val(item)])
+
+    @property
+    def _overflow(self) -> ir.Value:
+        # Null where nothing can overflow: renaming the items of a set, which makes it no larger.
+        return self.asm.overflow if self.asm.overflow is not None else ir.Constant(PTR, None)
+
+    def _function(
+        self, kind: Set, name: str, args: Sequence[ir.Type], result: ir.Type, build: Build
+    ) -> ir.Function:
+        """A function of the module, built where this is its first use."""
+        order = kind.item if has_set(kind.item) else width(kind.item)
+        # The last part is whether a set may have more items than slots at all.
+        parts = (order, slots_of(kind), slots_of(kind) < cardinality(kind.item))
+        full = f"sparse.{name}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
+        module = self.asm.function.module
+        known = module.globals.get(full)
+        if known is None:
+            known = ir.Function(module, ir.FunctionType(result, args), full)
+            known.linkage = "internal"
+            asm = Asm(known)
+            build(asm)
+            asm.finish()
+        return known
+
+
+class Listing:
+    """An array of items that becomes a set."""
+
+    def __init__(self, sparse: Sparse, kind: Set, array: ir.Value | None = None, count: Val = 0) -> None:
+        self.sparse = sparse
+        self.kind = kind
+        self.array = sparse.asm.buffer(slots_of(kind) + 1) if array is None else array
+        self.count = sparse.asm.cell(I64, count)
+
+    def add(self, item: Val) -> None:
+        """Put an item into its place, unless it is there."""
+        asm = self.sparse.asm
+        after = self.sparse.add(self.kind, self.array, asm.b.load(self.count), item)
+        asm.b.store(after, self.count)
+
+    def append(self, item: Val) -> None:
+        """Put an item that is greater than all others behind them."""
+        asm, count = self.sparse.asm, self.sparse.asm.b.load(self.count)
+
+        def put() -> None:
+            asm.store(item, self.array, count)
+            asm.b.store(asm.add(count, 1), self.count)
+
+        asm.when(_is_full(asm, self.kind, count), lambda: _note_overflow(asm, self.kind), put)
+
+    def packed(self) -> Val:
+        """The set."""
+        return self.sparse.packed(self.kind, self.array, self.sparse.asm.b.load(self.count))
+
+
+def _is_full(asm: Asm, kind: Set, count: Val) -> Val:
+    return asm.cmp("==", count, slots_of(kind))
+
+
+def _note_overflow(asm: Asm, kind: Set) -> None:
+    # With a slot for each value there are only values in the way that do not fit the type, and these count
+    # for nothing (`Fitting.convert`).
+    if asm.overflow is not None and slots_of(kind) < cardinality(kind.item):
+        asm.store(1, asm.overflow, 0)
+
+
+def _key(asm: Asm, kind: Set, item: Val) -> Val:
+    """A number whose order is the order of items."""
+    return asm.resize(Codes(asm).ordered(kind.item, item), I64)
+
+
+def _words(kind: Set) -> int:
+    return max(1, -(-width(kind) // WORD))
+
+
+def _spilled(asm: Asm, kind: Set, items: Val) -> ir.Value:
+    """The words of a code in memory, with one more behind them."""
+    words, shape = asm.buffer(_words(kind) + 1), register(kind)
+    # In the entry block an integer of many words would be as good; here a slot's place is computed.
+    asm.b.store(asm.val(items, shape), asm.b.bitcast(words, shape.as_pointer()), align=8)
+    asm.store(0, words, _words(kind))
+    return words
+
+
+def _place(asm: Asm, kind: Set, index: Val) -> tuple[Val, Val]:
+    """The word where a slot starts, and the bit in it."""
+    first = length_bits(kind) + (slots_of(kind) - 1) * width(kind.item)
+    offset = asm.sub(first, asm.mul(index, width(kind.item)))
+    return asm.shr(offset, 6), asm.band(offset, WORD - 1)
+
+
+def _slot(asm: Asm, kind: Set, words: ir.Value, index: Val) -> Val:
+    """The item in a slot of a spilled code."""
+    word, bit = _place(asm, kind, index)
+    low, high = asm.load(words, word), asm.load(words, asm.add(word, 1))
+    both = asm.bor(asm.resize(low, I128), asm.shl(asm.resize(high, I128), WORD, I128))
+    return asm.bits(asm.shr(both, bit, I128), 0, width(kind.item))
+
+
+def _pack(asm: Asm, kind: Set) -> None:
+    array, count = asm.function.args
+    words, shape = asm.buffer(_words(kind) + 1), register(kind)
+    for index in range(_words(kind) + 1):
+        asm.store(0, words, index)
+
+    def put(index: ir.Value) -> None:
+        word, bit = _place(asm, kind, index)
+        both = asm.shl(asm.resize(asm.load(array, index), I128), bit, I128)
+        for place, part in ((word, both), (asm.add(word, 1), asm.shr(both, WORD, I128))):
+            asm.store(asm.bor(asm.load(words, place), asm.resize(part, I64)), words, place)
+
+    asm.loop(0, asm.sub(count, 1), put)
+    code = asm.b.load(asm.b.bitcast(words, shape.as_pointer()), align=8)
+    asm.b.ret(asm.bor(code, asm.resize(count, shape)))
+
+
+def _search(asm: Asm, kind: Set, count: Val, item: Val, at: Callable[[Val], Val]) -> Val:
+    """Whether an item is among sorted ones."""
+    low, high, wanted = asm.cell(I64), asm.cell(I64, count), _key(asm, kind, item)
+
+    def halve() -> None:
+        middle = asm.shr(asm.add(asm.b.load(low), asm.b.load(high)), 1)
+        is_less = asm.below(_key(asm, kind, at(middle)), wanted)
+        asm.b.store(asm.select(is_less, asm.add(middle, 1), asm.b.load(low)), low)
+        asm.b.store(asm.select(is_less, asm.b.load(high), middle), high)
+
+    asm.while_(lambda: asm.below(asm.b.load(low), asm.b.load(high)), halve)
+    place = asm.b.load(low)
+    return asm.pick(I1, asm.below(place, count), lambda: asm.cmp("==", at(place), item), lambda: False)
+
+
+def _contains(asm: Asm, kind: Set) -> None:
+    items, item = asm.function.args
+    words, count = _spilled(asm, kind, items), asm.val(Sparse(asm).size(kind, items))
+    asm.b.ret(asm.val(_search(asm, kind, count, item, lambda i: _slot(asm, kind, words, i)), I1))
+
+
+def _add(asm: Asm, kind: Set) -> None:
+    array, count, item, asm.overflow = asm.function.args
+    at, wanted, same = asm.cell(I64, count), _key(asm, kind, item), asm.block("same")
+
+    def before() -> Val:
+        return asm.load(array, asm.sub(asm.b.load(at), 1))
+
+    def is_greater() -> Val:
+        some = asm.cmp("<", 0, asm.b.load(at))
+        return asm.pick(I1, some, lambda: asm.below(wanted, _key(asm, kind, before())), lambda: False)
+
+    # From the end: most sets that are made here are made in order.
+    asm.while_(is_greater, lambda: asm.bump(at, 0, -1))
+    some = asm.cmp("<", 0, asm.b.load(at))
+    asm.leave_if(asm.pick(I1, some, lambda: asm.cmp("==", before(), item), lambda: False), same)
+
+    def put() -> None:
+        place = asm.b.load(at)
+
+        def move(step: ir.Value) -> None:
+            index = asm.sub(count, step)
+            asm.store(asm.load(array, asm.sub(index, 1)), array, index)
+
+        asm.loop(0, asm.sub(asm.sub(count, place), 1), move)
+        asm.store(item, array, place)
+        asm.b.ret(asm.add(count, 1))
+        asm.enter(asm.block("dead"))
+
+    asm.when(_is_full(asm, kind, count), lambda: _note_overflow(asm, kind), put)
+    asm.goto(same)
+    asm.enter(same)
+    asm.b.ret(count)
+
+
+def _merge(asm: Asm, kind: Set, name: str, left: Val, right: Val) -> Val:
+    """Both lists in one go: which of the items that are in one, in both, in the other are kept."""
+    keeps = {"united": (True, True, True), "common": (False, True, False), "without": (True, False, False)}
+    only_left, both, only_right = keeps[name]
+    sparse = Sparse(asm)
+    (a, size_a), (b, size_b) = sparse.unpacked(kind, left), sparse.unpacked(kind, right)
+    i, j, out = asm.cell(I64), asm.cell(I64), Listing(sparse, kind)
+
+    def more() -> Val:
+        return asm.either(asm.below(asm.b.load(i), size_a), asm.below(asm.b.load(j), size_b))
+
+    def step() -> None:
+        at_a, at_b = asm.b.load(i), asm.b.load(j)
+        has_a, has_b = asm.below(at_a, size_a), asm.below(at_b, size_b)
+        # Behind the last item there is one more word, whose content decides nothing.
+        x, y = asm.load(a, at_a), asm.load(b, at_b)
+        key_x, key_y = _key(asm, kind, x), _key(asm, kind, y)
+        take_a = asm.both(has_a, asm.either(asm.negate(has_b), asm.negate(asm.below(key_y, key_x))))
+        take_b = asm.both(has_b, asm.either(asm.negate(has_a), asm.negate(asm.below(key_x, key_y))))
+        kept = asm.select(take_a, asm.select(take_b, both, only_left, I1), asm.val(only_right, I1), I1)
+        asm.when(kept, lambda: out.append(asm.select(take_a, x, y)))
+        asm.b.store(asm.add(at_a, asm.resize(take_a, I64)), i)
+        asm.b.store(asm.add(at_b, asm.resize(take_b, I64)), j)
+
+    asm.while_(more, step)
+    return out.packed()

@@ -1,0 +1,117 @@
+"""The operators on sparse sets as instructions: where an argument or the result of an operator is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from specchk.ir.nodes import Apply, Const, Expr
+from specchk.ir.ops import Op
+from specchk.ir.types import Set, Type, cardinality, hull
+from specchk.native.machine.asm import I64, Val
+from specchk.native.values.rules import Emitter, Rule
+from specchk.native.values.sparse import Listing
+
+
+def item_code(e: Emitter, kind: Set, item: Expr) -> Val:
+    """An expression's value as an item of a set."""
+    return e.asm.resize(e.codes.code(kind.item, e.of_type(item, kind.item)), I64)
+
+
+def _set(e: Emitter, expr: Apply) -> Val:
+    kind = _as_set(expr.type)
+    # All values first: an argument without one ends the evaluation, and the listing is not begun before.
+    codes = [item_code(e, kind, arg) for arg in expr.args]
+    listing = Listing(e.codes.sparse, kind)
+    for code in codes:
+        listing.add(code)
+    return listing.packed()
+
+
+def _range(e: Emitter, expr: Apply) -> Val:
+    kind = _as_set(expr.type)
+    low, high = (e.value(arg) for arg in expr.args)
+    listing = Listing(e.codes.sparse, kind)
+    e.asm.loop(low, high, lambda number: listing.append(e.codes.code(kind.item, number)))
+    return listing.packed()
+
+
+def in_sparse(e: Emitter, item: Expr, domain: Expr) -> Val:
+    """Whether an item is in a sparse set; that may be a constant of any size."""
+    kind = _as_set(domain.type)
+    value = e.value(item)
+    if isinstance(domain, Const):
+        return _in_table(e, value, item.type, domain)
+    members = e.value(domain)
+    fitting = e.codes.within(value, item.type, kind.item)
+    if fitting is False:
+        return False
+    code = e.codes.code(kind.item, e.codes.convert(value, item.type, kind.item))
+    return e.asm.both(fitting, e.codes.sparse.contains(kind, members, e.asm.resize(code, I64)))
+
+
+def _in_table(e: Emitter, value: Val, found: Type, domain: Const) -> Val:
+    kind = _as_set(domain.type)
+    fitting = e.codes.within(value, found, kind.item)
+    table, count = e.domains.table(domain)
+    if count == cardinality(kind.item) or fitting is False:
+        return fitting
+    code = e.asm.resize(e.codes.code(kind.item, e.codes.convert(value, found, kind.item)), I64)
+    return e.asm.both(fitting, e.codes.sparse.listed(kind, table, count, code))
+
+
+def _algebra(name: str) -> Rule:
+    def rule(e: Emitter, expr: Apply) -> Val:
+        left, right = expr.args
+        common, sparse = _as_set(hull(left.type, right.type)), e.codes.sparse
+        a = e.of_type(left, common)
+        # Most sets change by the items of a literal: `sent union { m }`.
+        if expr.op is not Op.INTERSECT and isinstance(right, Apply) and right.op is Op.SET:
+            change = sparse.added if expr.op is Op.UNION else sparse.removed
+            for code in [item_code(e, common, item) for item in right.args]:
+                a = change(common, a, code)
+        else:
+            merge: Callable[[Set, Val, Val], Val] = getattr(sparse, name)
+            a = merge(common, a, e.of_type(right, common))
+        return e.codes.convert(a, common, expr.type)
+
+    return rule
+
+
+def _card(e: Emitter, expr: Apply) -> Val:
+    return e.codes.sparse.size(_as_set(expr.args[0].type), e.value(expr.args[0]))
+
+
+def _extreme(*, least: bool) -> Rule:
+    def rule(e: Emitter, expr: Apply) -> Val:
+        kind, sparse = _as_set(expr.args[0].type), e.codes.sparse
+        array, count = sparse.unpacked(kind, e.value(expr.args[0]))
+        e.asm.leave_if(e.asm.cmp("==", count, 0), e.undefined)
+        return e.codes.held(kind.item, e.asm.load(array, 0 if least else e.asm.sub(count, 1)))
+
+    return rule
+
+
+def _set_sum(e: Emitter, expr: Apply) -> Val:
+    kind, total = _as_set(expr.args[0].type), e.asm.cell(I64)
+
+    def add(code: Val) -> None:
+        e.asm.b.store(e.asm.val(e.asm.add(e.asm.b.load(total), e.codes.held(kind.item, code))), total)
+
+    e.codes.sparse.each(kind, e.value(expr.args[0]), add)
+    return e.asm.b.load(total)
+
+
+def _as_set(kind: Type) -> Set:
+    assert isinstance(kind, Set)
+    return kind
+
+
+SPARSE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
+    {
+        Op.SET: _set, Op.RANGE: _range,
+        Op.UNION: _algebra("united"), Op.INTERSECT: _algebra("common"), Op.DIFFERENCE: _algebra("without"),
+        Op.CARD: _card, Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False),
+        Op.SET_SUM: _set_sum,
+    }
+)  # fmt: skip

@@ -1,0 +1,156 @@
+"""Random specs of message passing: sets over more values than have a bit each, wherever a set may be."""
+
+from __future__ import annotations
+
+from random import Random
+
+HEAD = """spec sparse_spec
+sort Node
+type Kind = enum {{ask, yes, no}}
+type Cell = {{ x: 0..3, y: 0..3 }}
+type Message = {message}
+type Wide = {wide}
+var sent : set[Message] = {{}}
+var old : set[Message] = {{}}
+var seen : Node -> set[Message] = {{ q: {{}} for q in Node }}
+var kept : set[Message]? = none
+var parts : set[set[Cell]] = {{}}
+var numbers : set[Wide] = {{{low}}}
+var n : 0..3 = 0
+"""
+RECORDS = (
+    "{ from: Node, to: Node, kind: Kind, term: 0..3, at: 0..9 }",
+    "{ from: Node, to: Node, kind: Kind, term: 0..3, at: -3..6, also: Node? }",
+    "{ from: Node, to: Node, kind: Kind, term: 0..3, at: 0..1000000, log: seq[0..1] upto 2 }",
+    "{ from: Node, to: Node, kind: Kind, term: 0..3, at: 0..2, who: set[Node], heard: set[0..4] }",
+)
+EXTRA = {"also": ("none", "some(a)"), "log": ("[]", "[1]", "[0, 1]"), "who": ("{}", "{a}", "Node"),
+         "heard": ("{}", "{n}", "{0, 4}", "{4}")}  # fmt: skip
+
+
+class SparseWriter:
+    """Writes the parts of one spec."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.record = random.choice(RECORDS)
+
+    def pick(self, *choices: str) -> str:
+        return self.random.choice(choices)
+
+    def message(self, a: str = "a", b: str = "b") -> str:
+        """A message from `a`, of which the rest is known."""
+        fields = {"from": a, "to": b, "kind": self.pick("ask", "yes", "no"), "term": self.pick("0", "1", "n"),
+                  "at": self.pick("0", "1", "2", "n", "2 - n")}  # fmt: skip
+        fields["at"] = f"max(0, min(2, {fields['at']}))"
+        for name, values in EXTRA.items():
+            if f"{name}:" in self.record:
+                fields[name] = self.pick(*values).replace("some(a)", f"some({a})").replace("{a}", f"{{{a}}}")
+        return "{ " + ", ".join(f"{name}: {value}" for name, value in fields.items()) + " }"
+
+    def claim(self, m: str) -> str:
+        """A truth about a message."""
+        claims = [f"{m}.kind == {self.pick('ask', 'yes', 'no')}", f"{m}.term {self.pick('<', '==', '>')} n",
+                  f"{m}.from != {m}.to", f"{m}.at <= {self.pick('0', '1', 'n')}",
+                  f"{m} in {self.pick('old', 'sent', 'seen[m.to]', 'seen[m.from]')}".replace("m.", f"{m}."),
+                  f"{m}.term + {m}.at > n"]  # fmt: skip
+        if self.random.random() < 0.05:
+            return f"1 // ({m}.term - n) >= 0"
+        if "who:" in self.record:
+            claims += [f"{m}.from in {m}.who", f"card({m}.heard) > n"]
+        return self.random.choice(claims)
+
+    def messages(self, depth: int = 2) -> str:
+        """A set of messages."""
+        leaves = ["sent", "old", "(old - sent)", "get(kept, old)", "union_of", "seen[first_one]"]
+        if depth == 0 or self.random.random() < 0.3:
+            return self.random.choice(leaves).replace("union_of", "(sent union old)").replace(
+                "seen[first_one]", "{ m for m in seen[a] if m.term <= n }"
+            )  # fmt: skip
+        form = self.random.randrange(7)
+        left, right = self.messages(depth - 1), self.messages(depth - 1)
+        if form < 3:
+            return f"({left} {self.pick('union', 'intersect', '-')} {right})"
+        if form == 3:
+            return f"({left} {self.pick('union', '-')} {{{self.message()}}})"
+        if form == 4:
+            return f"{{ m for m in {left} if {self.claim('m')} }}"
+        if form == 5:
+            return f"{{ {{ m with term: {self.pick('0', 'n', '3 - m.term')} }} for m in {left} }}"
+        return f"{{ {self.message('a', 'o')} for o in Node }}"
+
+    def truth(self, depth: int = 2) -> str:
+        """A truth about the state; `a` and `b` are nodes."""
+        left, right = self.messages(1), self.messages(1)
+        some = self.pick("forall", "exists")
+        forms = (
+            f"({some} m in {left}: {self.claim('m')})",
+            f"{left} {self.pick('==', '!=', 'subset')} {right}",
+            f"card({left}) {self.pick('<=', '==', '>')} {self.pick('0', '1', '2')}",
+            f"{self.message()} in {left}",
+            f"(exists t in {{ m.term for m in {left} }}: t > n)",
+            f"sum(m.at for m in {left}) <= {self.pick('1', '3')}",
+            f"({some} p in parts: card(p) > n)",
+            f"(numbers != {{}} and {self.pick('min', 'max')}(numbers) <= {self.pick('0', '500', '900')})",
+            f"sum(x for x in numbers if x < 900) {self.pick('<', '>')} 700",
+            f"({self.pick('kept == none', 'kept == some(sent)')})",
+            f"(forall s in {{ {left}, {right} }}: card(s) < 3)",
+        )
+        if self.random.random() < 0.05:
+            return f"(choose m in {left}: {self.claim('m')}).term == n"
+        made = self.random.choice(forms)
+        return made if depth == 0 or self.random.random() < 0.5 else f"({made} or {self.truth(depth - 1)})"
+
+    def changes(self) -> list[str]:
+        """Assignments of an action with nodes `a` and `b`."""
+        cell = f"{{ x: {self.pick('0', 'n')}, y: {self.pick('0', '1', '3')} }}"
+        more = self.pick("(5..n + 5)", "{n + 5, 7}")
+        moved = self.pick("x + 1", "x + n", "999 - x")
+        forms = [
+            f"sent' = {self.messages()}",
+            f"old' = {self.pick('sent', 'old', 'sent union old')}",
+            f"seen'[a] = {self.messages(1)}",
+            f"kept' = {self.pick('none', 'some(sent)', f'some({self.messages(1)})')}",
+            f"parts' = parts {self.pick('union', '-')} {{{{{cell}}}}}",
+            f"parts' = {{ p union {{{cell}}} for p in parts }} union {{{{}}}}",
+            f"numbers' = {{ {moved} for x in numbers if 0 <= x and x < 900 }}",
+            f"numbers' = (numbers union {more}) - {self.pick('{0}', '(1..3)', '{}')}",
+            f"n' = {self.pick('(n + 1) % 4', 'min(3, card(sent))', '0')}",
+        ]
+        taken: dict[str, str] = {}
+        for form in self.random.sample(forms, self.random.randint(1, 3)):
+            taken.setdefault(form.split("'")[0], form)
+        return list(taken.values())
+
+    def action(self, index: int) -> list[str]:
+        """One action; small sets in, small sets out."""
+        lines = [f"action act{index}(a: Node, b: Node):", "    require card(sent) < 3 and card(old) < 3"]
+        lines.append("    require card(parts) < 3 and card(numbers) < 4")
+        if index == 0:
+            return [*lines, f"    sent' = sent union {{{self.message()}}}", "    n' = min(3, n + 1)"]
+        if self.random.random() < 0.3:
+            lines.append(f"    require {self.truth(1)}")
+        if self.random.random() < 0.5:
+            return [*lines, *(f"    {line}" for line in self.changes())]
+        domain, claim = self.messages(1), self.claim("m")
+        lines += [f"    any m in {domain}:", f"        require {claim}"]
+        lines.append(f"        sent' = (sent - {{m}}) union {{{self.message('m.to', 'm.from')}}}")
+        return lines
+
+
+def random_sparse_spec(random: Random) -> str:
+    """A spec with one model `m`; its sets hold few of the many values of their types."""
+    writer = SparseWriter(random)
+    low = random.choice(("0", "-1000000000", "5"))
+    high = 4_000_000_000 if low == "0" else 999
+    head = HEAD.format(message=writer.record, wide=f"{low}..{high}", low=low)
+    lines = [head.rstrip()]
+    for index in range(random.randint(2, 3)):
+        lines += writer.action(index)
+    for index in range(random.randint(0, 2)):
+        lines.append(f"invariant inv{index}: forall a in Node: forall b in Node: {writer.truth()}")
+    lines.append(f"reachable wit: exists a in Node: exists b in Node: {writer.truth(1)}")
+    if random.random() < 0.4:
+        lines.append("constraint con: card(sent) + card(old) < 4")
+    lines.append("deadlock ok")
+    return "\n".join([*lines, "model m:", f"    Node = {random.choice((1, 2, 2, 3))}", ""])
