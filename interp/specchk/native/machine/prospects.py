@@ -1,0 +1,92 @@
+"""Prospects of a program on the native engine: the sets that list their items, types without code, the price.
+
+Cheap: types are read, nothing is emitted.  So this is about values; that an operator has no code (all subsets
+of a listed set) is known only when a kernel is built, and `run` reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from specchk.ir.program import Program
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Type, Union, cardinality, same_shape, show
+from specchk.ir.walk import expressions
+from specchk.lang.text.source import Span
+from specchk.native.machine.layout import is_sparse, layout_of, slots_of, width
+from specchk.native.machine.rooms import first_room, with_room
+from specchk.search.engine import Unsupported
+
+INTERPRETED = "the reference engine runs this model: one thread, some 1 000 states/s"
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """A place of the spec, and what is special about the values there."""
+
+    span: Span
+    text: str
+
+    @property
+    def line(self) -> str:
+        """As `check` prints it."""
+        return f"{self.span.where}: {self.text}"
+
+
+def prospects(program: Program) -> list[Prospect]:
+    """Listed sets, each shape at its first place; and the first value without a code, if there is one."""
+    roomy = with_room(program, first_room(program))
+    found: dict[Set, Prospect] = {}
+    try:
+        for kind, span, subject in _places(roomy):
+            for part in _sets_in(kind):
+                # The sets that a change goes through have other ranges than the variable, and the same items.
+                if is_sparse(part) and not any(same_shape(part, known) for known in found):
+                    found[part] = Prospect(span, f"{subject} {_described(part)}")
+            width(kind)
+    except Unsupported as reason:
+        return [*found.values(), Prospect(span, f"not compiled: {reason}; {INTERPRETED}")]
+    try:
+        layout_of(roomy)
+    except Unsupported as reason:
+        place = max(roomy.variables, key=lambda variable: width(variable.type)).span
+        return [*found.values(), Prospect(place, f"not compiled: {reason}; {INTERPRETED}")]
+    return list(found.values())
+
+
+def _places(program: Program) -> Iterator[tuple[Type, Span, str]]:
+    """Every type of a value, where it is: variables first."""
+    for variable in program.variables:
+        yield variable.type, variable.span, f"`{variable.name}`"
+    for expr in expressions(program):
+        if isinstance(expr.type, Set):
+            yield expr.type, expr.span, "this set"
+
+
+def _described(kind: Set) -> str:
+    return (
+        f"lists its items: {width(kind.item)} bits each, at first for {slots_of(kind)} of the "
+        f"{_count(kind)} values of {show(kind.item)}"
+    )
+
+
+def _count(kind: Set) -> str:
+    size = cardinality(kind.item)
+    return f"{size:,}".replace(",", " ") if size < 10**9 else f"2^{size.bit_length() - 1}"
+
+
+def _sets_in(kind: Type) -> Iterator[Set]:
+    match kind:
+        case Set():
+            yield kind
+            yield from _sets_in(kind.item)
+        case Option() | Seq() | Bag():
+            yield from _sets_in(kind.item)
+        case Map():
+            yield from _sets_in(kind.value)
+        case Record():
+            for _, part in kind.fields:
+                yield from _sets_in(part)
+        case Union():
+            for _, record in kind.variants:
+                yield from _sets_in(record)
