@@ -47,7 +47,7 @@ def told(part: Part, result: SuiteResult, budget: SuiteBudget = WHOLE) -> dict[s
 
 
 def ids(part: Part) -> Sequence[str]:
-    return [case.id for case in part.suite(WHOLE).cases]
+    return [case.name for case in part.suite(WHOLE).cases]
 
 
 def test_every_case_of_a_whole_suite_passed():
@@ -62,7 +62,7 @@ def test_a_case_that_did_not_run_is_skipped(number: int):
     case = suite.cases[number]
     one = run_suite(Replayer(part().binding), suite, cases=[case])
     for result in (one, replace(one, coverage=None)):
-        assert told(part(), result) == {**dict.fromkeys(ids(part()), LEFT_OUT), case.id: "passed"}
+        assert told(part(), result) == {**dict.fromkeys(ids(part()), LEFT_OUT), case.name: "passed"}
 
 
 def test_a_sample_names_what_it_left_out():

@@ -20,11 +20,11 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def test_each_case_and_control_is_an_item(copy: Copy):
-    """The ids are those of `specchk conform --list`, in its order; suites without cases are one item."""
-    listed = re.findall(r"^  ([0-9a-f]{10}) ", copy.conform("--list").text, re.MULTILINE)
+    """The ids are those of `--list`, in its order, with the last action; other suites are one item."""
+    listed = re.findall(r"^  ([0-9a-f]{10}) .* to (\w+)", copy.conform("--list").text, re.MULTILINE)
     collected = copy.pytest("--collect-only").text.split("\n\n")[0].splitlines()
     assert collected == [
-        *(f"binding.py::two::{name}" for name in listed),
+        *(f"binding.py::two::{name}-{last}" for name, last in listed),
         "binding.py::two (walks)::walks",
         "binding.py::control: nobody waits for votes",
         "binding.py::control: prepared in memory only",

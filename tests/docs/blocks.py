@@ -102,7 +102,8 @@ class Workplace:
         self.code = 0
         shutil.copytree(ROOT / "spec", place / "spec")
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "docs" / "two_phase", place / "docs" / "two_phase", ignore=ignored)
+        for name in ("two_phase", "lock_service", "ring_buffer"):
+            shutil.copytree(ROOT / "docs" / name, place / "docs" / name, ignore=ignored)
         shutil.copytree(ROOT / "conformance", place / "conformance", ignore=ignored)
         for name in ("pyproject.toml", "Makefile"):
             shutil.copy(ROOT / name, place / name)

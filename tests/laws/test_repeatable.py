@@ -132,6 +132,8 @@ def _own_way(path: Path) -> Iterator[str]:
 WHILES = {
     "cluster.py: time.sleep(0.02)": "between two looks at what must come; the end is a hang",
     "test_checkpoints.py: time.sleep(0.01)": "between two looks at a search that runs, or the test fails",
+    "stubborn.py: time.sleep(LONG_S)": "a program that hangs, which the test kills",
+    "test_adapter.py: time.sleep(0.05)": "between two looks at a process that ends; the end is a hang",
     "test_claims.py: time.sleep(0.01)": "between two looks at a process that was ended",
     "test_claims.py: patience_s=0.1": "who waits for a mark that nobody removes waits for nothing",
     "test_faults.py: time.sleep(random.random() * 0.005)": "killed at any moment, it holds",

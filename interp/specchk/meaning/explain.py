@@ -3,7 +3,7 @@
 `blame` walks from a property into the part that decides its value, as a reader would: into the
 first false conjunct, the first item that refutes a `forall`, the consequent of an implication whose
 antecedent holds, through `not` and inlined definitions.  It stops at a part that is false by
-itself and shows the values of that part's operands.
+itself and shows the values of that part's operands.  `false_guards` does so for the guards of an action.
 """
 
 from __future__ import annotations
@@ -12,16 +12,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specchk.ir.nodes import And, Apply, Case, Const, Cover, Expr, If, Implies, Let, Local, Or, Quantifier
+from specchk.ir.nodes import (
+    And,
+    Apply,
+    Bind,
+    Case,
+    Const,
+    Cover,
+    Expr,
+    Guard,
+    If,
+    Implies,
+    Let,
+    Local,
+    Or,
+    Quantifier,
+    Unwrap,
+)
 from specchk.ir.ops import Op
-from specchk.ir.program import Property
+from specchk.ir.program import Action, Property
 from specchk.ir.types import Option
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
-from specchk.meaning.values import show
+from specchk.meaning.values import State, show
 
 _MAX_TEXT = 200
+_NO_BRANCH = "no branch of the action is enabled here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +158,38 @@ def blame(prop: Property, evaluator: Evaluator, env: Sequence[Any]) -> Blame:
         return _Explainer(evaluator, [*env, *([0] * (prop.locals + 1))]).descend(prop.body, found=False)
     except Undefined as undefined:
         return Blame(undefined.span, undefined.reason, ())
+
+
+def false_guards(evaluator: Evaluator, action: Action, state: State, args: Sequence[Any]) -> list[Blame]:
+    """The false conjuncts of the guards at the beginning of an action's body; at least one reason."""
+    env: list[Any] = [*state, *state, *([0] * (action.locals + len(state) + 1))]
+    env[evaluator.first_local : evaluator.first_local + len(args)] = args
+    found: list[Blame] = []
+    try:
+        for stmt in action.body:
+            match stmt:
+                case Bind():
+                    env[evaluator.index(stmt.local)] = evaluator.compile(stmt.value)(env)
+                case Unwrap():
+                    value: Any = evaluator.compile(stmt.value)(env)
+                    if not value:
+                        return [*found, Blame(stmt.value.span, f"{stmt.value.span.text} is none", ())]
+                    env[evaluator.index(stmt.local)] = value[0]
+                case Guard():
+                    for part in _conjuncts(stmt.condition):
+                        if not evaluator.compile(part)(env):
+                            prop = Property("guard", action.name, part, action.locals, part.span)
+                            found.append(blame(prop, evaluator, env))
+                case _:
+                    # Behind a choice or an assignment, guards depend on what was done; those at the
+                    # beginning are decided.
+                    break
+    except Undefined as undefined:
+        found = found or [Blame(undefined.span, undefined.reason, ())]
+    return found or [Blame(action.span, _NO_BRANCH, ())]
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    if not isinstance(condition, And):
+        return [condition]
+    return [part for one in condition.parts for part in _conjuncts(one)]

@@ -10,5 +10,9 @@ from specchk.conform.contract.binding import (
     action,
     project,
 )
+from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart
 
-__all__ = ["Accepted", "Answer", "At", "Binding", "Impossible", "Refused", "action", "project"]
+__all__ = [
+    "Accepted", "Answer", "At", "BadCode", "BadFile", "BadSpec", "BadStart", "Binding", "Impossible",
+    "Refused", "action", "project",
+]  # fmt: skip

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from specchk.conform.contract.known_bad import Control
+from specchk.conform.contract.known_bad import BadFile, BadStart, Control
 from specchk.conform.contract.values import plain
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import nearest
@@ -185,6 +185,8 @@ class Binding(Generic[S]):
     exhaustive: ClassVar[tuple[At, ...]] = (At(suite="product"),)
     controls: ClassVar[tuple[Control, ...]] = ()
     implementation: ClassVar[tuple[str, ...]] = ()
+    runs_elsewhere: ClassVar[bool] = False
+    """Whether the implementation runs in another process, whose calls are not seen here."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -194,6 +196,18 @@ class Binding(Generic[S]):
     def against(cls, program: Program) -> Binding[S]:
         """The binding for a control's wrong spec: as for a right one, where no other rules are refused."""
         return cls(program)
+
+    @classmethod
+    def with_mistake(cls, program: Program, mistake: BadFile | BadStart) -> Binding[S]:
+        """The binding to the implementation with a control's mistake; raises `BindingError`."""
+        hint = "derive the binding from ProcessBinding, or plant a BadCode"
+        what = f"the control `{mistake.name}` is for an implementation that is a process"
+        raise BindingError((Mistake(what, hint),))
+
+    @classmethod
+    def own_mistakes(cls) -> Iterator[Mistake]:
+        """The errors that a kind of binding finds in itself, whatever its spec is."""
+        yield from ()
 
     def start(self) -> S:
         """A new system in the spec's initial state."""
@@ -244,7 +258,7 @@ def _marks(cls: type) -> Iterator[tuple[str, Any]]:
 
 def mistakes(cls: type[Binding[Any]], program: Program) -> tuple[Mistake, ...]:
     """Everything in which a binding does not fit its spec, the projection's values aside."""
-    return (*_wrong_actions(cls, program), *_wrong_variables(cls, program))
+    return (*_wrong_actions(cls, program), *_wrong_variables(cls, program), *cls.own_mistakes())
 
 
 def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:

@@ -7,8 +7,10 @@
         )
 
 A `BadSpec` is a model of the spec in which a rule is another one than the implementation's; a
-`BadCode` is a mistake in one function of the implementation.  Both are run as a suite of the gate on
-the model named; one that finds no divergence makes the whole run vacuous.
+`BadCode` is a mistake in one function of the implementation.  Where that is a process (`adapter`), a
+`BadFile` is a mistake in one of its files, whatever its language, and a `BadStart` other arguments or
+another environment.  All are run as a suite of the gate on the model named; one that finds no divergence
+makes the whole run vacuous.
 
 Not here: running them (`controls`).
 """
@@ -45,11 +47,37 @@ class BadCode:
     bounds: Mapping[str, str] = field(default_factory=dict)
 
 
-Control = BadSpec | BadCode
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """A file of the implementation in which the text `was` occurs once and `now` would be an error.
+
+    The mistake is in a copy of the implementation, which is built and started instead.
+    """
+
+    name: str
+    file: str
+    was: str
+    now: str
+    model: str
+    bounds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BadStart:
+    """More arguments, or another environment, with which the implementation is wrong."""
+
+    name: str
+    model: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, str] = field(default_factory=dict)
+
+
+Control = BadSpec | BadCode | BadFile | BadStart
 
 
 class NoSuchText(Exception):
-    """A control whose function has changed; the control must be rewritten."""
+    """A control that no longer fits the implementation; the control must be rewritten."""
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import sys
 import traceback
@@ -10,6 +11,7 @@ from typing import Any
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.tracing import Tracing
+from specchk.lang.text.diagnostics import nearest
 
 
 class NoBinding(Exception):
@@ -40,6 +42,8 @@ def _load(path: Path, base: type) -> Any:
     # An exit, too: it would end this program with a code that says something else.
     except (Exception, SystemExit) as error:
         sys.path[:] = known  # nothing of this folder is imported any more
+        if (outdated := _outdated_control(error, path)) is not None:
+            raise NoBinding(outdated) from error
         raise NoBinding(f"{_where(error, path)}: {type(error).__name__}: {_words(error)}") from error
     found = [one for one in names.values() if _is_own(one, base)]
     if len(found) != 1:
@@ -57,6 +61,24 @@ def _where(error: BaseException, path: Path) -> str:
     folder = path.resolve().parent
     own = [one for one in frames if Path(one.filename).resolve().is_relative_to(folder)]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
+
+
+def _outdated_control(error: BaseException, path: Path) -> str | None:
+    """The message for a control that names something missing; None for another error."""
+    if not isinstance(error, AttributeError) or error.name is None:
+        return None
+    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == str(path)]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        is_controls = any(isinstance(one, ast.Name) and one.id == "controls" for one in targets)
+        if is_controls and any(line and node.lineno <= line <= (node.end_lineno or 0) for line in lines):
+            owner = getattr(error.obj, "__qualname__", getattr(error.obj, "__name__", repr(error.obj)))
+            hint = nearest(error.name, dir(error.obj)) or "rewrite the control"
+            what = f"a control names `{owner}.{error.name}`, which was renamed or removed"
+            return f"{path}:{lines[-1]}: {what}; {hint}"
+    return None
 
 
 def _words(error: BaseException) -> str:

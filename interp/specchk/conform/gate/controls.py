@@ -17,7 +17,8 @@ from typing import Any
 
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding
-from specchk.conform.contract.known_bad import BadCode, BadSpec, planted
+from specchk.conform.contract.failures import LOST
+from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.replay.cases import Suite
 from specchk.conform.replay.replay import Divergence, Replayer
@@ -26,7 +27,8 @@ from specchk.conform.work.crews import Crew
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
-KINDS = ((BadSpec, "an error in the spec"), (BadCode, "an error in the implementation"))
+KINDS = (((BadSpec,), "an error in the spec"),
+         ((BadCode, BadFile, BadStart), "an error in the implementation"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,24 @@ def trial_of(cls: type[Binding[Any]], checked: CheckedSpec, number: int, max_sta
 
 
 def try_control(cls: type[Binding[Any]], trial: Trial) -> Tried:
-    """Run one control up to its first divergence."""
+    """Run one control up to its first divergence; raises `NoSuchText` for one that is outdated."""
     control = cls.controls[trial.number]
-    is_code = isinstance(control, BadCode)
     with ExitStack() as stack:
-        if isinstance(control, BadCode):
-            stack.enter_context(planted(control))
-        # A wrong spec may need a binding that leaves out what only the right one checks.
-        binding = cls(trial.program) if is_code else cls.against(trial.program)
+        match control:
+            case BadCode():
+                stack.enter_context(planted(control))
+                binding = cls(trial.program)
+            case BadFile() | BadStart():
+                binding = cls.with_mistake(trial.program, control)
+            case BadSpec():
+                # A wrong spec may need a binding that leaves out what only the right one checks.
+                binding = cls.against(trial.program)
         found = run_suite(Replayer(binding), trial.suite).divergence
-    return Tried(control.name, "code" if is_code else "spec", "" if found is None else _told(found))
+    # A mistake that is no program any more shows nothing about the comparison.
+    if found is not None and found.step is None and found.kind in LOST and not found.trace.steps:
+        raise NoSuchText(f"with `{control.name}` the implementation does not start: {found.reason}")
+    kind = "spec" if isinstance(control, BadSpec) else "code"
+    return Tried(control.name, kind, "" if found is None else _told(found))
 
 
 def _told(found: Divergence) -> str:

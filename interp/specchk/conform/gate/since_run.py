@@ -17,6 +17,7 @@ from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.since import (
     CallMap,
+    Revision,
     SincePlan,
     concerned,
     map_path,
@@ -24,7 +25,7 @@ from specchk.conform.gate.since import (
     read_map,
     write_map,
 )
-from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget, run_part
+from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget, run_part, run_parts
 from specchk.conform.replay.cases import SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
@@ -32,6 +33,7 @@ from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.forks import cores, each
 from specchk.conform.work.sources import files_of, shown
 
+ELSEWHERE = "the implementation is a process, whose calls are not recorded"
 Calls = Mapping[str, frozenset[Function]]
 
 
@@ -63,6 +65,10 @@ class _Code:
 def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revision: str) -> Since:
     """Run the cases that the changes since a revision concern; raises `NoRevision`."""
     code = _code(bound)
+    if bound.cls.runs_elsewhere:
+        Revision(code.folder, revision).check()
+        whole = run_parts(parts, budget)
+        return Since(SincePlan(None, ELSEWHERE), tuple(parts), tuple(whole), _ran(whole), _ran(whole))
     path = map_path(bound.path, _about(bound, parts, budget))
     found = plan_since(code.folder, revision, code.files, read_map(path), code.sources())
     everything = sum(_cases(part, budget) for part in parts)

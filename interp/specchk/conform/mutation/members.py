@@ -26,12 +26,13 @@ from typing import Any, Protocol
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding, BindingError
+from specchk.conform.contract.failures import FAILURES
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.replay.cases import Suite
 from specchk.conform.replay.faults import run_faults
-from specchk.conform.replay.replay import FAILURES, Divergence, Replayer
+from specchk.conform.replay.replay import Divergence, Replayer
 from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter

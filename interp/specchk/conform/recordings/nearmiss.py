@@ -17,16 +17,12 @@ from typing import Any
 
 from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen
 from specchk.conform.recordings.validate import Blocked, Validator
-from specchk.ir.nodes import And, Bind, Expr, Guard, Unwrap
-from specchk.ir.program import Action, Property
-from specchk.meaning.explain import Blame, blame
+from specchk.meaning.explain import Blame, false_guards
 from specchk.meaning.step import Faulty
-from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, show
 from specchk.search.verdict import Step
 
 MOST = 6
-_NO_BRANCH = "no branch of the action is enabled here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,43 +104,7 @@ def _plainly(value: Any) -> str:
 def _guarded(validator: Validator, number: int, state: State, index: int, args: tuple[Any, ...]) -> NearMiss:
     action = validator.program.actions[index]
     step = Step.of(validator.program, index, args, state)
-    return NearMiss(str(step), number, tuple(_blames(validator, action, state, args)), ())
-
-
-def _blames(validator: Validator, action: Action, state: State, args: tuple[Any, ...]) -> list[Blame]:
-    """The false conjuncts of the guards at the beginning of an action's body."""
-    evaluator = validator.evaluator
-    env: list[Any] = [*state, *state, *([0] * (action.locals + len(state) + 1))]
-    env[evaluator.first_local : evaluator.first_local + len(args)] = args
-    found: list[Blame] = []
-    try:
-        for stmt in action.body:
-            match stmt:
-                case Bind():
-                    env[evaluator.index(stmt.local)] = evaluator.compile(stmt.value)(env)
-                case Unwrap():
-                    value: Any = evaluator.compile(stmt.value)(env)
-                    if not value:
-                        return [*found, Blame(stmt.value.span, f"{stmt.value.span.text} is none", ())]
-                    env[evaluator.index(stmt.local)] = value[0]
-                case Guard():
-                    for part in _conjuncts(stmt.condition):
-                        if not evaluator.compile(part)(env):
-                            prop = Property("guard", action.name, part, action.locals, part.span)
-                            found.append(blame(prop, evaluator, env))
-                case _:
-                    # Behind a choice or an assignment, guards depend on what was done; those at the
-                    # beginning are decided.
-                    break
-    except Undefined as undefined:
-        found = found or [Blame(undefined.span, undefined.reason, ())]
-    return found or [Blame(action.span, _NO_BRANCH, ())]
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if not isinstance(condition, And):
-        return [condition]
-    return [part for one in condition.parts for part in _conjuncts(one)]
+    return NearMiss(str(step), number, tuple(false_guards(validator.evaluator, action, state, args)), ())
 
 
 def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:

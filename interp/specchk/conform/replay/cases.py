@@ -46,6 +46,11 @@ class SuiteCase:
     classes: tuple[tuple[int, ...], ...]
     start: int = 0
 
+    @property
+    def name(self) -> str:
+        """The id, and the action that the case ends with: `5c04bb6c35-write`."""
+        return f"{self.id}-{self.steps[-1].action}" if self.steps else self.id
+
     def __str__(self) -> str:
         return "; ".join(map(str, self.steps))
 
@@ -108,9 +113,10 @@ class Suite:
         return label_of(self.model, self.bounds)
 
     def case(self, wanted: str) -> SuiteCase | None:
-        """The case with an id, or the only one whose id begins with it."""
+        """The case with an id or a name, or the only one whose id begins with it."""
         # Any beginning that is unique, as with commits of git.
-        found = [case for case in self.cases if case.id.startswith(wanted)]
+        digits = wanted.partition("-")[0]
+        found = [case for case in self.cases if case.id.startswith(digits)]
         return found[0] if len(found) == 1 else None
 
 

@@ -29,7 +29,8 @@ from specchk.report.read import Unreadable, value_from_json
 from specchk.search.verdict import Step, Trace
 
 SCHEMA = "specchk.conform/1"  # of a report, which has the divergence as its member
-STEPPED = frozenset({"state", "refused", "outside", "raised", "fault"})  # the spec has a state after the step
+# Kinds where the spec has a state after the step.
+STEPPED = frozenset({"state", "refused", "outside", "raised", "fault", "died", "hung", "garbled"})
 MOST_PLACES = 8  # listed at the end; all are in the last row
 WORDS = MappingProxyType({
     "initial": "the implementation starts in another state",
@@ -43,6 +44,10 @@ WORDS = MappingProxyType({
     "reopened": "the implementation's state on disk differs from its state in memory",
     "fault": "a fault inside a step left a state that the spec does not allow",
     "raised": "the implementation failed with an exception",
+    "died": "the implementation's process ended",
+    "hung": "the implementation did not answer in time",
+    "garbled": "the implementation broke the protocol",
+    "unrepeatable": "the same requests have another outcome when they are repeated",
 })  # fmt: skip
 
 
@@ -106,7 +111,7 @@ def _ending(program: Program, found: Divergence, beside: State | None) -> tuple[
     ]
     more = [f"and {len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
     first = f"diverges: {WORDS[found.kind]}"
-    said = (first, step_text(found), found.reason, *places[:MOST_PLACES], *more)
+    said = (first, step_text(found), *found.reason.splitlines(), *places[:MOST_PLACES], *more)
     return tuple(filter(None, said))
 
 

@@ -18,7 +18,8 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import BindingError, Interruption, Mistake
-from specchk.conform.replay.replay import ActionCall, Diverged, Divergence, Found, Place, Replayer
+from specchk.conform.replay.replay import Diverged, Divergence, Found, Place, Replayer
+from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import SuiteResult, breadth_first, why_vacuous
 from specchk.meaning.values import State
 from specchk.search.verdict import Step

@@ -53,6 +53,10 @@ def frozen(instance: Instance, binding: Binding[Any], path: Path, found: Diverge
     """The text of a test file at `target`, for the binding in the file `path`; raises `CannotFreeze`."""
     if found.kind in HARNESS:
         raise CannotFreeze(HARNESS[found.kind])
+    if binding.runs_elsewhere:
+        raise CannotFreeze(
+            "the implementation is a process, which only specchk drives; repeat it with --case"
+        )
     program, name = instance.program, type(binding).__name__
     runner = files("specchk.conform.replay").joinpath("frozen_run.py").read_text(encoding="utf-8")
     # The runner is put in as text, with its imports at the head: a frozen test needs nothing of specchk.

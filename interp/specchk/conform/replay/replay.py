@@ -15,9 +15,8 @@ observed variables; what was kept of a system is looked at again before and afte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import (  # fmt: skip
@@ -32,32 +31,18 @@ from specchk.conform.contract.binding import (  # fmt: skip
     Refused,
     mistakes,
 )
-from specchk.conform.contract.values import NotAValue, plain, raw
+from specchk.conform.contract.failures import FAILURES, ImplementationFailure, described
+from specchk.conform.contract.values import NotAValue, raw
+from specchk.conform.replay.spec_side import ActionCall, SpecSide
 from specchk.conform.replay.tally import ReplayTally
 from specchk.ir.nodes import Value
-from specchk.ir.program import Program
-from specchk.meaning.initial import initial_states
-from specchk.meaning.properties import Properties
-from specchk.meaning.step import Stepper
-from specchk.meaning.values import State, Values, show
+from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
 
 S = TypeVar("S")
-# What broken code raises; whatever else comes out of a handler is not the implementation's.
-FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
-            TypeError, ValueError)  # fmt: skip
+T = TypeVar("T")
+SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
-
-
-@dataclass(frozen=True, slots=True)
-class ActionCall:
-    """An action with its arguments; `ways` are the environment's choices, one empty without any."""
-
-    index: int
-    args: tuple[Value, ...]
-    plain: tuple[Any, ...]  # the arguments as the binding gets them
-    label: Step  # its state is not used
-    ways: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +82,9 @@ class Divergence:
     one), `state` (no successor of the spec is where it went), `changed` (by a refused step),
     `outside` (a state without a projection), `ambiguous` (successors that the projection does not
     tell apart), `restored` (what was kept is no longer the state it was), `reopened` (what is on disk
-    is not the state), `fault` (what a fault inside a step left), `raised` (an exception).
+    is not the state), `fault` (what a fault inside a step left), `raised` (an exception); of an
+    implementation that is a process also `died` (it ended), `hung` (no answer in time), `garbled` (it
+    broke the protocol) and `unrepeatable` (the same requests had another outcome).
     `reason` says more than the kind, where there is more to say.
     `found` is the implementation's state, `expected` what the spec allows instead.  `ways` are those
     in which the trace's steps were taken; `found_after` is how many steps it had before it was shrunk.
@@ -122,15 +109,6 @@ class Diverged(Exception):
         super().__init__(divergence.kind)
 
 
-def _initial(program: Program) -> tuple[State, ...]:
-    """The spec's initial states, at least one; raises `BindingError`."""
-    states = tuple(initial_states(program))
-    if not states:
-        hint = "correct the spec; an implementation has to start in one of its initial states"
-        raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
-    return states
-
-
 class Replayer(Generic[S]):
     """Takes steps of one binding's spec on its implementation; raises `BindingError`, then `Diverged`."""
 
@@ -141,43 +119,32 @@ class Replayer(Generic[S]):
         self.binding = binding
         self.program = binding.program
         self.tally = ReplayTally()
-        self._initial = _initial(self.program)
-        self._stepper = Stepper(self.program)
-        self._properties = Properties(self.program, self._stepper)
+        self.spec = SpecSide(binding)
+        self.instances = self.spec.instances
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
         cls = type(binding)
         self._project = getattr(binding, cls.marked("project") or "")
         self._keep = getattr(binding, cls.marked("snapshot") or "")
-        self._back = getattr(binding, cls.marked("restore") or "")
+        self._back: Callable[[Any], S] = getattr(binding, cls.marked("restore") or "")
         again = cls.marked("reopen")
         self._again = getattr(binding, again) if again is not None else None
         self._handlers = {one.action: getattr(binding, one.method) for one in cls.actions()}
-        self.instances = tuple(self._all_instances())
         self.blind_to: tuple[str, ...] = ()
-
-    def _all_instances(self) -> Iterator[ActionCall]:
-        values = Values()
-        ways = {one.action: one.ways or ("",) for one in self.binding.actions()}
-        for index, action in enumerate(self.program.actions):
-            for args in product(*(values.values(param.type) for param in action.params)):
-                typed = [(arg, param.type) for arg, param in zip(args, action.params, strict=True)]
-                label = Step(action.name, tuple(show(arg, kind) for arg, kind in typed), ())
-                given = tuple(plain(arg, kind) for arg, kind in typed)
-                yield ActionCall(index, tuple(args), given, label, ways[action.name])
 
     def begin(self) -> Place[S]:
         """The implementation's initial state, which must be one of the spec's."""
-        states = self._initial
+        states = self.spec.initial
         empty = Trace(states[0], ())
-        system = self.binding.start()
-        found = self._state(system, Divergence("outside", empty, None, "", ""))
+        blank = Divergence("outside", empty, None, "", "")
+        system: S = self._call(lambda: blank, "at the start", self.binding.start)
+        found = self._state(system, blank)
         allowed = [state for state in states if self.same(state, found)]
         if not allowed:
             reason = "the implementation starts in another state than the spec"
             raise Diverged(Divergence("initial", empty, None, "", reason, states, found))
         self._only_one(allowed, Divergence("ambiguous", empty, None, "", "", states, found))
         self.blind_to = self._blind_spots(found)
-        return Place(allowed[0], self._keep(system))
+        return Place(allowed[0], self._call(lambda: blank, SAVING, lambda: self._keep(system)))
 
     def _blind_spots(self, found: Found) -> tuple[str, ...]:
         """The control of every run: the observed variables whose corruption is not detected; none."""
@@ -192,7 +159,7 @@ class Replayer(Generic[S]):
     def check_kept(self, place: Place[S]) -> None:
         """A saved system must be restored to its state."""
         blank = Divergence("outside", place.trace(), None, "", "", ways=place.ways())
-        found = self._state(self._back(place.kept), blank)
+        found = self._state(self._rewound(place), blank)
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
             states, ways = (place.state,), place.ways()
@@ -206,7 +173,7 @@ class Replayer(Generic[S]):
         blank = Divergence("reopened", place.trace(), None, "", "", states, ways=ways)
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
-            found = self._state(self._again(self._back(place.kept)), blank)
+            found = self._state(self._again(self._rewound(place)), blank)
         except FAILURES as error:  # the code under test is foreign; its failing is a finding
             raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
         self.tally.reopened += 1
@@ -215,42 +182,20 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blank, reason=reason, found=found))
 
     def inside(self, state: State) -> bool:
-        """Whether the spec's constraints let a search continue here."""
-        return self._properties.inside(self._properties.environment(state))
+        """As `SpecSide.inside`."""
+        return self.spec.inside(state)
 
     def options(self, state: State) -> tuple[list[tuple[ActionCall, tuple[State, ...]]], list[ActionCall]]:
-        """The spec's answer for each instance in a state: enabled, with its successors, or disabled.
-
-        One that only leads beyond a horizon is neither.
-        """
-        found: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
-        cuts = self._stepper.horizon_cuts
-        for index, args, after in self._stepper.successors(state):
-            found.setdefault((index, args), {})[after] = None
-        is_cut = self._stepper.horizon_cuts > cuts
-        enabled, disabled = [], []
-        for instance in self.instances:
-            successors = found.get((instance.index, instance.args))
-            if successors is not None:
-                enabled.append((instance, tuple(successors)))
-            # Checked only where some step was cut: running every instance alone once more doubles the work.
-            elif not (is_cut and self._goes_beyond(state, instance)):
-                disabled.append(instance)
-        return enabled, disabled
+        """As `SpecSide.options`."""
+        return self.spec.options(state)
 
     def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
-        """The successors by one instance; none where it is not enabled."""
-        found = self._stepper.of_action(state, instance.index, instance.args)
-        return tuple(dict.fromkeys(after for _, _, after in found))
+        """As `SpecSide.allowed`."""
+        return self.spec.allowed(state, instance)
 
     def forbids(self, state: State, instance: ActionCall) -> bool:
-        """Whether an instance is disabled, and not because it leads beyond a horizon."""
-        return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
-
-    def _goes_beyond(self, state: State, instance: ActionCall) -> bool:
-        cuts = self._stepper.horizon_cuts
-        self._stepper.of_action(state, instance.index, instance.args)
-        return self._stepper.horizon_cuts > cuts
+        """As `SpecSide.forbids`."""
+        return self.spec.forbids(state, instance)
 
     def take(self, place: Place[S], instance: ActionCall, successors: tuple[State, ...]) -> list[Place[S]]:
         """Take an enabled step in each way; the places it led to."""
@@ -262,19 +207,21 @@ class Replayer(Generic[S]):
         return list(reached.values())
 
     def _take(self, place: Place[S], instance: ActionCall, way: str, allowed: tuple[State, ...]) -> Place[S]:
-        system = self._back(place.kept)
+        system = self._rewound(place)
         answer = self._ask(system, place, instance, way)
         # Each step begins from what was kept, so that no step sees what another one left behind.
         if not isinstance(answer, Accepted):
             raise Diverged(self._blame(place, instance, way, "refused", answer.reason, allowed))
-        found = self._state(system, self._blame(place, instance, way, "outside", "", allowed))
+        blank = self._blame(place, instance, way, "outside", "", allowed)
+        found = self._state(system, blank)
         matching = [state for state in allowed if self.same(state, found)]
         if not matching:
             raise Diverged(self._blame(place, instance, way, "state", "", allowed, found))
         self._only_one(matching, self._blame(place, instance, way, "ambiguous", "", allowed, found))
         ReplayTally.count(self.tally.taken, instance.label.action)
         step = Step(instance.label.action, instance.label.args, matching[0])
-        return Place(matching[0], self._keep(system), step, place, way)
+        kept = self._call(lambda: blank, SAVING, lambda: self._keep(system))
+        return Place(matching[0], kept, step, place, way)
 
     def cut_short(
         self,
@@ -286,12 +233,13 @@ class Replayer(Generic[S]):
         moment: int,
     ) -> Found | None:
         """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
-        system = self._back(place.kept)
+        system = self._rewound(place)
         cut = getattr(self.binding, fault.method)
+        blank = self._blame(place, by, way, "outside", f"inside {instance.label}")
         if not cut(system, *by.plain, moment, lambda: self._ask(system, place, instance, way)):
             return None
         self.tally.struck += 1
-        return self._state(system, self._blame(place, by, way, "outside", f"inside {instance.label}"))
+        return self._state(system, blank)
 
     def probe(self, place: Place[S], instance: ActionCall) -> bool:
         """Try a disabled instance in each way: it must be refused and change nothing.
@@ -300,7 +248,7 @@ class Replayer(Generic[S]):
         """
         was_asked = False
         for way in instance.ways:
-            system = self._back(place.kept)
+            system = self._rewound(place)
             answer = self._ask(system, place, instance, way)
             if isinstance(answer, Accepted):
                 raise Diverged(self._accepted(system, place, instance, way))
@@ -317,22 +265,39 @@ class Replayer(Generic[S]):
 
     def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""
-        reason, found = "the spec has no such step here", None
+        reason, found = self.spec.why_forbidden(place.state, instance), None
         try:
             found = self._state(system, self._blame(place, instance, way, "outside", ""))
         except Diverged as diverged:
             # Where it went may have no name in the spec; that the step was taken is the finding.
-            reason += f"; and then: {diverged.divergence.reason}"
+            reason += f"\nand then: {diverged.divergence.reason}"
         return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
+
+    def _call(self, blame: Callable[[], Divergence], when: str, call: Callable[[], T]) -> T:
+        """Call a method of the binding; the code under test is foreign, and its failure is a finding."""
+        try:
+            return call()
+        except (*FAILURES, ImplementationFailure) as error:
+            kind, reason = described(error)
+            reason = f"{when}: {reason}" if when else reason
+            raise Diverged(replace(blame(), kind=kind, reason=reason)) from error
+
+    def _rewound(self, place: Place[S]) -> S:
+        """The system that was kept at a place."""
+
+        def blame() -> Divergence:
+            return Divergence("restored", place.trace(), None, "", "", (place.state,), ways=place.ways())
+
+        return self._call(blame, "when it was restored", lambda: self._back(place.kept))
 
     def _ask(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Answer:
         handler = self._handlers[instance.label.action]
-        try:
-            answer = handler(system, *instance.plain, *([way] if way else []))
-        except FAILURES as error:  # the code under test is foreign; its failing is a finding
-            reason = f"{type(error).__name__}: {error}"
-            allowed = self.allowed(place.state, instance)
-            raise Diverged(self._blame(place, instance, way, "raised", reason, allowed)) from error
+        args = (*instance.plain, way) if way else instance.plain
+
+        def blame() -> Divergence:
+            return self._blame(place, instance, way, "raised", "", self.allowed(place.state, instance))
+
+        answer: Answer = self._call(blame, "", lambda: handler(system, *args))
         if not isinstance(answer, Accepted | Refused | Impossible):
             hint = "return Accepted(), Refused(reason) or Impossible(reason)"
             raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
@@ -349,7 +314,7 @@ class Replayer(Generic[S]):
         """The projection as values of the spec; `blame` is the reason given if there are none."""
         self.tally.compared += 1
         try:
-            return self._raw(self._project(system))
+            return self._raw(self._call(lambda: blame, OBSERVING, lambda: self._project(system)))
         except (OutsideSpec, NotAValue) as error:
             raise Diverged(replace(blame, kind="outside", reason=str(error))) from None
 

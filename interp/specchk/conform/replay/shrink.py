@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from specchk.conform.replay.replay import ActionCall, Diverged, Divergence, Place, Replayer
+from specchk.conform.contract.failures import HUNG
+from specchk.conform.replay.replay import Diverged, Divergence, Place, Replayer
+from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import BREADTH_FIRST, SuiteResult
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
@@ -52,6 +54,10 @@ def shrunk(replayer: Replayer[Any], found: Divergence) -> Divergence:
     if not found.trace.steps:
         return found
     shrinker = _Shrinker(replayer, found)
+    if found.kind == HUNG:
+        # Each try that hangs again takes the whole timeout, so only the straight path is tried.
+        shrinker.go_straight()
+        return replace(shrinker.best, found_after=len(found.trace.steps))
     again = shrinker.first()
     if again is None:
         reason = f"{found.reason}; repeating the path did not reproduce it".removeprefix("; ")

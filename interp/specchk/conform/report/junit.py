@@ -42,7 +42,7 @@ def _suite(root: Element, part: Part, result: SuiteResult, budget: SuiteBudget) 
     properties = SubElement(suite, "properties")
     for name, value in _properties(part, result):
         SubElement(properties, "property", name=name, value=str(value))
-    failed = _failures(part, result)
+    failed = _failures(part, result, budget)
     for name, skipped in _tests(part, result, budget):
         case = SubElement(
             suite, "testcase", name=name, classname=f"{part.instance.program.spec}.{part.label}"
@@ -63,7 +63,7 @@ def _tests(part: Part, result: SuiteResult, budget: SuiteBudget) -> Iterator[tup
     passed = frozenset(() if result.vacuous else result.passed)
     otherwise = VACUOUS if result.vacuous else ENDED if result.divergence is not None else LEFT_OUT
     for case in cases:
-        yield case.id, "" if case.id in passed else otherwise
+        yield case.name, "" if case.id in passed else otherwise
 
 
 def _properties(part: Part, result: SuiteResult) -> Iterator[tuple[str, object]]:
@@ -79,11 +79,12 @@ def _properties(part: Part, result: SuiteResult) -> Iterator[tuple[str, object]]
         yield "unobserved", f"{name}: {reason}"
 
 
-def _failures(part: Part, result: SuiteResult) -> dict[str, str]:
-    """By case the report of its divergence; by the suite's name that of no case."""
+def _failures(part: Part, result: SuiteResult, budget: SuiteBudget) -> dict[str, str]:
+    """By the name of a case the report of its divergence; by the suite's name that of no case."""
     if result.divergence is None and not result.vacuous:
         return {}
-    name = result.failures[0][0] if result.failures else result.suite
+    case = part.suite(budget).case(result.failures[0][0]) if result.failures else None
+    name = result.suite if case is None else case.name
     return {name: render(About(part.instance, part.binding), result)}
 
 

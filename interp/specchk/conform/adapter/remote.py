@@ -1,0 +1,264 @@
+"""An implementation behind a pipe as a system of a binding: requests, snapshots, and starting again.
+
+What is kept of a system is a snapshot that the implementation gave, or where it gives none, the requests
+since its start, which are sent again to a new start (`reset`, else a new process).  Beside it `memory` is
+kept: what the environment remembers.
+
+    rewind to what was kept | the step's request | observe      one write, one wait
+
+Requests whose answer decides nothing yet wait for the next one whose answer does, and all are written
+together; after each `do` the state is observed with it, since a replay always wants it.
+
+Invariants: requests are answered in order, each by the answer with its id; what a step left behind is gone
+after the next rewind; after a failure the next request goes to a new process.
+Not here: what actions and states mean (`process`).
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchk.conform.adapter.link import Launch, Link
+from specchk.conform.adapter.wire import (
+    VERSION,
+    BrokenProtocol,
+    Hello,
+    WireAnswer,
+    WireRequest,
+    answer_of,
+    hello_of,
+)
+from specchk.conform.contract.binding import Accepted, Answer, BindingError, Impossible, Mistake, Refused
+from specchk.conform.contract.failures import DIED, GARBLED, UNREPEATABLE, ImplementationFailure
+
+QUIT_S = 1.0  # for an orderly end
+_OBSERVE = WireRequest("observe")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The limits that a binding sets its process, and the contents of the first request."""
+
+    launch: Launch
+    hello: Mapping[str, Any]
+    timeout_s: float
+    start_timeout_s: float
+    is_quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """A `do` that was answered, and with which member."""
+
+    request: WireRequest
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRemote:
+    """A saved system: the implementation's snapshot, or None and all requests since the start."""
+
+    snapshot: tuple[Any] | None
+    took: tuple[Took, ...]
+    memory: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Live:
+    """A process that has said hello, and the number of its next request."""
+
+    link: Link
+    hello: Hello
+    number: int
+
+
+@dataclass(slots=True)
+class RemoteSystem:
+    """The one running system of a binding.  `memory` is the environment's; `result` that of the last `do`."""
+
+    terms: Terms
+    memory: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    _live: _Live | None = None
+    _waiting: list[tuple[WireRequest, str]] = field(default_factory=list)  # each with the expected member
+    _took: tuple[Took, ...] = ()
+    _seen: tuple[Any] | None = None  # the observation of the state that it is in
+    _kept: KeptRemote | None = None  # what it is at, where nothing was done since
+    _end: weakref.finalize[..., Any] | None = None
+    __weakref__: Any = field(init=False, repr=False)
+
+    def start(self) -> None:
+        """Be in the initial state."""
+        live = self._running()
+        # A new process is in its initial state: only one that was used is reset, or replaced.
+        if live is not None and live.number > 1 and "reset" not in live.hello.can:
+            self.end()
+        live = self._started()
+        self._waiting = [(WireRequest("reset"), "ok")] if live.number > 1 else []
+        self._took, self._seen, self._kept = (), None, None
+        self.memory, self.result = {}, None
+
+    def do(self, name: str, args: Mapping[str, Any] | None = None) -> Answer:
+        """Let it take a step: accepted with a `result`, refused, or impossible; raises its failures."""
+        request = WireRequest("do", name, dict(args or {}))
+        self._seen, self._kept, self.result = None, None, None
+        did, seen = self._answers(request, _OBSERVE)
+        self._took = (*self._took, Took(request, did.member))
+        self._seen = (seen.value,)
+        match did.member:
+            case "accepted":
+                self.result = did.value
+                return Accepted()
+            case "refused":
+                return Refused(str(did.value))
+            case _:
+                return Impossible(str(did.value))
+
+    def observe(self) -> Any:
+        """Its state, as the implementation shows it."""
+        if self._seen is None:
+            (seen,) = self._answers(_OBSERVE)
+            self._seen = (seen.value,)
+        return copy.deepcopy(self._seen[0])
+
+    def ask(self, name: str, args: Mapping[str, Any] | None = None) -> Any:
+        """The answer to a question, which changes nothing."""
+        if "ask" not in self._present().hello.can:
+            hint = "list `ask` in the answer to `hello`, or observe the value"
+            raise BindingError(
+                (Mistake(f"the implementation does not offer `ask`, which `{name}` needs", hint),)
+            )
+        (answer,) = self._answers(WireRequest("ask", name, dict(args or {})))
+        return answer.value
+
+    def keep(self) -> KeptRemote:
+        """Save it."""
+        memory = copy.deepcopy(self.memory)
+        if "snapshot" not in self._present().hello.can:
+            self._kept = KeptRemote(None, self._took, memory)
+            return self._kept
+        (answer,) = self._answers(WireRequest("snapshot"))
+        return KeptRemote((answer.value,), (), memory)
+
+    def back(self, kept: KeptRemote) -> None:
+        """Restore what was saved; the requests for it are sent with the next one."""
+        if kept.snapshot is not None:
+            self._started()
+            self._waiting[:] = [(WireRequest("restore", kept.snapshot[0]), "ok")]
+            self._seen = None
+        elif self._kept is not kept or self._running() is None:
+            self.start()
+            self._waiting += [(one.request, one.member) for one in kept.took]
+            self._took = kept.took
+            self._kept = kept
+        self.memory, self.result = copy.deepcopy(dict(kept.memory)), None
+
+    def _answers(self, *requests: WireRequest) -> list[WireAnswer]:
+        """The answers to some requests, after those that wait; raises what went wrong."""
+        live = self._present()
+        waiting, self._waiting = self._waiting, []
+        everything = [*waiting, *((request, "") for request in requests)]
+        first, live.number = live.number, live.number + len(everything)
+        lines = (one.line(number) for number, (one, _) in enumerate(everything, first))
+        live.link.send(b"".join(lines))
+        found = []
+        try:
+            for number, (request, expected) in enumerate(everything, first):
+                found.append(self._answer(live, number, request, expected))
+        except ImplementationFailure:
+            self._forget()
+            raise
+        return found[len(waiting) :]
+
+    def _answer(self, live: _Live, number: int, request: WireRequest, expected: str) -> WireAnswer:
+        again = ", repeated from the start" if request.kind == "do" and expected else ""
+        during = f"answering `{request}`{again}"
+        line = live.link.receive(self.terms.timeout_s, during)
+        try:
+            answer = answer_of(line, number, request)
+        except BrokenProtocol as error:
+            raise live.link.failed(GARBLED, str(error), during) from None
+        if self.terms.is_quiet and live.link.has_errors:
+            what = "it wrote to stderr, which the binding forbids (`is_quiet`)"
+            raise live.link.failed(GARBLED, what, during)
+        if answer.member == "error":
+            # Its process runs on, but may be in the middle of something.
+            live.link.end()
+            raise ImplementationFailure("raised", f"{answer.value}, {during}")
+        if expected and answer.member != expected:
+            what = f"it was `{expected}` before and is `{answer.member}` now"
+            raise live.link.failed(UNREPEATABLE, what, during)
+        return answer
+
+    def _running(self) -> _Live | None:
+        """The process, if it runs and is this process's own."""
+        if self._live is not None and (self._live.link.has_ended or not self._live.link.is_ours):
+            self._forget()
+        return self._live
+
+    def _present(self) -> _Live:
+        """The process that has been used since the last start or rewind."""
+        live = self._running()
+        if live is None:
+            # A new one would be in the initial state, and its answers about another one.
+            raise ImplementationFailure(DIED, "its process has ended before, or was another process's")
+        return live
+
+    def _started(self) -> _Live:
+        """The process, started if none runs; raises `BindingError` where it cannot be."""
+        return self._running() or self._launched()
+
+    def _launched(self) -> _Live:
+        terms = self.terms
+        try:
+            link = Link(terms.launch)
+        except (OSError, ValueError) as error:
+            name = terms.launch.command[0]
+            hint = f"install it, or correct `command`; it is started in {terms.launch.folder.name}/"
+            raise BindingError((Mistake(f"`{name}` cannot be started: {error}", hint),)) from None
+        self._end = weakref.finalize(self, link.end)
+        hello = self._greeted(link)
+        if hello.protocol != VERSION:
+            link.end()
+            hint = f"answer `hello` with protocol {VERSION}, or use the specchk that has the other one"
+            what = f"the implementation has protocol {hello.protocol}, this specchk {VERSION}"
+            raise BindingError((Mistake(what, hint),))
+        self._live = _Live(link, hello, 1)
+        return self._live
+
+    def _greeted(self, link: Link) -> Hello:
+        request = WireRequest("hello", {"protocol": VERSION, **self.terms.hello})
+        during = "starting (`hello`)"
+        link.send(request.line(0))
+        line = link.receive(self.terms.start_timeout_s, during)
+        try:
+            answer = answer_of(line, 0, request)
+            if answer.member == "error":
+                raise BrokenProtocol(f"it answered with an error: {answer.value}")
+            return hello_of(answer.value)
+        except BrokenProtocol as error:
+            raise link.failed(GARBLED, str(error), during) from None
+
+    def _forget(self) -> None:
+        """End what runs, at once; nothing of it is known any more."""
+        if self._end is not None:
+            self._end()
+        self._live, self._end = None, None
+        self._waiting.clear()
+        self._seen, self._kept = None, None
+
+    def end(self) -> None:
+        """End it in order where it can be, and at last by force."""
+        live = self._running()
+        if live is not None:
+            live.link.send(WireRequest("quit").line(live.number))
+            try:
+                live.link.receive(QUIT_S, "ending")
+                live.link.wait(QUIT_S)
+            except ImplementationFailure:
+                pass  # nothing depends on how it ends
+        self._forget()

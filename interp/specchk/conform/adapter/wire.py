@@ -1,0 +1,111 @@
+"""The protocol between specchk and an implementation that is a process: one JSON object a line, both ways.
+
+Every request has an `id` and one member that names its kind; the answer has the same `id` and one member
+of those that the kind allows.  docs/any-language.md has the whole protocol.
+
+    {"id": 7, "do": "write", "args": {"client": "c1"}}      {"id": 7, "refused": "stale token"}
+
+Invariants: requests are ASCII without a line end inside.  Not here: pipes and time (`link`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+VERSION = 1
+CAPABILITIES = ("reset", "snapshot", "ask")
+LONGEST_SHOWN = 240  # characters of a line in a report
+
+# The members that may answer a request, by its kind; an `error` may answer any.
+ANSWERS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "hello": ("ready",), "do": ("accepted", "refused", "impossible"), "observe": ("state",),
+    "snapshot": ("snapshot",), "restore": ("ok",), "reset": ("ok",), "ask": ("answer",), "quit": ("ok",),
+})  # fmt: skip
+
+
+class BrokenProtocol(Exception):
+    """A line that is not the answer to the request that it should answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A request without its id: its kind, what belongs to the kind, and the arguments of `do` and `ask`."""
+
+    kind: str
+    what: Any = True
+    args: Mapping[str, Any] | None = None
+
+    def line(self, number: int) -> bytes:
+        """The request as it is sent."""
+        sent = {
+            "id": number,
+            self.kind: self.what,
+            **({} if self.args is None else {"args": dict(self.args)}),
+        }
+        return json.dumps(sent, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+    def __str__(self) -> str:
+        args = "" if not self.args else " " + json.dumps(dict(self.args), separators=(",", ":"))
+        return shortened(f"{self.kind} {self.what}{args}" if isinstance(self.what, str) else self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class WireAnswer:
+    """An answer: the member that it has, and the member's value."""
+
+    member: str
+    value: Any
+
+
+def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
+    """The answer in a line; raises `BrokenProtocol`."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise BrokenProtocol(f"a line is not JSON: {shown_line(line)}") from None
+    if not isinstance(found, dict):
+        raise BrokenProtocol(f"a line is not a JSON object: {shown_line(line)}")
+    # Before the rest: with the wrong id it is the answer to something else.
+    if found.get("id") != number or isinstance(found.get("id"), bool):
+        raise BrokenProtocol(f"the answer has another id than the request's {number}: {shown_line(line)}")
+    members = [one for one in (*ANSWERS[request.kind], "error") if one in found]
+    if len(members) != 1:
+        wanted = ", ".join(f"`{one}`" for one in (*ANSWERS[request.kind], "error"))
+        raise BrokenProtocol(f"the answer has not exactly one member of {wanted}: {shown_line(line)}")
+    return WireAnswer(members[0], found[members[0]])
+
+
+def shown_line(line: bytes) -> str:
+    """A line for a report: readable whatever its bytes are."""
+    return shortened(repr(line.decode("utf-8", "backslashreplace").rstrip("\n")))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text."""
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """An implementation's answer to the first request: its version of the protocol and its capabilities."""
+
+    protocol: int
+    can: frozenset[str]
+
+
+def hello_of(value: Any) -> Hello:
+    """The contents of a `ready`; raises `BrokenProtocol`."""
+    if not isinstance(value, dict) or type(value.get("protocol")) is not int:
+        raise BrokenProtocol("`ready` is not an object with a `protocol`, a number")
+    can = value.get("can", [])
+    if not isinstance(can, list) or not all(isinstance(one, str) for one in can):
+        raise BrokenProtocol("`can` is not a list of names")
+    unknown = sorted(set(can) - set(CAPABILITIES))
+    if unknown:
+        known = ", ".join(CAPABILITIES)
+        raise BrokenProtocol(f"`can` has {', '.join(unknown)}; protocol {VERSION} has {known}")
+    return Hello(value["protocol"], frozenset(can))

@@ -1,0 +1,137 @@
+"""Where a process is started: the binding's folder, or a private copy with a mistake, built if need be.
+
+    folder/            the files that are the implementation are copied, one of them with the mistake;
+      ...              all else is linked
+    build/             what the binding's `build` makes, as `{build}` in its commands
+
+Only files of the `implementation` are copied, and all of them: a language that follows links (as Node does)
+would otherwise find the right code beside the mistaken one.
+
+Invariants: the binding's folder is only read; a private folder goes with the last process that uses it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+
+from specchk.conform.adapter.guardian import REMOVE, Guardian
+from specchk.conform.adapter.link import Launch
+from specchk.conform.contract.binding import BindingError, Mistake
+from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
+
+BUILD = "{build}"
+LAST_LINES = 12  # of a failed build
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A binding's words about its process; `patterns` are its `implementation`."""
+
+    folder: Path
+    command: tuple[str, ...]
+    build: tuple[str, ...]
+    environment: Mapping[str, str]
+    patterns: tuple[str, ...]
+    build_timeout_s: float
+
+
+@dataclass(slots=True)
+class Workshop:
+    """A launch, and the private folder that it needs, if it needs one."""
+
+    launch: Launch
+    _end: weakref.finalize[..., object] | None = field(default=None, repr=False)
+    __weakref__: object = field(init=False, repr=False)
+
+
+def workshop(recipe: Recipe, mistake: BadFile | BadStart | None = None) -> Workshop:
+    """The place for a recipe, with a control's mistake; raises `NoSuchText` and `BindingError`."""
+    command, environment = recipe.command, dict(recipe.environment)
+    if isinstance(mistake, BadStart):
+        command, environment = (*command, *mistake.arguments), {**environment, **mistake.environment}
+    if not recipe.build and not isinstance(mistake, BadFile):
+        return Workshop(Launch(command, recipe.folder, environment))
+    private = Path(mkdtemp(prefix="specchk-"))
+    made = Workshop(Launch(command, recipe.folder, environment))
+    made._end = weakref.finalize(made, Guardian(REMOVE, str(private)).dismiss)
+    folder = recipe.folder
+    if isinstance(mistake, BadFile):
+        folder = _copied(recipe, mistake, private / "folder")
+    build = private / "build"
+    build.mkdir()
+    if recipe.build:
+        _build(_placed(recipe.build, build), folder, environment, recipe.build_timeout_s, mistake)
+    made.launch = Launch(_placed(command, build), folder, environment)
+    return made
+
+
+def _placed(words: Sequence[str], build: Path) -> tuple[str, ...]:
+    return tuple(word.replace(BUILD, str(build)) for word in words)
+
+
+def implementation_files(folder: Path, patterns: Sequence[str]) -> set[Path]:
+    """The files that some patterns name."""
+    return {path.resolve() for one in patterns for path in folder.glob(one) if path.is_file()}
+
+
+def _copied(recipe: Recipe, mistake: BadFile, target: Path) -> Path:
+    """A copy of the folder with the mistake; raises `NoSuchText`."""
+    own = recipe.folder.resolve()
+    files = implementation_files(own, recipe.patterns)
+    wrong = (own / mistake.file).resolve()
+    if wrong not in files:
+        raise NoSuchText(f"`{mistake.name}` is in {mistake.file}, which is no file of `implementation`")
+    text = wrong.read_text(encoding="utf-8")
+    count = text.count(mistake.was)
+    if count != 1:
+        raise NoSuchText(f"`{mistake.was}` occurs {count} times in {mistake.file}, not once")
+    base = Path(os.path.commonpath([own, *(path.parent for path in files)]))
+    _mirror(base, target, files)
+    copy = target / wrong.relative_to(base)
+    copy.chmod(0o700)
+    copy.write_text(text.replace(mistake.was, mistake.now), encoding="utf-8")
+    return target / own.relative_to(base)
+
+
+def _mirror(source: Path, target: Path, files: set[Path]) -> None:
+    """Copy some files below a folder, and link all else in the folders that have them."""
+    target.mkdir(parents=True)
+    for entry in sorted(source.iterdir()):
+        if entry in files:
+            shutil.copy2(entry, target / entry.name)
+        elif entry.is_dir() and any(path.is_relative_to(entry) for path in files):
+            _mirror(entry, target / entry.name, files)
+        else:
+            (target / entry.name).symlink_to(entry)
+
+
+def _build(
+    command: tuple[str, ...], folder: Path, environment: Mapping[str, str], timeout_s: float,
+    mistake: BadFile | BadStart | None,
+) -> None:  # fmt: skip
+    """Build the implementation; raises `BindingError` with the last words of the build."""
+    planted = "" if mistake is None else f" with the control `{mistake.name}`"
+    try:
+        done = subprocess.run(  # noqa: S603 - the binding's own command
+            command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s, check=False,
+        )  # fmt: skip
+    except OSError as error:
+        raise _unbuilt(f"{error}", planted, f"install {command[0]}, or correct `build`") from None
+    except subprocess.TimeoutExpired:
+        raise _unbuilt(f"no end after {timeout_s:g} s", planted, "raise `build_timeout_s`") from None
+    if done.returncode != 0:
+        lines = done.stdout.decode("utf-8", "backslashreplace").splitlines()[-LAST_LINES:]
+        why = "\n".join([f"exit code {done.returncode}", *(f"  {line}" for line in lines)])
+        raise _unbuilt(why, planted, "correct what the build reports")
+
+
+def _unbuilt(why: str, planted: str, hint: str) -> BindingError:
+    return BindingError((Mistake(f"the implementation{planted} was not built: {why}", hint),))

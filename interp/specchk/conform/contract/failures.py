@@ -1,0 +1,32 @@
+"""Failures of an implementation: exceptions of broken code; processes that end, hang or break the protocol.
+
+Not here: turning them into divergences (`replay`), driving processes (`adapter`).
+"""
+
+from __future__ import annotations
+
+# What broken code raises; whatever else leaves a binding's method is not the implementation's.
+FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError,
+            TypeError, ValueError)  # fmt: skip
+DIED, HUNG, GARBLED, UNREPEATABLE = "died", "hung", "garbled", "unrepeatable"
+LOST = (DIED, HUNG, GARBLED)  # kinds of a failure after which the process must be started again
+
+
+class ImplementationFailure(Exception):
+    """An implementation failed as a process: `kind` is a kind of divergence, `reason` has its last words."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        self.kind = kind
+        self.reason = reason
+        super().__init__(f"{kind}: {reason}")
+
+    # Exceptions are pickled by their `args`, which is one text here.
+    def __reduce__(self) -> tuple[type[ImplementationFailure], tuple[object, ...]]:
+        return type(self), (self.kind, self.reason)
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """The kind of divergence that a failure is, and its reason."""
+    if isinstance(error, ImplementationFailure):
+        return error.kind, error.reason
+    return "raised", f"{type(error).__name__}: {error}"

@@ -1,0 +1,103 @@
+"""The spec's side of a replay: instances of actions, and those that a state allows, with their successors.
+
+Not here: the implementation's side (`replay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from specchk.conform.contract.binding import Binding, BindingError, Mistake
+from specchk.conform.contract.values import plain
+from specchk.ir.nodes import Value
+from specchk.meaning.explain import false_guards
+from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import State, Values, show
+from specchk.search.verdict import Step
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    """An action with its arguments; `ways` are the environment's choices, one empty without any."""
+
+    index: int
+    args: tuple[Value, ...]
+    plain: tuple[Any, ...]  # the arguments as the binding gets them
+    label: Step  # its state is not used
+    ways: tuple[str, ...]
+
+
+class SpecSide:
+    """The steps that a spec allows in a state; raises `BindingError` for a spec without an initial state."""
+
+    def __init__(self, binding: Binding[Any]) -> None:
+        self.program = binding.program
+        self._stepper = Stepper(self.program)
+        self._properties = Properties(self.program, self._stepper)
+        self.initial = tuple(initial_states(self.program))
+        if not self.initial:
+            hint = "correct the spec; an implementation has to start in one of its initial states"
+            raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
+        ways = {one.action: one.ways or ("",) for one in binding.actions()}
+        self.instances = tuple(self._all_instances(ways))
+
+    def _all_instances(self, ways: dict[str, tuple[str, ...]]) -> Iterator[ActionCall]:
+        values = Values()
+        for index, action in enumerate(self.program.actions):
+            for args in product(*(values.values(param.type) for param in action.params)):
+                typed = [(arg, param.type) for arg, param in zip(args, action.params, strict=True)]
+                label = Step(action.name, tuple(show(arg, kind) for arg, kind in typed), ())
+                given = tuple(plain(arg, kind) for arg, kind in typed)
+                yield ActionCall(index, tuple(args), given, label, ways[action.name])
+
+    def inside(self, state: State) -> bool:
+        """Whether the spec's constraints let a search continue here."""
+        return self._properties.inside(self._properties.environment(state))
+
+    def options(self, state: State) -> tuple[list[tuple[ActionCall, tuple[State, ...]]], list[ActionCall]]:
+        """The spec's answer for each instance in a state: enabled, with its successors, or disabled.
+
+        One that only leads beyond a horizon is neither.
+        """
+        found: dict[tuple[int, tuple[Any, ...]], dict[State, None]] = {}
+        cuts = self._stepper.horizon_cuts
+        for index, args, after in self._stepper.successors(state):
+            found.setdefault((index, args), {})[after] = None
+        is_cut = self._stepper.horizon_cuts > cuts
+        enabled, disabled = [], []
+        for instance in self.instances:
+            successors = found.get((instance.index, instance.args))
+            if successors is not None:
+                enabled.append((instance, tuple(successors)))
+            # Checked only where some step was cut: running every instance alone once more doubles the work.
+            elif not (is_cut and self._goes_beyond(state, instance)):
+                disabled.append(instance)
+        return enabled, disabled
+
+    def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
+        """The successors by one instance; none where it is not enabled."""
+        found = self._stepper.of_action(state, instance.index, instance.args)
+        return tuple(dict.fromkeys(after for _, _, after in found))
+
+    def forbids(self, state: State, instance: ActionCall) -> bool:
+        """Whether an instance is disabled, and not because it leads beyond a horizon."""
+        return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
+
+    def why_forbidden(self, state: State, instance: ActionCall) -> str:
+        """The guards that forbid an instance, with the values that they read: one line for each."""
+        action = self.program.actions[instance.index]
+        lines = []
+        for guard in false_guards(self._stepper.evaluator, action, state, instance.args):
+            values = ", ".join(f"{name} = {value}" for name, value in (*guard.bindings, *guard.values))
+            lines.append(f"the spec forbids it: {guard.text}" + (f"  ({values})" if values else ""))
+        return "\n".join(lines)
+
+    def _goes_beyond(self, state: State, instance: ActionCall) -> bool:
+        cuts = self._stepper.horizon_cuts
+        self._stepper.of_action(state, instance.index, instance.args)
+        return self._stepper.horizon_cuts > cuts
