@@ -96,6 +96,7 @@ LOCK_BUGS = {
         'require_(!this.queue.includes(client), "it waits already");', "", "accepted", "enqueue"),
     "jumps_the_queue": (
         'require_(this.queue.length === 0, "others wait");', "", "accepted", "acquire"),
+    "last_in_first_out": ("this.queue.shift()", "this.queue.pop()", "state", "next"),
     "two_leases": (
         'require_(this.holder === null, "the lock is held");\n    require_(this.queue.length > 0',
         "require_(this.queue.length > 0", "accepted", "next"),

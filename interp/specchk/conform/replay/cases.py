@@ -106,6 +106,19 @@ class Suite:
     edges: int
     complete: bool
     never: tuple[int, ...] = ()
+    order: int = 0
+    """The length of the sequences of edges that the cases have all of; 0 where they have classes alone."""
+    sequences: int = 0
+    """The number of these sequences."""
+    suffixes: int = 0
+    """The number of cases that go on behind their classes."""
+
+    @property
+    def cover(self) -> str:
+        """In words: `all 28 edges`, `all 84 sequences of 3 edges`, `52 suffixes` or `classes alone`."""
+        if self.order == 0:
+            return f"{self.suffixes} suffixes" if self.suffixes else "classes alone"
+        return f"all {self.sequences} " + ("edges" if self.order == 1 else f"sequences of {self.order} edges")
 
     @property
     def label(self) -> str:
@@ -157,6 +170,9 @@ def from_json(text: str) -> Suite:
         found["edges"],
         found["complete"],
         tuple(found["never"]),
+        found["order"],
+        found["sequences"],
+        found["suffixes"],
     )
 
 

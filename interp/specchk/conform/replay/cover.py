@@ -5,8 +5,12 @@ of refusals a state of those nearest to the start that have it.  Paths are short
 a tree: the deepest classes choose first, and each later one what adds least to the tree.  Two edges,
 so that what one of them hides (a value that is right by chance) the other may show.
 
-`edges`: every edge, in as few restarts as a greedy tour needs: go on by an edge that was not taken
-yet, else to the nearest state that has one, else start again.
+Where the graph is small, tours are added that have every edge, or every sequence of some edges: the
+longest sequences of which there are at most `MOST_SEQUENCES`.  A state of the spec is then reached by many
+paths, so what an implementation remembers of its path, and the projection does not show, has effects.
+Behind the classes of a larger graph a few steps are added (`suffixes`).
+
+`edges`: every edge, by tours alone (`tours`).
 
 Invariants: a function of the program alone; every case is a path of the graph from an initial state.
 Not here: taking the steps (`runner`).
@@ -14,18 +18,19 @@ Not here: taking the steps (`runner`).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from specchk.conform.replay.cases import CaseStep, Probe, Suite, SuiteCase, case_id, label_of
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, Refusal, explore
+from specchk.conform.replay.suffixes import suffixed
+from specchk.conform.replay.tours import Path, Unfolding, tours, unfold
 from specchk.ir.program import Program
 from specchk.meaning.values import show
 
 EDGES_PER_CLASS = 2
 PROBES_PER_CLASS = 3
-LONGEST_TOUR = 200  # steps of a case of the edge cover, so that a failure has a path that can be read
 
 
 class NoSuchSuite(Exception):
@@ -45,7 +50,19 @@ def build_suite(
     if kind not in ("classes", "edges"):
         raise NoSuchSuite(kind)
     graph = explore(program, max_states, keep_edges=kind == "edges")
-    paths = _class_paths(graph) if kind == "classes" else list(_tours(graph))
+    suffixes: list[Path] = []
+    if kind == "classes":
+        covering, unfolding = _class_paths(graph), unfold(graph)
+        # Of a graph that a limit has cut the classes are all that there is time for.
+        if unfolding is None and graph.complete:
+            suffixes = suffixed(graph, covering)
+        more = () if unfolding is None else set(tours(unfolding)) - set(covering)
+        # Neighbours beside each other, so that the steps which they share are taken once; and what the
+        # short paths of classes show is shown by them.
+        paths = [*sorted({*covering, *suffixes}), *sorted(more)]
+    else:
+        unfolding = Unfolding.of(graph, 1)
+        paths = list(tours(unfolding))
     label = label_of(program.model, bounds)
     cases = tuple(_case(graph, label, path) for path in paths)
     described = graph.classifier
@@ -54,10 +71,10 @@ def build_suite(
         tuple(described.described(key) for key in graph.classes.keys),
         tuple(described.described_refusal(key) for key in graph.refusals.keys),
         tuple(_probes(graph, paths)), len(graph.states), graph.edges, graph.complete,
+        order=0 if unfolding is None else unfolding.order,
+        sequences=0 if unfolding is None else unfolding.sequences,
+        suffixes=len(suffixes),
     )  # fmt: skip
-
-
-Path = tuple[int, tuple[ClassifiedEdge, ...]]  # the initial state's number, and the steps
 
 
 def _case(graph: ClassGraph, label: str, path: Path) -> SuiteCase:
@@ -178,49 +195,3 @@ def _class_paths(graph: ClassGraph) -> list[Path]:
             states = [one.state for one in refusals if depths[one.state] == depths[refusals[0].state]]
             tree.grow_to(min(states, key=tree.cost))
     return tree.paths()
-
-
-def _tours(graph: ClassGraph) -> Iterator[Path]:
-    """Paths that take every edge."""
-    left = [dict.fromkeys(edges) for edges in graph.out]
-    starts = [state for state, step in enumerate(graph.first) if step is None]
-    while True:
-        found = next((path for path in (_tour(graph, left, start) for start in starts) if path), None)
-        if found is None:
-            return
-        yield found[0].source, tuple(found)
-
-
-def _tour(graph: ClassGraph, left: list[dict[ClassifiedEdge, None]], start: int) -> list[ClassifiedEdge]:
-    path: list[ClassifiedEdge] = []
-    state = start
-    # At least one way, however far it is: else an edge beyond that length would never be taken.
-    while len(path) < LONGEST_TOUR or not path:
-        way = _nearest(graph, left, state)
-        if way is None:
-            break
-        path += way
-        for edge in way:
-            left[edge.source].pop(edge, None)
-        state = path[-1].target
-    return path
-
-
-def _nearest(
-    graph: ClassGraph, left: list[dict[ClassifiedEdge, None]], state: int
-) -> list[ClassifiedEdge] | None:
-    """The shortest path that ends with an edge that is left."""
-    before: dict[int, ClassifiedEdge | None] = {state: None}
-    queue = deque([state])
-    while queue:
-        at = queue.popleft()
-        if left[at]:
-            path = [next(iter(left[at]))]
-            while (step := before[path[0].source]) is not None:
-                path.insert(0, step)
-            return path
-        for edge in graph.out[at]:
-            if edge.target not in before:
-                before[edge.target] = edge
-                queue.append(edge.target)
-    return None

@@ -280,6 +280,7 @@ def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float
         # shown it once.
         frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),
         frozenset(n for at in done.passed for classes in cases[at].classes for n in classes),
+        suite.cover if done.cases == len(suite.cases) else "",
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)

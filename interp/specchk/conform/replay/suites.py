@@ -52,6 +52,8 @@ class Coverage:
     impossible: frozenset[int]
     listed: frozenset[int] = frozenset()
     tried: frozenset[int] = frozenset()
+    cover: str = ""
+    """The cover in words, as `Suite.cover`; empty where some of the suite's cases were left out."""
 
     @property
     def missed(self) -> tuple[EffectClass, ...]:
@@ -82,7 +84,8 @@ class Coverage:
 
     def __str__(self) -> str:
         more = f" ({len(self.never)} more are allowed but never taken)" if self.never else ""
-        return f"{len(self.covered)} of {self.reachable} classes{more}"
+        cover = f", {self.cover}" if self.cover else ""
+        return f"{len(self.covered)} of {self.reachable} classes{more}{cover}"
 
 
 @dataclass(frozen=True, slots=True)

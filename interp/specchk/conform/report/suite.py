@@ -104,6 +104,8 @@ def _covered(coverage: Coverage, *, is_green: bool) -> Iterator[str]:
     yield (f"classes: {len(coverage.covered)} of {coverage.reachable} taken, by {cases}; "
            f"kinds of refusal: {len(coverage.refused)} of {refusals} by the implementation, "
            f"{len(coverage.impossible)} not applicable")  # fmt: skip
+    if coverage.cover:
+        yield f"cover: {coverage.cover}"
     if coverage.never:
         yield (f"never taken, though allowed by the spec: {len(coverage.never)} more classes, as the "
                "whole product of spec and implementation has shown")  # fmt: skip
@@ -125,6 +127,7 @@ def _coverage_json(result: SuiteResult) -> dict[str, object] | None:
         row[1] += 1
     return {
         "cases": found.cases,
+        "cover": found.cover or None,
         "failed_cases": [case for case, _ in result.failures],
         "classes": len(found.classes),
         "classes_taken": len(found.covered),
