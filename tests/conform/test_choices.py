@@ -38,7 +38,7 @@ def parts(cls=StairsBinding, choices: Choices | None = None) -> list[Part]:
 
 
 def run(cls=StairsBinding, choices: Choices | None = None) -> list[SuiteResult]:
-    results = run_parts(parts(cls, choices), SuiteBudget(), 1)
+    results = run_parts(parts(cls, choices), SuiteBudget(sequences=0), 1)
     assert all(result.divergence is None and not result.vacuous for result in results)
     return results
 
@@ -51,7 +51,7 @@ def covered(cls=StairsBinding, choices: Choices | None = None) -> Coverage:
 
 @pytest.fixture(scope="module")
 def choices() -> Choices:
-    return explored(parts(), run(), SuiteBudget(), ABOUT)
+    return explored(parts(), run(), SuiteBudget(sequences=0), ABOUT)
 
 
 def test_a_class_that_no_step_has_is_never_taken(choices):
@@ -69,12 +69,12 @@ def test_a_class_that_is_taken_elsewhere_gets_a_way(choices):
     found = covered(choices=choices)
     assert (found.missed, found.wrong, len(found.never)) == ((), (), 1)
     assert len(found.covered) == found.reachable == len(found.classes) - 1
-    assert str(found).endswith("classes (1 more are allowed but never taken)")
+    assert str(found).endswith("classes (1 more are allowed but never taken), classes alone")
 
 
 def test_one_who_chooses_everything_has_no_list():
     """Nothing is missed, so nothing is explored."""
-    assert explored(parts(EitherWay), run(EitherWay), SuiteBudget(), ABOUT).suites == {}
+    assert explored(parts(EitherWay), run(EitherWay), SuiteBudget(sequences=0), ABOUT).suites == {}
 
 
 def test_a_class_that_is_taken_after_all_is_told(choices):
@@ -98,7 +98,7 @@ def test_a_list_of_another_spec_or_model_does_not_count(choices):
 def test_reasons_are_kept(choices):
     """What a person wrote stays when the rest is explored anew."""
     suites = {"small": replace(choices.suites["small"], reason="one step at a time")}
-    again = explored(parts(), run(), SuiteBudget(), replace(ABOUT, suites=suites))
+    again = explored(parts(), run(), SuiteBudget(sequences=0), replace(ABOUT, suites=suites))
     assert again.suites == {**choices.suites, **suites}
 
 
@@ -117,7 +117,7 @@ def test_a_product_that_diverges_says_nothing():
             return self._go(stairs, 0 < stairs["n"] <= 9, 9 if stairs["n"] == 3 else stairs["n"] + 1)
 
     with pytest.raises(NotExplored, match="diverges"):
-        explored(parts(TooHigh), run(), SuiteBudget(), ABOUT)
+        explored(parts(TooHigh), run(), SuiteBudget(sequences=0), ABOUT)
 
 
 def test_a_way_that_is_no_path_is_refused(choices):
@@ -295,7 +295,7 @@ def test_the_list_of_replog_is_what_its_product_shows():
     (part,) = parts_of(ReplogBinding, checked, [at])
     listed = kept.of(of_spec(checked)[0], part.label, part.instance.program)
     assert listed is not None
-    found = explored([part], [run_part(part, SuiteBudget())], SuiteBudget(), kept)
+    found = explored([part], [run_part(part, SuiteBudget(sequences=0))], SuiteBudget(sequences=0), kept)
     assert found.suites == {part.label: listed}
     assert len(listed.never) > 0
     (way, *_) = listed.ways

@@ -13,7 +13,6 @@ from agreement.both import of_seed
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project
-from specchk.conform.replay import cover
 from specchk.conform.replay.cases import Suite
 from specchk.conform.replay.cover import build_suite
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, explore
@@ -117,25 +116,22 @@ class PopsTwice(RingBinding):
 HIDDEN = (WrapsLate, FullAfterWrapping, PopsTwice)
 
 
-def classes_alone(monkeypatch: pytest.MonkeyPatch, of: Program) -> Suite:
+def classes_alone(of: Program) -> Suite:
     """The suite as it was made before it had sequences and suffixes."""
-    with monkeypatch.context() as patched:
-        patched.setattr(cover, "unfold", lambda graph: None)
-        patched.setattr(cover, "suffixed", lambda graph, paths: [])
-        suite = build_suite(of)
+    suite = build_suite(of, sequences=0)
     assert suite.cover == "classes alone"
     return suite
 
 
 @pytest.mark.parametrize(("size", "broken"), [*(("3", one) for one in HIDDEN), ("9", PopsTwice)])
-def test_bugs_in_hidden_state_are_found_by_the_default_cover(broken: Any, size: str, monkeypatch):
+def test_bugs_in_hidden_state_are_found_by_the_default_cover(broken: Any, size: str):
     """By sequences of edges on a small graph, by suffixes on a larger one; classes alone are green."""
     of = program(RING, "small", Size=size)
     suite = build_suite(of)
     assert (suite.order > 0, suite.suffixes > 0) == (size == "3", size != "3")
     assert run_suite(Replayer(RingBinding(of)), suite).divergence is None
     assert run_suite(Replayer(broken(of)), suite).divergence is not None
-    old = run_suite(Replayer(broken(of)), classes_alone(monkeypatch, of))
+    old = run_suite(Replayer(broken(of)), classes_alone(of))
     assert old.divergence is None
     assert old.coverage is not None
     assert old.coverage.missed == ()
@@ -181,10 +177,10 @@ def test_tours_of_random_specs_have_every_sequence(seed: int, tmp_path: Path):
     assert sum(map(len, unfolding.steps)) == unfolding.sequences <= MOST_SEQUENCES
 
 
-def test_suffixes_are_few_and_go_on_behind_classes(monkeypatch):
+def test_suffixes_are_few_and_go_on_behind_classes():
     """All cases of the class cover stay; each other one begins with one of them; the bound holds."""
     of = program(LOCKS, "three")
-    suite, old = build_suite(of), classes_alone(monkeypatch, of)
+    suite, old = build_suite(of), classes_alone(of)
     ways = {case.steps for case in old.cases}
     more = [case.steps for case in suite.cases if case.steps not in ways]
     assert ways <= {case.steps for case in suite.cases}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from specchk import kept
 from specchk.conform.replay.cases import Suite, as_json, from_json
 from specchk.conform.replay.cover import build_suite
+from specchk.conform.replay.tours import MOST_SEQUENCES
 from specchk.ir.program import Program
 from specchk.ir.walk import expressions
 
@@ -22,24 +23,27 @@ def cached_suite(
     kind: str = "classes",
     bounds: Sequence[tuple[str, str]] = (),
     max_states: int | None = None,
+    sequences: int = MOST_SEQUENCES,
 ) -> Suite:
     """As `build_suite`, from the cache where it is there."""
-    path = kept.place("suites", suite_key(program, kind, bounds, max_states))
+    path = kept.place("suites", suite_key(program, kind, bounds, (max_states, sequences)))
     data = kept.read(path)
     if data is not None:
         return from_json(data.decode())
-    suite = build_suite(program, kind, bounds, max_states)
+    suite = build_suite(program, kind, bounds, max_states, sequences)
     kept.write(path, as_json(suite).encode())
     return suite
 
 
-def suite_key(program: Program, kind: str, bounds: Sequence[tuple[str, str]], max_states: int | None) -> str:
+def suite_key(
+    program: Program, kind: str, bounds: Sequence[tuple[str, str]], limits: tuple[int | None, int]
+) -> str:  # fmt: skip
     """A name for all dependencies of a suite."""
     # Classes are described in words of the source, so that a change of names alone makes another suite.
     spans = [*(action.span for action in program.actions), *(expr.span for expr in expressions(program))]
     texts = sorted({span.source.text for span in spans})
     about = (
         program.model, program.sorts, program.variables, program.starts, program.inits, program.actions,
-        program.constraints, texts, kind, tuple(bounds), max_states,
+        program.constraints, texts, kind, tuple(bounds), limits,
     )  # fmt: skip
     return kept.name_of(kept.sources(*ROOMS), about)

@@ -25,6 +25,7 @@ from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
+from specchk.conform.replay.tours import MOST_SEQUENCES
 from specchk.conform.work.forks import cores, each
 from specchk.lang.frontend import CheckedSpec
 
@@ -40,15 +41,16 @@ WALKS = SuiteWalks(0, 100, 50)
 
 @dataclass(frozen=True, slots=True)
 class SuiteBudget:
-    """How much a part may do: states of the graph, steps of a sample of cases, and how to walk."""
+    """How much a part may do: states of the graph, steps of a sample, how to walk, sequences of edges."""
 
     max_states: int | None = MAX_STATES
     sample_steps: int | None = None
     walks: SuiteWalks = WALKS
+    sequences: int = MOST_SEQUENCES
 
 
 BUDGETS: Mapping[str, SuiteBudget] = MappingProxyType({
-    "smoke": SuiteBudget(SMOKE_STATES, SMOKE_STEPS, SMOKE_WALKS),
+    "smoke": SuiteBudget(SMOKE_STATES, SMOKE_STEPS, SMOKE_WALKS, 0),
     "gate": SuiteBudget(),
     "exhaustive": SuiteBudget(None),
 })  # fmt: skip
@@ -78,7 +80,9 @@ class Part:
 
     def suite(self, budget: SuiteBudget) -> Suite:
         """The cases of a part whose suite consists of cases."""
-        suite = cached_suite(self.instance.program, self.at.suite, self.bounds, budget.max_states)
+        suite = cached_suite(
+            self.instance.program, self.at.suite, self.bounds, budget.max_states, budget.sequences
+        )
         # Of a graph that a limit has cut a class may be missing, so nothing in it is known never to be
         # taken.
         counts = self.listed is not None and suite.kind == "classes" and suite.complete

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from specchk.conform.replay.cases import CaseStep, Probe, Suite, SuiteCase, case_id, label_of
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, Refusal, explore
 from specchk.conform.replay.suffixes import suffixed
-from specchk.conform.replay.tours import Path, Unfolding, tours, unfold
+from specchk.conform.replay.tours import MOST_SEQUENCES, Path, Unfolding, tours, unfold
 from specchk.ir.program import Program
 from specchk.meaning.values import show
 
@@ -42,19 +42,21 @@ def build_suite(
     kind: str = "classes",
     bounds: Sequence[tuple[str, str]] = (),
     max_states: int | None = None,
+    sequences: int = MOST_SEQUENCES,
 ) -> Suite:
     """The suite of a program; `bounds` are its overrides, for its name only.
 
-    With `max_states` only what is seen from the first so many states; then it is not complete.
+    With `max_states` only what is seen from the first so many states; then it is not complete.  Beside the
+    classes at most so many `sequences` are taken; with 0 classes alone.
     """
     if kind not in ("classes", "edges"):
         raise NoSuchSuite(kind)
     graph = explore(program, max_states, keep_edges=kind == "edges")
     suffixes: list[Path] = []
     if kind == "classes":
-        covering, unfolding = _class_paths(graph), unfold(graph)
+        covering, unfolding = _class_paths(graph), unfold(graph, sequences)
         # Of a graph that a limit has cut the classes are all that there is time for.
-        if unfolding is None and graph.complete:
+        if unfolding is None and graph.complete and sequences:
             suffixes = suffixed(graph, covering)
         more = () if unfolding is None else set(tours(unfolding)) - set(covering)
         # Neighbours beside each other, so that the steps which they share are taken once; and what the

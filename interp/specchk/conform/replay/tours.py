@@ -74,14 +74,14 @@ class Unfolding:
         return found
 
 
-def unfold(graph: ClassGraph) -> Unfolding | None:
+def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
     """The unfolding of the greatest order that is small enough; None where that of single edges is not."""
     # Of a graph that a limit has cut not all sequences are known, and a larger limit would give others.
-    if not graph.complete or graph.edges > MOST_SEQUENCES:
+    if not graph.complete or graph.edges > most:
         return None
     best = None
     for order in range(1, LONGEST_SEQUENCE + 1):
-        found = Unfolding._within(graph, order, MOST_SEQUENCES)
+        found = Unfolding._within(graph, order, most)
         if found is None or (best is not None and found.sequences == best.sequences):
             break
         best = found
