@@ -223,7 +223,8 @@ def test_a_key_has_everything_that_a_suite_depends_on():
     other = instantiate(checked, None, {"Most": "1"}).program
     keys = [
         suite_key(PROGRAM, "classes", (), (None, 0)), suite_key(other, "classes", (), (None, 0)),
-        suite_key(PROGRAM, "edges", (), (None, 0)), suite_key(PROGRAM, "classes", (("Most", "2"),), (None, 0)),
+        suite_key(PROGRAM, "edges", (), (None, 0)),
+        suite_key(PROGRAM, "classes", (("Most", "2"),), (None, 0)),
         suite_key(PROGRAM, "classes", (), (10, 0)), suite_key(PROGRAM, "classes", (), (None, 1)),
     ]  # fmt: skip
     assert len(set(keys)) == len(keys)
@@ -239,7 +240,7 @@ def test_a_key_has_the_words_of_what_a_spec_imports(tmp_path: Path):
     for words in ("x < 3", "3 > x"):
         (tmp_path / "lib.spec").write_text(f"spec lib\ndef low(x: int): bool = {words}\n")
         program = instantiate(check(str(tmp_path / "s.spec"))).program
-        keys.add((repr(program.actions), suite_key.program, "classes", (), (None, 0))))
+        keys.add((repr(program.actions), suite_key(program, "classes", (), (None, 0))))
     assert len({actions for actions, _ in keys}) == 1
     assert len(keys) == 2
 

@@ -35,7 +35,7 @@ SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("pr
 EDGES = (("edges", 4), ("identify", 3), ("represent", 1))
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
-LABELS = (("labelled", 4), ("judged", 3))
+LABELS = (("labelled", 4), ("judged", 4))
 ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
 
 

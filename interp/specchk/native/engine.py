@@ -112,6 +112,7 @@ class NativeEngine(Engine[list[Run]]):
     search: Search
     options: NativeOptions
     program: Program = field(init=False)
+    roomy: Program = field(init=False)  # as it is compiled: sets have slots for their items
     findings: Findings = field(init=False)
     store: Store = field(init=False)
     explain: Explainer = field(init=False)
@@ -130,7 +131,7 @@ class NativeEngine(Engine[list[Run]]):
         if options.spill is not None:  # then memory is no reason to stop
             search.meter = Meter(replace(options.budget, max_memory_bytes=None))
         room = options.room or FIRST_ROOM
-        roomy = with_room(self.program, room)
+        self.roomy = roomy = with_room(self.program, room)
         layout = layout_of(roomy)
         renamings = search.symmetry.renamings if search.symmetry is not None else []
         kernel = load_kernel(roomy, layout, renamings, compact=options.compact)

@@ -85,7 +85,7 @@ class PackedExplored:
                 if number % EVERY == 0:
                     look(number, len(graph.target), len(self._packed) - number)
                 before.raw = packed
-                judged(here, truths.address, counts.address)
+                judged(here, truths.address, counts.address, cuts.address)
                 self._truths += bytes(truths.read(0, len(self._predicates)))
                 labelled(here, out.address, counts.address, cuts.address)
                 if cuts[OVERFLOW]:

@@ -73,10 +73,12 @@ def _product(action: Action, kept: tuple[int, ...]) -> int:
 
 
 class Judging(ExpressionEmitter):
-    """Emits `judged(state, out, counts)`: of each predicate whether it is true, false or undefined."""
+    """Emits `judged(state, out, counts, cuts)`: of each predicate whether it is true, false or undefined."""
 
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
-        state, self.out, counts = asm.function.args
+        state, self.out, counts, cuts = asm.function.args
+        # A set that is made in a predicate may have no room, as in a step.
+        asm.overflow = asm.b.gep(cuts, [asm.val(OVERFLOW)])
         super().__init__(asm, layout, facts, counts)
         self.predicates = judged_predicates(program)
         self.before = self.after = [asm.load(state, index) for index in range(layout.words)]
@@ -121,6 +123,6 @@ def build_labels(program: Program, layout: StateLayout) -> ir.Module:
     asm.store(asm.b.call(steps, list(function.args)), function.args[3], COUNT)
     asm.b.ret_void()
     asm.finish()
-    judged = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 3), "judged")
+    judged = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 4), "judged")
     Judging(Asm(judged), program, layout, ExpressionFacts()).emit()
     return module
