@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from native.variants import ALIKE, HALF, VARIANTS, pairs
 from specchk.cli.commands.run import command
 from specchk.ir.program import Program
+from specchk.ir.types import Room
 from specchk.native import checkpoint
 from specchk.native.checkpoint import Checkpoints, without
 from specchk.native.compiler import kernel_key
@@ -122,6 +123,8 @@ NOT_THE_CODE = {
     "points",  # statements have their own
 }  # nothing is compiled of
 LATER_OR_WHERE = {
+    "room",
+    "anew",
     "budget",
     "strict",
     "workers",
@@ -189,7 +192,7 @@ def test_a_search_that_ends_before_its_first_checkpoint_spoils_none(
     engine = NativeEngine(Search(VARIANTS["init"].program(tmp_path), wanted), wanted)
     try:
         explore(engine)
-        engine.checkpoints = Checkpoints(place, {})
+        engine.checkpoints = Checkpoints(place, {}, Room())
         monkeypatch.setattr(checkpoint, "sealed", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             engine._save([])
