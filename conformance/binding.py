@@ -1,10 +1,6 @@
 """replication.spec and replog: which event of the implementation is which action, and what its state means.
 
-Two of replog's rules are set to the spec's, because the spec leaves them out or is stricter; both
-are told in docs/conformance.md: a leader forgets remote LEOs in every new epoch
-(`keeps_remote_leo`), HW waits for the maximal ISR only (`waits_for_caught_up`), and the leader does
-not look at fencing and broker epochs itself (`checks_fenced`, `checks_broker_epoch`: the
-controller's checks stay).
+replog runs by its defaults, `Protocol()`: no rule of it is switched off or on here.
 
 A handler moves one message, or lets one timer ring, and reports what the implementation did.  What
 it refuses itself is `Impossible`: there is no such message, process or budget.
@@ -15,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from replog.core.broker.isr import is_eligible, maximal_isr
 from replog.core.effects import Append, Effect, Send, Timer
 from replog.core.log.logview import LogView
 from replog.core.messages import (
@@ -26,12 +23,12 @@ from replog.core.messages import (
     FetchReply,
     ProduceRequest,
 )
-from replog.core.protocol import CURRENT
+from replog.core.protocol import Protocol
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_LEADER, Batch, Error, Role
-from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, new_cluster
+from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, date_fetch, new_cluster
 from replog_disk import reopened
-from replog_rules import BROKER_RULES, CONTROLS, EXHAUSTIVE, GATE, SMOKE, Ruled
-from replog_state import abstract
+from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE, Ruled
+from replog_state import abstract, late_followers
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -66,7 +63,7 @@ class ReplogBinding(Ruled[Cluster]):
     def start(self) -> Cluster:
         """Return a new cluster."""
         leader = self.id(self.constants["first_leader"])
-        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT))
+        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], Protocol()))
 
     @snapshot
     def keep(self, cluster: Cluster) -> Cluster:
@@ -130,6 +127,9 @@ class ReplogBinding(Ruled[Cluster]):
         wait_ms = 0 if way == AT_ONCE else state.config.fetch_wait_ms
         room = self._room(state.log, slot.request.fetch_offset)
         request = replace(slot.request, max_bytes=room, max_wait_ms=wait_ms)
+        # One that is late fetches seldom: the branch of I10 that goes by the fetch before is not in the spec.
+        if state.leading is not None and self.id(follower) in late_followers(state):
+            self.let_be(cluster, slot.to, self.id(follower), is_late=True)
         effects = cluster.receive(slot.to, self.id(follower), request)
         if not _replies(effects, FetchReply):
             effects = cluster.fire(slot.to, Timer.FETCH_WAIT, request.correlation)
@@ -204,13 +204,37 @@ class ReplogBinding(Ruled[Cluster]):
         state = cluster.state(broker)
         if state is None:
             return DOWN
-        if state.leading is not None:
-            for other, remote in state.leading.remotes.items():
-                remote.last_caught_up_ms = LONG_AGO_MS if other == self.id(follower) else NOW_MS
+        members = () if state.leading is None else state.leading.isr
+        before = set() if state.leading is None else late_followers(state)
+        for member in members:
+            self.let_be(cluster, broker, member, is_late=member == self.id(follower))
         if not any(isinstance(effect, Send) for effect in cluster.fire(broker, Timer.ISR_CHECK)):
+            for member in members:
+                self.let_be(cluster, broker, member, is_late=member in before)
             return Refused("no proposal is sent")
         cluster.spent = replace(cluster.spent, shrinks=cluster.spent.shrinks + 1)
         return Accepted()
+
+    @action("fall_behind")
+    def fall_behind(self, cluster: Cluster, leader: str, follower: str) -> Answer:
+        """Time passes in which a follower outside of the ISR does not catch up."""
+        broker, other = self.id(leader), self.id(follower)
+        state = cluster.state(broker)
+        if state is None or state.leading is None or other == broker:
+            return Impossible("no leader with such a follower")
+        if other in maximal_isr(state, state.leading):
+            return Impossible("in the ISR that is for `shrink_isr`")
+        if other in late_followers(state) or not is_eligible(state, other, state.leading.remotes[other]):
+            return Impossible("HW does not wait for it")
+        self.let_be(cluster, broker, other, is_late=True)
+        return Accepted()
+
+    def let_be(self, cluster: Cluster, leader: int, follower: int, *, is_late: bool) -> None:
+        """Let a follower's last fetch, of the log's end, be long ago or just now: each has a clock."""
+        process = cluster.nodes[leader].process
+        assert process is not None
+        if follower != leader:
+            date_fetch(process, follower, LONG_AGO_MS if is_late else NOW_MS)
 
     @action("alter_partition")
     def alter_partition(self, cluster: Cluster, leader: str) -> Answer:
@@ -310,14 +334,29 @@ class ReplogBinding(Ruled[Cluster]):
         if state is None:
             return DOWN
         known = cluster.metadata.get(epoch)
-        if known is None or (known[1].leader == broker) != (role is Role.LEADER):
+        if known is None or (known.image.leader == broker) != (role is Role.LEADER):
             return Impossible("no such metadata was written")
         if state.role is Role.NONE and epoch < cluster.nodes[broker].registered_at:
             return Impossible("it is told nothing from before its registration")
         before = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
-        cluster.apply_metadata(broker, epoch)
+        # Without news on the partition it is `hear_of_brokers` that brings the news on brokers.
+        is_news = known.image.partition_epoch > state.partition_epoch
+        (cluster.apply_metadata if is_news else cluster.apply_partition)(broker, epoch)
         after = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
         return _answer(before != after, "it is not news")
+
+    @action("hear_of_brokers")
+    def hear_of_brokers(self, cluster: Cluster, leader: str) -> Answer:
+        """Metadata arrives that has nothing new on the partition."""
+        broker = self.id(leader)
+        state = cluster.state(broker)
+        if state is None or state.role is not Role.LEADER:
+            return DOWN if state is None else Impossible("it does not lead")
+        if cluster.metadata[state.leader_epoch].image.partition_epoch > state.partition_epoch:
+            return Impossible("the metadata is news on the partition, too")
+        before = state.brokers
+        cluster.apply_metadata(broker, state.leader_epoch)
+        return _answer(state.brokers != before, "it is not news")
 
     # -- storage and faults
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import MappingProxyType
 
-from binding import BROKER_RULES, ReplogBinding
-from replog.core.protocol import CURRENT
+from binding import ReplogBinding
+from replog.core.protocol import Protocol
 from replog.sim.cluster.storage import StorageError
 from replog.sim.disks.disk import CrashedError
 from replog.sim.disks.stored import StoreStorage
@@ -38,7 +38,7 @@ class FilesBinding(ReplogBinding):
     def start(self) -> Cluster:
         """Return a new cluster on empty disks."""
         leader = self.id(self.constants["first_leader"])
-        rules = Rules(len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT, StoreStorage)
+        rules = Rules(len(self.names), leader, self.constants["min_isr"], Protocol(), StoreStorage)
         return new_cluster(rules)
 
     @interruption("crash", aside=("committed", "acked"))

@@ -19,15 +19,14 @@ from shutil import copytree
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TypeVar
 
-from binding import BROKER_RULES
 from on_files import FilesBinding
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect
-from replog.core.protocol import CURRENT
+from replog.core.protocol import Protocol
 from replog.sim.cluster.storage import Chooser, Recovered
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
-from replog_cluster import Cluster, Rules, new_cluster
+from replog_cluster import LONG_AGO_MS, NOW_MS, Cluster, Rules, new_cluster
 from replog_process import DATA, Process, Start
 from specchk.conform.contract.binding import Accepted, Answer, restore, snapshot
 from specchk.ir.program import Program
@@ -146,11 +145,18 @@ class ProcessBinding(FilesBinding):
         files = TemporaryDirectory(prefix="replog-")
         leader = self.id(self.constants["first_leader"])
         rules = Rules(
-            len(self.names), leader, self.constants["min_isr"], BROKER_RULES, CURRENT,
+            len(self.names), leader, self.constants["min_isr"], Protocol(),
             lambda: ProcessDisk(Path(mkdtemp(prefix="broker-", dir=files.name))), boot,
         )  # fmt: skip
         self._live = Live(new_cluster(rules), files)
         return self._live.cluster
+
+    def let_be(self, cluster: Cluster, leader: int, follower: int, *, is_late: bool) -> None:
+        """Do so in the process, whose state is only copied here."""
+        process = cluster.nodes[leader].process
+        assert isinstance(process, Process)
+        if follower != leader:
+            process.date_fetch(follower, LONG_AGO_MS if is_late else NOW_MS)
 
     @snapshot
     def keep(self, cluster: Cluster) -> tuple[Taken, ...]:

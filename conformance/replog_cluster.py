@@ -32,6 +32,7 @@ from replog.core.messages import (
 from replog.core.protocol import Protocol
 from replog.core.types import (
     CONTROLLER,
+    BrokerImage,
     BrokerState,
     Error,
     MetadataImage,
@@ -64,10 +65,18 @@ class Rules:
     brokers: int
     first_leader: int
     min_isr: int
-    broker: Protocol
-    controller: Protocol
+    protocol: Protocol
     disk: Callable[[], Disk] = MemoryStorage
     boot: Callable[[Disk, ReplicaState], Replica] = lambda _, state: Replica(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One version of the metadata: what it has on the partition and on brokers."""
+
+    version: int
+    image: PartitionImage
+    brokers: dict[int, BrokerImage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +131,8 @@ class Cluster:
     rules: Rules
     controller: Controller
     nodes: list[Node]
-    metadata: dict[int, tuple[int, PartitionImage]] = field(default_factory=dict)
-    """For each leader epoch its last image, with the version of the metadata it came in."""
+    metadata: dict[int, Written] = field(default_factory=dict)
+    """For each leader epoch its last version."""
     fetches: dict[int, FetchInFlight] = field(default_factory=dict)
     alters: dict[int, AlterInFlight] = field(default_factory=dict)
     spent: Spent = Spent()
@@ -170,16 +179,23 @@ class Cluster:
         return self._perform(broker, process.fire(timer, token, NOW_MS))
 
     def apply_metadata(self, broker: int, epoch: int) -> None:
-        """Let a broker apply the last image of a leader epoch.
+        """Let a broker apply the last metadata of a leader epoch."""
+        known = self.metadata[epoch]
+        self._apply(broker, MetadataImage(known.version, {PARTITION: known.image}, known.brokers))
 
-        The image names no broker: the leader's own look at the fencing of followers is left out, as in
-        the spec.
+    def apply_partition(self, broker: int, epoch: int) -> None:
+        """Let a broker apply metadata that has nothing on brokers that it does not know.
+
+        Only the partition has a version that a replica could compare, and a metadata log never goes back.
         """
+        known, state = self.metadata[epoch], self.state(broker)
+        assert state is not None
+        self._apply(broker, MetadataImage(known.version, {PARTITION: known.image}, state.brokers))
+
+    def _apply(self, broker: int, update: MetadataImage) -> None:
         node = self.nodes[broker]
         assert node.process is not None
-        version, image = self.metadata[epoch]
-        update = MetadataImage(version, {PARTITION: image}, {})
-        node.applied_version = max(node.applied_version, version)
+        node.applied_version = max(node.applied_version, update.version)
         self._perform(broker, node.process.apply(update, node.broker_epochs[-1], NOW_MS))
 
     def _perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
@@ -229,8 +245,8 @@ class Cluster:
         self._remember()
 
     def _remember(self) -> None:
-        image = self.image
-        self.metadata[image.leader_epoch] = (self.controller.state.version, image)
+        newest = self.controller.state.history[-1]
+        self.metadata[self.image.leader_epoch] = Written(newest.version, self.image, newest.brokers)
 
     def heartbeat(self, broker: int) -> None:
         """Let a broker tell the controller that it lives, and how much metadata it has applied."""
@@ -251,7 +267,7 @@ class Cluster:
         config = Config(min_isr=self.rules.min_isr)
         correlation = incarnation * CORRELATIONS_PER_INCARNATION
         state = ReplicaState(
-            broker, PARTITION, config, self.rules.broker, recovered.log, correlation=correlation
+            broker, PARTITION, config, self.rules.protocol, recovered.log, correlation=correlation
         )
         process = self.rules.boot(disk, state)
         epochs = (*node.broker_epochs, reply.broker_epoch)
@@ -266,6 +282,13 @@ class Cluster:
             del self.fetches[broker]
 
 
+def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
+    """Set when a follower last fetched, and was caught up."""
+    assert replica.state.leading is not None
+    remote = replica.state.leading.remotes[follower]
+    remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
+
+
 def epochs_of(state: ReplicaState) -> tuple[int, ...]:
     """Return the leader epoch of each record of a replica's log."""
     return tuple(epoch for epoch, _ in state.log.cells())
@@ -274,7 +297,7 @@ def epochs_of(state: ReplicaState) -> tuple[int, ...]:
 def new_cluster(rules: Rules) -> Cluster:
     """Return a cluster with an empty partition, led by `first_leader` in epoch 0, that all have heard of."""
     brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
-    controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.controller))
+    controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.protocol))
     controller.create_partition(PARTITION, tuple(range(rules.brokers)))
     cluster = Cluster(rules, controller, [Node(rules.disk(), None) for _ in brokers])
     for broker in brokers:

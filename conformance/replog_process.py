@@ -27,9 +27,11 @@ from replog.core.protocol import Protocol
 from replog.core.types import MetadataImage
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
+from replog_cluster import date_fetch
 
 LENGTH = struct.Struct("!I")
 DATA = "data"
+DATE = "date"
 HERE = Path(__file__).resolve().parent
 LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); import replog_process as it; it.main(int(sys.argv[2]))"
 
@@ -65,7 +67,11 @@ def serve(link: socket.socket) -> None:
     while True:
         _send(link, Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
         name, arguments = _receive(link)
-        effects = getattr(replica, name)(*arguments)
+        if name == DATE:
+            date_fetch(replica, *arguments)
+            effects = []
+        else:
+            effects = getattr(replica, name)(*arguments)
         for effect in effects:
             if not isinstance(effect, Send | SetTimer):
                 disk.perform(effect)
@@ -131,6 +137,10 @@ class Process:
     def apply(self, metadata: MetadataImage, broker_epoch: int, now_ms: int) -> list[Effect]:
         """Give the replica metadata."""
         return self._ask("apply", metadata, broker_epoch, now_ms)
+
+    def date_fetch(self, follower: int, when_ms: int) -> None:
+        """Set when a follower last fetched, and was caught up."""
+        self._ask(DATE, follower, when_ms)
 
     def _ask(self, name: str, *arguments: object) -> list[Effect]:
         _send(self._link, (name, arguments))

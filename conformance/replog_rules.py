@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from replog.core.broker import follower
-from replog.core.protocol import CURRENT
 from specchk.conform.contract.binding import At, Binding, BindingError, Mistake
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.ir.program import Program
@@ -19,13 +17,11 @@ TODAY = MappingProxyType({
     "truncation": "on_fetch", "epoch_entry": "on_election", "fence_fetch": True, "check_response": True,
     "check_response_epoch": True, "update_on_diverge": False, "hw_on_diverge": False,
     "response_hw": "either_one", "reset_remote": True, "hw_under_min_isr": False,
-    "maximal_rule": "eager_expand", "expand_needs_hw": True, "expand_needs_leso": True,
-    "check_partition_epoch": True, "check_fenced": True, "check_broker_epoch": True,
+    "maximal_rule": "eager_expand", "waits_for_caught_up": True, "expand_needs_hw": True,
+    "expand_needs_leso": True, "check_partition_epoch": True, "check_fenced": True,
+    "check_broker_epoch": True, "leader_checks_fenced": True, "leader_checks_epoch": True,
     "restart_after_fence": True, "unclean_election": False,
 })  # fmt: skip
-BROKER_RULES = replace(
-    CURRENT, keeps_remote_leo=False, waits_for_caught_up=False, checks_fenced=False, checks_broker_epoch=False
-)
 
 SMOKE = (At("two_brokers", {"MaxOffset": "1", "MaxCrashes": "0"}),)
 GATE = (

@@ -1,7 +1,9 @@
 """What a cluster of replog is in the words of replication.spec: every variable, from the cores and disks.
 
     current, meta, fenced, incarnation   the controller's image, its last of each epoch, its registrations
+    registered                           these registrations, in the metadata of each epoch
     status epoch log hw isr version remote truncating      the replica, or what recovery makes of its disk
+    heard knows late                     of a leader: whose fetches, by which metadata, who is behind
     checkpoint flushed                   the disk
     alter fetch                          the messages in flight
     waiting                              the producers that a leader has yet to answer
@@ -16,13 +18,13 @@ numbers; and a diverging answer's HW, which by today's rules nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from replog.core.broker.state import FetchPhase, Leading, ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.messages import FetchReply
-from replog.core.types import NO_LEADER, Error, PartitionImage, Role
-from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
+from replog.core.types import NO_LEADER, BrokerImage, BrokerState, Error, PartitionImage, Role
+from replog_cluster import NOW_MS, AlterInFlight, Cluster, FetchInFlight, Node
 from specchk.conform.contract.binding import OutsideSpec
 
 Plain = dict[str, object]
@@ -41,6 +43,7 @@ def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
     return {
         "current": cluster.image.leader_epoch,
         "meta": {epoch: _meta(cluster, names, epoch) for epoch in epochs},
+        "registered": {epoch: _registered(cluster, names, epoch) for epoch in epochs},
         "fenced": {name for broker, name in enumerate(names) if cluster.is_fenced(broker)},
         "incarnation": {name: len(node.broker_epochs) - 1 for name, node in _named(cluster, names)},
     }
@@ -48,9 +51,29 @@ def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
 
 def _meta(cluster: Cluster, names: Sequence[str], epoch: int) -> Plain:
     known = cluster.metadata.get(epoch)
-    image = PartitionImage((), NO_LEADER, epoch, 1, ()) if known is None else known[1]
+    image = PartitionImage((), NO_LEADER, epoch, 1, ()) if known is None else known.image
     leader = None if image.leader == NO_LEADER else names[image.leader]
     return {"leader": leader, "isr": {names[b] for b in image.isr}, "version": image.partition_epoch - 1}
+
+
+def _registered(cluster: Cluster, names: Sequence[str], epoch: int) -> Plain:
+    known = cluster.metadata.get(epoch)
+    return _nobody_fenced(names) if known is None else _registry(cluster, names, known.brokers)
+
+
+def _nobody_fenced(names: Sequence[str]) -> Plain:
+    return {"fenced": set(), "lives": dict.fromkeys(names, 0)}
+
+
+def _registry(cluster: Cluster, names: Sequence[str], brokers: Mapping[int, BrokerImage]) -> Plain:
+    """What metadata has on brokers; a broker that it does not name has no state of the spec."""
+    missing = [name for broker, name in enumerate(names) if broker not in brokers]
+    if missing:
+        raise OutsideSpec(f"the metadata does not name {', '.join(missing)}")
+    lives = {name: _incarnation(cluster, broker, brokers[broker].broker_epoch)
+             for broker, name in enumerate(names)}  # fmt: skip
+    fenced = {name for broker, name in enumerate(names) if brokers[broker].state is not BrokerState.ACTIVE}
+    return {"fenced": fenced, "lives": lives}
 
 
 def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
@@ -61,12 +84,12 @@ def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
 
 
 def _brokers(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
-    lanes = {name: _broker(node, names, epochs) for name, node in _named(cluster, names)}
+    lanes = {name: _broker(cluster, node, names, epochs) for name, node in _named(cluster, names)}
     variables = lanes[names[0]]
     return {variable: {name: lane[variable] for name, lane in lanes.items()} for variable in variables}
 
 
-def _broker(node: Node, names: Sequence[str], epochs: range) -> Plain:
+def _broker(cluster: Cluster, node: Node, names: Sequence[str], epochs: range) -> Plain:
     if node.process is None:
         return _down(node, names, epochs)
     state = node.process.state
@@ -80,30 +103,45 @@ def _broker(node: Node, names: Sequence[str], epochs: range) -> Plain:
         "checkpoint": node.storage.hw_checkpoint,
         "flushed": node.storage.flushed(),
         "truncating": following is not None and following.phase is FetchPhase.TRUNCATING,
-        **_leading(state, names),
+        **_leading(cluster, state, names),
     }
 
 
 def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
     """What recovery would make of the disk: nothing else can happen to it in between."""
     log = node.storage.copy().recover().log
-    nobody = dict.fromkeys(names)
     return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw,
             "checkpoint": node.storage.hw_checkpoint, "flushed": node.storage.flushed(), "truncating": False,
-            "isr": set(), "version": 0, "remote": nobody, "waiting": 0}  # fmt: skip
+            **_no_leader(names)}  # fmt: skip
 
 
-def _leading(state: ReplicaState, names: Sequence[str]) -> Plain:
+def _no_leader(names: Sequence[str]) -> Plain:
+    return {"isr": set(), "version": 0, "remote": dict.fromkeys(names), "waiting": 0, "late": set(),
+            "heard": dict.fromkeys(names, 0), "knows": _nobody_fenced(names)}  # fmt: skip
+
+
+def _leading(cluster: Cluster, state: ReplicaState, names: Sequence[str]) -> Plain:
     leading = state.leading
     if leading is None:
-        return {"isr": set(), "version": 0, "remote": dict.fromkeys(names), "waiting": 0}
+        return _no_leader(names)
     told = {f: remote.leo for f, remote in leading.remotes.items() if remote.leo >= 0}
+    heard = {f: _incarnation(cluster, f, leading.remotes[f].broker_epoch) for f in told}
     return {
+        "heard": {name: heard.get(broker, 0) for broker, name in enumerate(names)},
+        "knows": _registry(cluster, names, state.brokers),
+        "late": {names[follower] for follower in late_followers(state)},
         "isr": {names[member] for member in leading.isr},
         "version": state.partition_epoch - 1,
         "remote": {name: told.get(broker) for broker, name in enumerate(names)},
         "waiting": _first_waiting(state, leading),
     }
+
+
+def late_followers(state: ReplicaState) -> set[int]:
+    """Return a leader's followers that have not been caught up for longer than the lag limit."""
+    remotes = {} if state.leading is None else state.leading.remotes
+    oldest_ms = NOW_MS - state.config.lag_ms
+    return {follower for follower, remote in remotes.items() if remote.last_caught_up_ms < oldest_ms}
 
 
 def _first_waiting(state: ReplicaState, leading: Leading) -> int:

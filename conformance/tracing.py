@@ -3,9 +3,10 @@
     fetch serve answer apply       a fetch on its way, counted, answered late, taken
     produce shrink judge settle    records; an ISR proposal, the controller's verdict, its arrival
     elect fence unfence register   the controller; a registration is the spec's `restart`
-    lead follow                    metadata is applied
+    lead follow brokers            metadata is applied
     checkpoint flush crash power-loss
 
+What a leader's clock makes of its followers (`late`) is a step of the spec before the event, `pass_time`.
 The silent steps are `lose_fetch`, since nobody sees a message get lost, and `ask_again`, a proposal that
 is repeated because its refusal was lost.  What the recording's number of
 elections, crashes, ... needs of the model is counted beforehand (`constants`), so no bound of the model
@@ -27,6 +28,7 @@ from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen, Tracin
 from specchk.ir.program import Program
 
 CONTROLLER = -1
+TIMED = ("serve", "produce", "settle", "lead", "shrink")
 STAGES = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
 
 
@@ -119,10 +121,15 @@ class ReplogTracing(Tracing):
         return Call("send_fetch", (self._me(found),))
 
     @event("serve")
-    def serve(self, found: Event) -> Call:
+    def serve(self, found: Event) -> Ways:
         """The leader counts it."""
         self._stage(found)
-        return Call("serve_fetch", (self._me(found), self.name(found["follower"])))
+        return self._in_time(found, Call("serve_fetch", (self._me(found), self.name(found["follower"]))))
+
+    def _in_time(self, found: Event, *calls: Call) -> Ways:
+        """Steps of a leader, after time has passed for its followers or without."""
+        passed = Call("pass_time", (self._me(found), self._set(found["late"])))
+        return Ways((calls, (passed, *calls)))
 
     @event("answer")
     def answer(self, found: Event) -> Ways:
@@ -157,22 +164,22 @@ class ReplogTracing(Tracing):
     # -- leaders
 
     @event("produce")
-    def produce(self, found: Event) -> tuple[Call, ...]:
+    def produce(self, found: Event) -> Ways:
         """Records are appended."""
-        return (Call("produce", (self._me(found),)),) * int(found["count"])
+        return self._in_time(found, *(Call("produce", (self._me(found),)),) * int(found["count"]))
 
     @event("shrink")
-    def shrink(self, found: Event) -> Call:
+    def shrink(self, found: Event) -> Ways:
         """Laggards are to leave the ISR."""
         gone = [self.name(one) for one in found["gone"]]
         if len(gone) == 1:
-            return Call("shrink_isr", (self._me(found), gone[0]))
-        return Call("shrink_isr_by", (self._me(found), frozenset(gone)))
+            return self._in_time(found, Call("shrink_isr", (self._me(found), gone[0])))
+        return self._in_time(found, Call("shrink_isr_by", (self._me(found), frozenset(gone))))
 
     @event("settle")
-    def settle(self, found: Event) -> Call:
+    def settle(self, found: Event) -> Ways:
         """The controller's verdict arrives."""
-        return Call("apply_alter_reply", (self._me(found),))
+        return self._in_time(found, Call("apply_alter_reply", (self._me(found),)))
 
     # -- the controller
 
@@ -204,9 +211,14 @@ class ReplogTracing(Tracing):
     # -- metadata, storage and faults
 
     @event("lead")
-    def lead(self, found: Event) -> Call:
+    def lead(self, found: Event) -> Ways:
         """Metadata in which this broker leads."""
-        return Call("become_leader", (self._me(found), found["epoch"]))
+        return self._in_time(found, Call("become_leader", (self._me(found), found["epoch"])))
+
+    @event("brokers")
+    def brokers(self, found: Event) -> Call:
+        """Metadata that has news on brokers only."""
+        return Call("hear_of_brokers", (self._me(found),))
 
     @event("follow")
     def follow(self, found: Event) -> Call:
@@ -259,10 +271,14 @@ class ReplogTracing(Tracing):
             yield Seen("epoch", f"epoch[{me}]", shown["epoch"])
             yield Seen("role", f"is_leader({me})", role == "leader")
         if role == "leader":
-            yield from self._leader(me, shown)
+            yield from self._leader(found, me, shown)
 
-    def _leader(self, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
+    def _leader(self, found: Event, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
         proposed = shown["proposed"]
+        if found["event"] in TIMED:
+            late = self._set(found["late"]) - self._set(shown["isr"])
+            yield Seen("late", f"late[{me}] - isr[{me}]", late)
+        yield Seen("fenced", f"knows[{me}].fenced", self._set(shown["fenced"]))
         yield Seen("isr", f"isr[{me}]", self._set(shown["isr"]))
         yield Seen("version", f"version[{me}]", shown["version"] - 1)
         yield Seen("pending", f"pending({me})", proposed is not None)

@@ -15,6 +15,7 @@ from replog.core.log.epochs import EpochCache
 from replog.core.types import Error
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
+from specchk.conform.replay.divergence import differences, wanted
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check
@@ -136,6 +137,24 @@ def counts_nobody(state, remote, fetch_offset, leader_leo, now_ms):
     return False
 
 
+def waits_for_nobody_outside(state, leading, now_ms):
+    members = isr.maximal_isr(state, leading)
+    return min([state.log.leo, *(r.leo for f, r in leading.remotes.items() if f in members)])
+
+
+def waits_for_whoever_fetched(state, remote, now_ms):
+    return remote.leo >= 0
+
+
+def forgets_the_time(state, remote, fetch_offset, leader_leo, now_ms):
+    changed, remote.leo = remote.leo != fetch_offset, fetch_offset
+    return changed
+
+
+def proposes_anyone(state, follower_id, remote):
+    return remote.leo >= 0
+
+
 OVERRIDES = {"slow_follower": {"MaxFences": "1"}}
 MUTANTS = [
     (
@@ -168,6 +187,36 @@ def test_a_replog_with_one_wrong_rule_diverges(what, owner, name, wrong, model, 
     monkeypatch.setattr(owner, name, wrong)
     result = run_walks(replayer(model, OVERRIDES.get(model, {})), SuiteWalks(5, 250, 50))
     assert result.divergence is not None
+
+
+FLAWS_OF_DEFAULTS = [  # the flaw, and the model, the action and a part of the state that the report names
+    ("I3: the caught-up rule is off", leader, "candidate_hw", waits_for_nobody_outside,
+     "false_suspicion", "become_leader", "hw[b"),
+    ("S18: who is late is waited for", isr, "is_caught_up", waits_for_whoever_fetched,
+     "slow_follower", "shrink_isr", "alter[b"),
+    ("S44: a fetch of the end does not count as caught up", isr, "note_fetch", forgets_the_time,
+     "slow_follower", "serve_fetch", "late[b"),
+    ("KIP-841, KIP-903: the leader's own test is off", isr, "is_eligible", proposes_anyone,
+     "false_suspicion", "serve_fetch", "alter[b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "owner", "name", "wrong", "model", "action", "field"),
+    FLAWS_OF_DEFAULTS, ids=[one[0] for one in FLAWS_OF_DEFAULTS],
+)  # fmt: skip
+def test_a_flaw_of_the_defaults_is_reported_with_its_action_and_field(
+    what, owner, name, wrong, model, action, field, monkeypatch
+):
+    """A rule of the defaults that is planted wrong diverges in the step that applies it."""
+    monkeypatch.setattr(owner, name, wrong)
+    one = replayer(model, {"MaxOffset": "1"})
+    found = run_product(one).divergence
+    assert found is not None
+    assert found.step is not None
+    changed = differences(one.program, found, wanted(one.program, found))
+    assert found.step.action == action
+    assert any(change.path.startswith(field) for change in changed)
 
 
 @pytest.mark.slow

@@ -1,9 +1,13 @@
-"""Every rule of the protocol that was different once, as one frozen value: `Protocol()` is today's Kafka.
+"""Every rule of the protocol that was different once, as one frozen value: `Protocol()` is Kafka 4.1.
 
 Sources: the bug ledger and the list of switches in the project's Kafka reference (B1-B31, G.2).  Each
-switch names the flaw it brings back.  A preset is a point in history, or today's rules with one rule taken
+switch names the flaw it brings back.  A preset is a version of Kafka, or today's rules with one rule taken
 back; the presets exist so that a demonstration can say `--protocol hw-truncation` and the code keeps one
 place that defines it.
+
+`Protocol()` is the preset `kafka-4.1`: a cluster that was upgraded to it, since a new one has eligible
+leader replicas, too (`kip966`).  In one rule it is not Kafka's but the safe side: a leader forgets what its
+followers had fetched in an earlier epoch (`keeps_remote_leo`).  `kafka-4.1-as-is` keeps it, and loses.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -99,8 +103,11 @@ class Protocol:
     """A replica joins the ISR only at or past HW (B30)."""
     expand_needs_leso: bool = True
     """... and at or past the start of the leader's epoch (KAFKA-7128, B5)."""
-    keeps_remote_leo: bool = True
-    """A leader that is leader again in a later epoch keeps its followers' LEOs (A18), as Kafka does."""
+    keeps_remote_leo: bool = False
+    """A leader that is leader again in a later epoch keeps its followers' LEOs (A18).
+
+    Kafka does, and HW passes records that a member of the ISR has cut in an epoch that the leader missed.
+    """
     checks_partition_epoch: bool = True
     """The controller refuses an ISR change computed from old state (B19)."""
     checks_broker_epoch: bool = True
@@ -117,38 +124,42 @@ class Protocol:
 
 CURRENT = Protocol()
 
-# The base of the historic presets. Of the modern rules it keeps those without which other flaws would hide
-# the one that a preset is to show.
-_ERA_0_10 = replace(
-    CURRENT,
-    truncation=Truncation.HW,
-    epoch_entry=EpochEntryWhen.ON_FIRST_WRITE,
-    fences_fetch=False,
-    fences_truncation=False,
-    hw_under_min_isr=True,
-    expand_needs_leso=False,
-    checks_broker_epoch=False,
-    checks_fenced=False,
-    restart_leaves_isr=False,
-    truncates_cache_always=False,
+AS_IS = replace(CURRENT, keeps_remote_leo=True)
+
+# From version to version, backwards; each line names what came in between. Two things stay as today: ISR
+# changes were writes to ZooKeeper that a leader waited for, so that no proposal was in flight (`maximal_isr`,
+# `hw_on_alter_ok`); and unclean elections, a setting and no rule, were on by default up to 0.10.2.
+_VERSION_2_1 = replace(
+    AS_IS,
+    truncation=Truncation.KAFKA7415,  # 2.8: the epoch of the last record in the fetch
+    truncates_cache_always=False,  # 2.7, KAFKA-10706
+    checks_fenced=False,  # 3.3, KIP-841
+    checks_broker_epoch=False,  # 3.5, KIP-903
+    hw_under_min_isr=True,  # 3.7, KAFKA-15583
+    restart_leaves_isr=False,  # KRaft, KAFKA-1120
 )
+_VERSION_2_0 = replace(
+    _VERSION_2_1,
+    truncation=Truncation.KIP279,  # 2.1, KAFKA-7415
+    truncate_when=TruncateWhen.LEADER_ID_CHANGE,  # 2.1, KAFKA-7164
+    epoch_entry=EpochEntryWhen.ON_FIRST_WRITE,  # 2.1, KAFKA-7415
+    fences_fetch=False,  # 2.1, KIP-320
+    fences_truncation=False,
+    expand_needs_leso=False,  # 2.1, KAFKA-7128
+)
+_VERSION_0_11 = replace(_VERSION_2_0, truncation=Truncation.KIP101)  # 2.0, KIP-279
+_VERSION_0_10_2 = replace(_VERSION_0_11, truncation=Truncation.HW)  # 0.11, KIP-101
 
 _PRESETS = MappingProxyType(
     {
-        "current": CURRENT,
+        "kafka-4.1": CURRENT,
+        "kafka-4.1-as-is": AS_IS,
         "kip966": replace(CURRENT, elr=True),
-        "hw-truncation": _ERA_0_10,
+        "hw-truncation": _VERSION_0_10_2,
         "no-truncation": replace(CURRENT, truncation=Truncation.NONE),
-        "kip101": replace(
-            _ERA_0_10, truncation=Truncation.KIP101, truncate_when=TruncateWhen.LEADER_ID_CHANGE
-        ),
-        "kip279": replace(
-            _ERA_0_10, truncation=Truncation.KIP279, truncate_when=TruncateWhen.LEADER_ID_CHANGE
-        ),
-        # Fenced, but before the minimum ISR held HW back and before broker epochs were compared.
-        "kip320": replace(
-            CURRENT, truncation=Truncation.KAFKA7415, hw_under_min_isr=True, checks_broker_epoch=False
-        ),
+        "kip101": _VERSION_0_11,
+        "kip279": _VERSION_2_0,
+        "kip320": _VERSION_2_1,
         "unclean": replace(CURRENT, unclean_election=True),
     }
 )

@@ -12,14 +12,14 @@ from replog.demo.screen import WIDTH, Screen
 from replog.demo.story import Story
 from replog.demo.verdict import verdict_lines
 
-OUTCOMES = ("current", "hw-truncation")
+OUTCOMES = ("kafka-4.1", "hw-truncation")
 
 
 @click.command(short_help="Watch a three-broker cluster lose its leader.")
 @click.option(
     "--protocol",
     type=click.Choice(preset_names()),
-    default="current",
+    default="kafka-4.1",
     show_default=True,
     help="Replication rules.",
 )

@@ -92,8 +92,8 @@ def test_committed_offsets_are_a_function_of_the_commit_log():
 
 
 def test_the_default_protocol_is_todays():
-    """Protocol() and the preset `current` are the same value; every preset has a name and is known."""
-    assert preset("current") == Protocol() == CURRENT
+    """Protocol() and the preset `kafka-4.1` are the same value; every preset has a name and is known."""
+    assert preset("kafka-4.1") == Protocol() == CURRENT
     assert preset("hw-truncation").truncation is Truncation.HW
     assert len({preset(name) for name in preset_names()}) == len(preset_names())
     with pytest.raises(KeyError, match="hw-truncation"):

@@ -148,7 +148,7 @@ def expected(story: Ended, path: Path) -> Verdict:
 ENDINGS = [(Ended, name) for name in preset_names()] + [
     (story_class, name)
     for story_class in (EarlyEnd, NobodyLeft, OneLags)
-    for name in ("current", "hw-truncation", "no-truncation")
+    for name in ("kafka-4.1", "hw-truncation", "no-truncation")
 ]
 
 
@@ -183,19 +183,19 @@ def test_each_preset_ends_as_its_rules_make_it_end(name, capsys):
 
 def test_the_ways_to_end_are_really_different(tmp_path):
     """A dead leader's tail diverges and a laggard is behind, without a loss; a dead cluster has no leader."""
-    early = perform(EarlyEnd, "current", tmp_path / "early")[1]
+    early = perform(EarlyEnd, "kafka-4.1", tmp_path / "early")[1]
     assert (early.lost, len(early.behind)) == ((), 1)
     assert early.diverged
-    lags = perform(OneLags, "current", tmp_path / "lags")[1]
+    lags = perform(OneLags, "kafka-4.1", tmp_path / "lags")[1]
     assert (lags.lost, lags.diverged, lags.is_well) == ((), (), True)
-    nobody = perform(NobodyLeft, "current", tmp_path / "nobody")[1]
+    nobody = perform(NobodyLeft, "kafka-4.1", tmp_path / "nobody")[1]
     assert (nobody.leader, nobody.lost, nobody.nowhere, nobody.is_well) == (NO_LEADER, (), (), False)
     assert verdict_lines(nobody)[0] == "NO LEADER: 231 records acknowledged with acks=all cannot be read."
 
 
 def test_a_story_leaves_the_marks_of_a_clean_stop_as_the_brokers_wrote_them(tmp_path, capsys):
     """Reading the files for the verdict does not change the broker epoch in the marker."""
-    story, _ = perform(Ended, "current", tmp_path)
+    story, _ = perform(Ended, "kafka-4.1", tmp_path)
     for broker, known in story.world.controller.state.brokers.items():
         run(["dump", str(tmp_path / f"broker-{broker}")])
         shown = re.search(r"broker epoch (\d+)", capsys.readouterr().out)

@@ -20,7 +20,7 @@ def run_for(world: World, ms: int) -> None:
         pass
 
 
-def watched_world(protocol: str = "current", **options) -> tuple[World, Oracles]:
+def watched_world(protocol: str = "kafka-4.1", **options) -> tuple[World, Oracles]:
     """Three brokers in the ISR with two committed records, and the oracles that watched."""
     oracles = Oracles(2)
     world = World(WorldOptions(protocol=preset(protocol), **options), observer=oracles)

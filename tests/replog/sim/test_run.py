@@ -64,7 +64,7 @@ def test_all_oracles_hold_under_every_profile(name):
         assert ("records-lost" in faults) == (profile(name).power is not PowerRule.NEVER)
 
 
-@pytest.mark.parametrize("name", ["current", "kip966"])
+@pytest.mark.parametrize("name", ["kafka-4.1", "kip966"])
 @pytest.mark.parametrize("weather", ["blackout", "flush"])
 def test_a_cluster_that_died_as_a_whole_is_led_again_and_keeps_what_was_acknowledged(weather, name):
     """Every process killed, or all power cut with flushed logs: the last member, or last leader, leads."""
@@ -143,7 +143,7 @@ def test_a_run_that_takes_too_many_events_is_broken_and_says_how_to_repeat_it():
     """A limit on events ends what time would not."""
     report = simulate(1, "calm", max_events=500)
     assert (report.oracle, report.detail.split(" in ")[0]) == ("step-limit", "500 events")
-    assert report.command.endswith("--protocol current --max-events 500")
+    assert report.command.endswith("--protocol kafka-4.1 --max-events 500")
     with pytest.raises(ViolationError, match="step-limit"):
         record(1, max_events=50)
 

@@ -97,6 +97,11 @@ def test_a_leader_that_skips_an_epoch_loses_an_acknowledged_record():
     assert last_answer("skipped_epoch") == "client: read nothing"
 
 
+def test_a_leader_that_forgets_acknowledges_nothing_it_may_lose():
+    """The same run by the defaults: the record is lost, too, and nobody was promised it."""
+    assert "client: acknowledged" not in outputs("skipped_epoch_today")
+
+
 def test_a_record_that_a_consumer_still_holds_is_not_called_missed():
     """Only a crash between commit and processing makes it one; what was never polled cannot be processed."""
     assert play("> deliver poll commit").splitlines()[1].startswith("processed none; never none;")

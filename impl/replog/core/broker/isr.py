@@ -88,6 +88,9 @@ def is_eligible(state: ReplicaState, follower: int, remote: Remote) -> bool:
     """
     rules = state.protocol
     broker = state.brokers.get(follower)
+    # No fetch in this leadership yet, so no incarnation to compare: nothing shows that it is coming back.
+    if remote.leo < 0:
+        return False
     if broker is None:
         return not rules.checks_fenced
     if rules.checks_fenced and broker.state is not BrokerState.ACTIVE:

@@ -77,7 +77,7 @@ class Profile:
     follower_read: bool = False
     flush_messages: int = 0
     batches: int = 40
-    protocol: str = "current"
+    protocol: str = "kafka-4.1"
 
     def config(self) -> Config:
         """Return the brokers' tuning: Kafka's, with times scaled down so that much happens in little time."""

@@ -8,8 +8,9 @@ order never rests on a clock.
     {"at": 1, "seq": 7, "event": "append", "from": 0, "message": "1/2000004", "after": {"hw": 3, ...}}
 
 `after` is a part of the state that the event leaves behind: role, leader epoch, LEO, HW, the epochs'
-start offsets, a CRC over the whole log; of a leader its ISR and what it proposes; of the controller its
-word on the partition and who is fenced.
+start offsets, a CRC over the whole log; of a leader its ISR, what it proposes and who is fenced by its
+metadata; of the controller its word on the partition and who is fenced.  Clocks are not written down, but
+what a leader's clock makes of its followers is: `late` has those that were not caught up for too long.
 
 Not here: what is done to the world (`record_run`), and the meaning of the events to a reader.
 """
@@ -41,10 +42,18 @@ from replog.core.messages import (
     ProduceRequest,
     RegisterRequest,
 )
-from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, PartitionImage, Role
+from replog.core.types import (
+    CONTROLLER,
+    BrokerImage,
+    BrokerState,
+    Error,
+    MetadataImage,
+    PartitionImage,
+    Role,
+)
 from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node
 from replog.sim.cluster.world import PARTITION, World, WorldOptions
-from replog.sim.recording.record_state import Checksums, broker_state, controller_state
+from replog.sim.recording.record_state import Checksums, broker_state, controller_state, late_followers
 
 RecordedEvent = dict[str, object]
 Emit = Callable[[RecordedEvent], None]
@@ -65,6 +74,7 @@ class _Before:
     pending: object
     isr: tuple[int, ...]
     hw_checkpoint: int
+    brokers: dict[int, BrokerImage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,9 @@ class RecordedWorld(World):
         self._numbers[at] = self._numbers.get(at, 0) + 1
         if "after" not in facts:
             facts["after"] = self._state(at)
+        node = self.nodes.get(at)
+        if node is not None and node.broker is not None and node.broker.state.leading is not None:
+            facts["late"] = late_followers(node.broker.state, self.now_ms + node.clock_offset_ms)
         self.emit_to({"at": at, "seq": self._numbers[at], "event": event, **facts})
 
     def _state(self, at: int) -> RecordedEvent:
@@ -155,6 +168,8 @@ class RecordedWorld(World):
             if heard != before.heard:
                 event = "lead" if state.role is Role.LEADER else "follow"
                 self.emit(me, event, epoch=state.leader_epoch)
+            elif state.role is Role.LEADER and state.brokers != before.brokers:
+                self.emit(me, "brokers")
         elif isinstance(item.message, ProduceRequest) and state.log.leo > before.leo:
             self.emit(me, "produce", count=state.log.leo - before.leo)
         elif isinstance(item.message, FetchReply) and _was_taken(item.message, before, state.following):
@@ -349,7 +364,7 @@ def _look(node: Node, item: Delivery | Alarm) -> _Before:
     return _Before(
         item, _heard(node), state.log.leo, -1 if following is None else following.in_flight,
         None if leading is None else leading.pending, () if leading is None else leading.isr,
-        getattr(node.storage, "hw_checkpoint", -1),
+        getattr(node.storage, "hw_checkpoint", -1), state.brokers,
     )  # fmt: skip
 
 

@@ -10,9 +10,7 @@ faults apart, so committed records may be lost: a recording says what happened, 
 
 Left out, because a reader of recordings may want one record an answer and one follower a time: answers
 of more than one record, batches of more than one, controlled shutdowns, disks that fail, duplicated
-messages, overlapping fetches of one follower, and a leader's own checks of fencing and broker epochs
-(the controller's stays).  A leader forgets remote LEOs in every epoch, and a start clips the HW
-checkpoint to the log, which replog else leaves to the next checkpoint.
+messages, and overlapping fetches of one follower.  The rules are the defaults, `Protocol()`.
 
 Not here: what an event is (`record`).
 """
@@ -38,9 +36,6 @@ from replog.sim.recording.record import RecordedEvent, RecordedWorld
 from replog.sim.scenarios.commands import CONTROL
 
 FORMAT = "replog-recording/1"
-RULES = replace(
-    CURRENT, keeps_remote_leo=False, waits_for_caught_up=False, checks_fenced=False, checks_broker_epoch=False
-)
 WEATHER = Profile(
     "recorded", "every fault that a recording may have", duration_ms=16_000, fault_every_ms=700,
     loss=0.02, tail=0.04, tail_ms=2_000, batches=18,
@@ -75,7 +70,7 @@ class RecordedRun:
     """One run; `events` are what was written down so far."""
 
     def __init__(
-        self, seed: int, rules: Protocol = RULES, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
+        self, seed: int, rules: Protocol = CURRENT, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
     ) -> None:
         self.seed, self.weather, self.max_events = seed, weather, max_events
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
@@ -90,8 +85,6 @@ class RecordedRun:
         )
         options = WorldOptions(self.brokers, self.min_isr, rules, config, 3_000, coalesces_metadata=True)
         self.world = RecordedWorld(options, Network(), self.random, self.events.append)
-        # The controller keeps every check; only leaders go without those of fencing and broker epochs.
-        self.world.controller.state.protocol = CURRENT
         self._start()
 
     def _start(self) -> None:
@@ -214,7 +207,7 @@ class RecordedRun:
 
 
 def record(
-    seed: int, rules: Protocol = RULES, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
+    seed: int, rules: Protocol = CURRENT, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
 ) -> list[str]:
     """Return a recording, line by line; an exception of a core is the caller's to see."""
     run = RecordedRun(seed, rules, weather, max_events)

@@ -50,7 +50,15 @@ def broker_state(state: ReplicaState, storage: Storage, checksums: Checksums) ->
         shown["remote"] = {str(f): remote.leo for f, remote in sorted(state.leading.remotes.items())}
         shown["version"] = state.partition_epoch
         shown["proposed"] = None if pending is None else sorted(pending.proposed)
+        shown["fenced"] = sorted(b for b, known in state.brokers.items() if known.state is BrokerState.FENCED)
     return shown
+
+
+def late_followers(state: ReplicaState, now_ms: int) -> list[int]:
+    """Return the followers of a leader that have not been caught up for longer than the lag limit."""
+    remotes = {} if state.leading is None else state.leading.remotes
+    oldest_ms = now_ms - state.config.lag_ms
+    return sorted(follower for follower, remote in remotes.items() if remote.last_caught_up_ms < oldest_ms)
 
 
 def controller_state(image: PartitionImage, state: ControllerState) -> dict[str, object]:

@@ -127,7 +127,7 @@ class ScenarioCluster:
             pass
 
     def cluster(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """`cluster brokers=2 min-isr=1 protocol=current lag=10000 [coalesce] [follower-read]`.
+        """`cluster brokers=2 min-isr=1 protocol=kafka-4.1 lag=10000 [coalesce] [follower-read]`.
 
         Begin a story.
         """
@@ -136,7 +136,7 @@ class ScenarioCluster:
             WorldOptions(
                 int(options.get("brokers", "2")),
                 int(options.get("min-isr", "1")),
-                preset(options.get("protocol", "current")),
+                preset(options.get("protocol", "kafka-4.1")),
                 config,
                 coalesces_metadata="coalesce" in words,
             )
