@@ -23,71 +23,30 @@ from replog.core.messages import (
     FetchReply,
     ProduceRequest,
 )
-from replog.core.protocol import Protocol
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_LEADER, Batch, Error, Role
-from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, Rules, date_fetch, new_cluster
-from replog_disk import reopened
-from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE, Ruled
-from replog_state import abstract, late_followers
+from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, date_fetch
+from replog_machines import DOWN, MachinesBinding, taken_or
+from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
+from replog_state import late_followers
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     Impossible,
     Refused,
     action,
-    project,
-    reopen,
-    restore,
-    snapshot,
 )
-from specchk.ir.program import Program
 
 M = TypeVar("M")
 CLIENT = -100
 OPERATOR = -101
 AT_ONCE, WAITING = "at once", "after waiting"
-DOWN = Impossible("no process runs there")
 
 
-class ReplogBinding(Ruled[Cluster]):
+class ReplogBinding(MachinesBinding):
     """All actions of spec/replication.spec on replog's cores and the simulator's disk."""
 
     spec, model = "../spec/replication.spec", "two_brokers"
     smoke, gate, exhaustive, controls = SMOKE, GATE, EXHAUSTIVE, CONTROLS
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self.names: tuple[str, ...] = program.sorts[0].members
-        self.epochs = range(self.constants["MaxEpoch"] + 1)
-
-    def start(self) -> Cluster:
-        """Return a new cluster."""
-        leader = self.id(self.constants["first_leader"])
-        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], Protocol()))
-
-    @snapshot
-    def keep(self, cluster: Cluster) -> Cluster:
-        """Return a copy that is not run."""
-        return cluster.copy()
-
-    @restore
-    def back(self, kept: Cluster) -> Cluster:
-        """Return a copy to run."""
-        return kept.copy()
-
-    @reopen
-    def again(self, cluster: Cluster) -> Cluster:
-        """Return what processes would find that were started on these disks."""
-        return reopened(cluster)
-
-    @project
-    def state(self, cluster: Cluster) -> dict[str, object]:
-        """Return every variable of the spec."""
-        return abstract(cluster, self.names, self.epochs)
-
-    def id(self, name: str) -> int:
-        """Return a broker's number."""
-        return self.names.index(name)
 
     # -- produce and fetch
 
@@ -99,7 +58,7 @@ class ReplogBinding(Ruled[Cluster]):
             return DOWN
         acks = -1 if self.constants["acks"] == "all" else 1
         effects = cluster.receive(broker, CLIENT, ProduceRequest(1, Batch(0, -1, 1), acks, 1_000))
-        return _answer(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
+        return taken_or(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
 
     @action("send_fetch")
     def send_fetch(self, cluster: Cluster, follower: str) -> Answer:
@@ -113,7 +72,7 @@ class ReplogBinding(Ruled[Cluster]):
         waits_for = -1 if state.following is None else state.following.in_flight
         timer = Timer.SEND_FETCH if waits_for == -1 else Timer.FETCH_TIMEOUT
         cluster.fire(broker, timer, max(waits_for, 0))
-        return _answer(broker in cluster.fetches, "it sends no fetch")
+        return taken_or(broker in cluster.fetches, "it sends no fetch")
 
     @action("serve_fetch", ways=(AT_ONCE, WAITING))
     def serve_fetch(self, cluster: Cluster, leader: str, follower: str, way: str) -> Answer:
@@ -191,7 +150,7 @@ class ReplogBinding(Ruled[Cluster]):
             return DOWN
         (reply,) = _replies(cluster.receive(question.to, broker, question.message), EpochEndReply)
         cluster.receive(broker, question.to, reply)
-        return _answer(reply.error is Error.NONE, reply.error.name)
+        return taken_or(reply.error is Error.NONE, reply.error.name)
 
     # -- the ISR
 
@@ -279,7 +238,7 @@ class ReplogBinding(Ruled[Cluster]):
         reply = cluster.ask_controller(OPERATOR, ElectRequest(1, PARTITION))
         partitions[PARTITION] = replace(cluster.image, replicas=replicas)
         assert isinstance(reply, ElectReply)
-        return _answer(reply.error is Error.NONE, reply.error.name)
+        return taken_or(reply.error is Error.NONE, reply.error.name)
 
     @action("elect_unclean")
     def elect_unclean(self, cluster: Cluster, broker: str) -> Answer:
@@ -300,7 +259,7 @@ class ReplogBinding(Ruled[Cluster]):
             return Impossible("its session is over already")
         cluster.expire_session(number)
         cluster.spent = replace(cluster.spent, fences=cluster.spent.fences + is_alive)
-        return _answer(cluster.is_fenced(number), "it is not fenced")
+        return taken_or(cluster.is_fenced(number), "it is not fenced")
 
     @action("unfence_broker")
     def unfence_broker(self, cluster: Cluster, broker: str) -> Answer:
@@ -314,7 +273,7 @@ class ReplogBinding(Ruled[Cluster]):
             return Impossible("no more elections in this model")
         was_fenced = cluster.is_fenced(number)
         cluster.heartbeat(number)
-        return _answer(was_fenced and not cluster.is_fenced(number), "it stays as it was")
+        return taken_or(was_fenced and not cluster.is_fenced(number), "it stays as it was")
 
     # -- metadata
 
@@ -343,7 +302,7 @@ class ReplogBinding(Ruled[Cluster]):
         is_news = known.image.partition_epoch > state.partition_epoch
         (cluster.apply_metadata if is_news else cluster.apply_partition)(broker, epoch)
         after = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
-        return _answer(before != after, "it is not news")
+        return taken_or(before != after, "it is not news")
 
     @action("hear_of_brokers")
     def hear_of_brokers(self, cluster: Cluster, leader: str) -> Answer:
@@ -356,71 +315,7 @@ class ReplogBinding(Ruled[Cluster]):
             return Impossible("the metadata is news on the partition, too")
         before = state.brokers
         cluster.apply_metadata(broker, state.leader_epoch)
-        return _answer(state.brokers != before, "it is not news")
-
-    # -- storage and faults
-
-    @action("checkpoint_hw")
-    def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
-        """The checkpoint's timer rings, unless nobody will read what it writes."""
-        state = cluster.state(self.id(broker))
-        if state is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
-            return DOWN if state is None else Impossible("no more crashes in this model")
-        storage = cluster.nodes[self.id(broker)].storage
-        if storage.hw_checkpoint == state.log.hw:
-            return Impossible("there is nothing new to write")
-        cluster.fire(self.id(broker), Timer.HW_CHECKPOINT)
-        return _answer(storage.hw_checkpoint == state.log.hw, "it has no role yet")
-
-    @action("flush")
-    def flush(self, cluster: Cluster, broker: str) -> Answer:
-        """The operating system writes its page cache."""
-        storage = cluster.nodes[self.id(broker)].storage
-        state = cluster.state(self.id(broker))
-        if cluster.spent.losses == self.constants["MaxPowerLosses"] or storage.flushed() == storage.end():
-            return Impossible("no more power losses in this model, or nothing to write")
-        if state is None or state.role is Role.NONE:
-            return Impossible("the spec lets brokers flush that run and know their role")
-        storage.flush()
-        return Accepted()
-
-    @action("crash")
-    def crash(self, cluster: Cluster, broker: str) -> Answer:
-        """The process dies; the page cache does not."""
-        number = self.id(broker)
-        if cluster.state(number) is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
-            return Impossible("no process, or no more crashes in this model")
-        cluster.nodes[number].storage.crash()
-        cluster.end_process(number)
-        cluster.spent = replace(cluster.spent, crashes=cluster.spent.crashes + 1)
-        return Accepted()
-
-    @action("power_loss")
-    def power_loss(self, cluster: Cluster, broker: str) -> Answer:
-        """The machine loses power, and all that was not flushed."""
-        number = self.id(broker)
-        spent, storage = cluster.spent, cluster.nodes[number].storage
-        is_over = (
-            self.constants["MaxCrashes"] == spent.crashes or self.constants["MaxPowerLosses"] == spent.losses
-        )
-        if cluster.state(number) is None or is_over or storage.flushed() == storage.end():
-            return Impossible("no process, nothing to lose, or no more power losses in this model")
-        storage.lose_power(lambda choices: 0)
-        cluster.end_process(number)
-        cluster.spent = replace(spent, crashes=spent.crashes + 1, losses=spent.losses + 1)
-        return Accepted()
-
-    @action("restart")
-    def restart(self, cluster: Cluster, broker: str) -> Answer:
-        """A new process starts on the disk, and registers."""
-        if cluster.state(self.id(broker)) is not None:
-            return Impossible("a process is running")
-        error = cluster.register(self.id(broker))
-        return _answer(error is Error.NONE, error.name)
-
-
-def _answer(is_done: bool, otherwise: str) -> Answer:
-    return Accepted() if is_done else Refused(otherwise)
+        return taken_or(state.brokers != before, "it is not news")
 
 
 def _replies(effects: list[Effect], kind: type[M]) -> list[M]:

@@ -192,7 +192,7 @@ def test_a_replog_with_one_wrong_rule_diverges(what, owner, name, wrong, model, 
 FLAWS_OF_DEFAULTS = [  # the flaw, and the model, the action and a part of the state that the report names
     ("I3: the caught-up rule is off", leader, "candidate_hw", waits_for_nobody_outside,
      "false_suspicion", "become_leader", "hw[b"),
-    ("S18: who is late is waited for", isr, "is_caught_up", waits_for_whoever_fetched,
+    ("I3: who is late is waited for", isr, "is_caught_up", waits_for_whoever_fetched,
      "slow_follower", "shrink_isr", "alter[b"),
     ("S44: a fetch of the end does not count as caught up", isr, "note_fetch", forgets_the_time,
      "slow_follower", "serve_fetch", "late[b"),

@@ -42,15 +42,7 @@ from replog.core.messages import (
     ProduceRequest,
     RegisterRequest,
 )
-from replog.core.types import (
-    CONTROLLER,
-    BrokerImage,
-    BrokerState,
-    Error,
-    MetadataImage,
-    PartitionImage,
-    Role,
-)
+from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, PartitionImage, Role
 from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node
 from replog.sim.cluster.world import PARTITION, World, WorldOptions
 from replog.sim.recording.record_state import Checksums, broker_state, controller_state, late_followers
@@ -74,7 +66,7 @@ class _Before:
     pending: object
     isr: tuple[int, ...]
     hw_checkpoint: int
-    brokers: dict[int, BrokerImage]
+    brokers: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ class RecordedWorld(World):
         if "after" not in facts:
             facts["after"] = self._state(at)
         node = self.nodes.get(at)
-        if node is not None and node.broker is not None and node.broker.state.leading is not None:
+        if node and node.broker and node.broker.state.leading is not None:
             facts["late"] = late_followers(node.broker.state, self.now_ms + node.clock_offset_ms)
         self.emit_to({"at": at, "seq": self._numbers[at], "event": event, **facts})
 

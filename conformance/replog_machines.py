@@ -1,0 +1,134 @@
+"""replog's machines in a binding: how a cluster starts, is kept and is seen, and what happens to disks.
+
+The actions of replication.spec that no message brings: the page cache is written, the HW's checkpoint,
+processes die and start again.  `binding.py` has the protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replog.core.effects import Timer
+from replog.core.protocol import Protocol
+from replog.core.types import Error, Role
+from replog_cluster import Cluster, Rules, new_cluster
+from replog_disk import reopened
+from replog_rules import Ruled
+from replog_state import abstract
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    Impossible,
+    Refused,
+    action,
+    project,
+    reopen,
+    restore,
+    snapshot,
+)
+from specchk.ir.program import Program
+
+DOWN = Impossible("no process runs there")
+
+
+class MachinesBinding(Ruled[Cluster]):
+    """Clusters of replog, and the actions that happen to their machines."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.names: tuple[str, ...] = program.sorts[0].members
+        self.epochs = range(self.constants["MaxEpoch"] + 1)
+
+    def start(self) -> Cluster:
+        """Return a new cluster."""
+        leader = self.id(self.constants["first_leader"])
+        return new_cluster(Rules(len(self.names), leader, self.constants["min_isr"], Protocol()))
+
+    @snapshot
+    def keep(self, cluster: Cluster) -> Cluster:
+        """Return a copy that is not run."""
+        return cluster.copy()
+
+    @restore
+    def back(self, kept: Cluster) -> Cluster:
+        """Return a copy to run."""
+        return kept.copy()
+
+    @reopen
+    def again(self, cluster: Cluster) -> Cluster:
+        """Return what processes would find that were started on these disks."""
+        return reopened(cluster)
+
+    @project
+    def state(self, cluster: Cluster) -> dict[str, object]:
+        """Return every variable of the spec."""
+        return abstract(cluster, self.names, self.epochs)
+
+    def id(self, name: str) -> int:
+        """Return a broker's number."""
+        return self.names.index(name)
+
+    # -- storage and faults
+
+    @action("checkpoint_hw")
+    def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
+        """The checkpoint's timer rings, unless nobody will read what it writes."""
+        state = cluster.state(self.id(broker))
+        if state is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
+            return DOWN if state is None else Impossible("no more crashes in this model")
+        storage = cluster.nodes[self.id(broker)].storage
+        if storage.hw_checkpoint == state.log.hw:
+            return Impossible("there is nothing new to write")
+        cluster.fire(self.id(broker), Timer.HW_CHECKPOINT)
+        return taken_or(storage.hw_checkpoint == state.log.hw, "it has no role yet")
+
+    @action("flush")
+    def flush(self, cluster: Cluster, broker: str) -> Answer:
+        """The operating system writes its page cache."""
+        storage = cluster.nodes[self.id(broker)].storage
+        state = cluster.state(self.id(broker))
+        if cluster.spent.losses == self.constants["MaxPowerLosses"] or storage.flushed() == storage.end():
+            return Impossible("no more power losses in this model, or nothing to write")
+        if state is None or state.role is Role.NONE:
+            return Impossible("the spec lets brokers flush that run and know their role")
+        storage.flush()
+        return Accepted()
+
+    @action("crash")
+    def crash(self, cluster: Cluster, broker: str) -> Answer:
+        """The process dies; the page cache does not."""
+        number = self.id(broker)
+        if cluster.state(number) is None or cluster.spent.crashes == self.constants["MaxCrashes"]:
+            return Impossible("no process, or no more crashes in this model")
+        cluster.nodes[number].storage.crash()
+        cluster.end_process(number)
+        cluster.spent = replace(cluster.spent, crashes=cluster.spent.crashes + 1)
+        return Accepted()
+
+    @action("power_loss")
+    def power_loss(self, cluster: Cluster, broker: str) -> Answer:
+        """The machine loses power, and all that was not flushed."""
+        number = self.id(broker)
+        spent, storage = cluster.spent, cluster.nodes[number].storage
+        is_over = (
+            self.constants["MaxCrashes"] == spent.crashes or self.constants["MaxPowerLosses"] == spent.losses
+        )
+        if cluster.state(number) is None or is_over or storage.flushed() == storage.end():
+            return Impossible("no process, nothing to lose, or no more power losses in this model")
+        storage.lose_power(lambda choices: 0)
+        cluster.end_process(number)
+        cluster.spent = replace(spent, crashes=spent.crashes + 1, losses=spent.losses + 1)
+        return Accepted()
+
+    @action("restart")
+    def restart(self, cluster: Cluster, broker: str) -> Answer:
+        """A new process starts on the disk, and registers."""
+        if cluster.state(self.id(broker)) is not None:
+            return Impossible("a process is running")
+        error = cluster.register(self.id(broker))
+        return taken_or(error is Error.NONE, error.name)
+
+
+def taken_or(is_done: bool, otherwise: str) -> Answer:
+    """Return that a step was taken, or was refused for a reason."""
+    return Accepted() if is_done else Refused(otherwise)
