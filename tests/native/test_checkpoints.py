@@ -123,6 +123,7 @@ NOT_THE_CODE = {
     "points",  # statements have their own
 }  # nothing is compiled of
 LATER_OR_WHERE = {
+    "on_end",
     "room",
     "anew",
     "budget",
@@ -135,6 +136,7 @@ LATER_OR_WHERE = {
     "handover",
 }
 ON_SPARK = {
+    "on_end",
     "budget",
     "strict",
     "master",

@@ -44,7 +44,7 @@ def identity_of(
         "spec": kept.name_of(spec),
         "model": p.model,
         "constants": kept.name_of(p.constants),
-        "properties": kept.name_of((p.invariants, p.step_invariants, p.witnesses)),
+        "properties": kept.name_of((p.invariants, p.step_invariants, p.witnesses, p.liveness, p.fairness)),
         # Not only whether it is on: which renamings are used depends on constants and properties.
         "symmetry": kept.name_of(list(renamings)),
         "--keep-going": str(keep_going),
