@@ -24,8 +24,8 @@ from specchk.conform.adapter.wire import BrokenProtocol, WireRequest, answer_of
 from specchk.conform.contract.binding import Answer, BindingError, Impossible, action
 from specchk.conform.contract.failures import ImplementationFailure
 from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
+from specchk.conform.covers.cover import build_suite
 from specchk.conform.gate.controls import Trial, try_control
-from specchk.conform.replay.cover import build_suite
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.shrink import shrunk_result

@@ -13,14 +13,14 @@ from agreement.both import of_seed
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project
+from specchk.conform.covers.cover import build_suite
+from specchk.conform.covers.suffixes import FEWEST_STEPS, LONGEST_SUFFIX, SHARE
+from specchk.conform.covers.tours import MOST_SEQUENCES, Unfolding, tours, unfold
+from specchk.conform.covers.tours import Path as GraphPath
 from specchk.conform.replay.cases import Suite
-from specchk.conform.replay.cover import build_suite
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, explore
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
-from specchk.conform.replay.suffixes import FEWEST_STEPS, LONGEST_SUFFIX, SHARE
-from specchk.conform.replay.tours import MOST_SEQUENCES, Unfolding, tours, unfold
-from specchk.conform.replay.tours import Path as GraphPath
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer

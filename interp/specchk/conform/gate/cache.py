@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specchk import kept
+from specchk.conform.covers.cover import build_suite
+from specchk.conform.covers.tours import MOST_SEQUENCES
 from specchk.conform.replay.cases import Suite, as_json, from_json
-from specchk.conform.replay.cover import build_suite
-from specchk.conform.replay.tours import MOST_SEQUENCES
 from specchk.ir.program import Program
 from specchk.ir.walk import expressions
 

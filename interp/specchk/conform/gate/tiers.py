@@ -17,6 +17,7 @@ from typing import Any
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding
+from specchk.conform.covers.tours import MOST_SEQUENCES
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.gate.choices import Choices, Listed, applied
 from specchk.conform.gate.lock import of_spec
@@ -25,7 +26,6 @@ from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
-from specchk.conform.replay.tours import MOST_SEQUENCES
 from specchk.conform.work.forks import cores, each
 from specchk.lang.frontend import CheckedSpec
 

@@ -15,8 +15,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from specchk.conform.covers.tours import Path
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
-from specchk.conform.replay.tours import Path
 
 LONGEST_SUFFIX = 5
 FEWEST_STEPS = 200
@@ -24,7 +24,7 @@ SHARE = 5  # one step in so many
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Trodden:
     """The pairs of classes that follow each other on paths, and the states on them."""
 
     graph: ClassGraph
@@ -61,7 +61,7 @@ class _Seen:
 
 def suffixed(graph: ClassGraph, paths: Sequence[Path]) -> list[Path]:
     """Longer paths, each beginning with one of the given ones."""
-    seen = _Seen(graph)
+    seen = _Trodden(graph)
     for _, path in paths:
         for before, edge in zip((None, *path), path, strict=False):
             seen.note(before, edge)
@@ -83,7 +83,7 @@ def suffixed(graph: ClassGraph, paths: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
-def _suffix(seen: _Seen, path: tuple[ClassifiedEdge, ...], longest: int) -> Iterator[ClassifiedEdge]:
+def _suffix(seen: _Trodden, path: tuple[ClassifiedEdge, ...], longest: int) -> Iterator[ClassifiedEdge]:
     """The steps behind a path, up to the last one that shows something new."""
     steps = list(path)
     taken = waiting = 0

@@ -22,10 +22,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from specchk.conform.covers.suffixes import suffixed
+from specchk.conform.covers.tours import MOST_SEQUENCES, Path, Unfolding, tours, unfold
 from specchk.conform.replay.cases import CaseStep, Probe, Suite, SuiteCase, case_id, label_of
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge, Refusal, explore
-from specchk.conform.replay.suffixes import suffixed
-from specchk.conform.replay.tours import MOST_SEQUENCES, Path, Unfolding, tours, unfold
 from specchk.ir.program import Program
 from specchk.meaning.values import show
 
