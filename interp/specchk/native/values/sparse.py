@@ -63,10 +63,10 @@ class Sparse:
             given, code, asm.overflow = asm.function.args
             sparse = Sparse(asm)
             if name == "added":
-                out = Listing(sparse, kind, *sparse.unpacked(kind, given))
+                out = ItemsListing(sparse, kind, *sparse.unpacked(kind, given))
                 out.add(code)
             else:
-                out = Listing(sparse, kind)
+                out = ItemsListing(sparse, kind)
                 sparse.each(
                     kind, given, lambda item: asm.when(asm.cmp("!=", item, code), lambda: out.append(item))
                 )
@@ -154,7 +154,7 @@ class Sparse:
         return known
 
 
-class Listing:
+class ItemsListing:
     """An array of items that becomes a set."""
 
     def __init__(self, sparse: Sparse, kind: Set, array: ir.Value | None = None, count: Val = 0) -> None:
@@ -306,7 +306,7 @@ def _merge(asm: Asm, kind: Set, name: str, left: Val, right: Val) -> Val:
     only_left, both, only_right = keeps[name]
     sparse = Sparse(asm)
     (a, size_a), (b, size_b) = sparse.unpacked(kind, left), sparse.unpacked(kind, right)
-    i, j, out = asm.cell(I64), asm.cell(I64), Listing(sparse, kind)
+    i, j, out = asm.cell(I64), asm.cell(I64), ItemsListing(sparse, kind)
 
     def more() -> Val:
         return asm.either(asm.below(asm.b.load(i), size_a), asm.below(asm.b.load(j), size_b))
