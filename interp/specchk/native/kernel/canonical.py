@@ -28,7 +28,7 @@ from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains
 from specchk.native.values.expressions import read_bits, write_bits
 from specchk.native.values.fitting import Fitting
-from specchk.native.values.sparse import Listing
+from specchk.native.values.sparse import ItemsListing
 from specchk.search.engine import Unsupported
 from specchk.search.symmetry import Renaming, renamer, sorts_in
 
@@ -133,7 +133,7 @@ class Renamed:
 
     def _sparse(self, kind: Set, value: Val) -> Val:
         # Items change their order, too; sorting an array is cheaper than looking for places in a code.
-        listing = Listing(self.codes.sparse, kind)
+        listing = ItemsListing(self.codes.sparse, kind)
 
         def put(item: Val) -> None:
             renamed = self.codes.code(kind.item, self.value(kind.item, item))

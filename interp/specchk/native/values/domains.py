@@ -19,7 +19,7 @@ from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.layout import encode, is_sparse, mask, set_size, width
 from specchk.native.values.codes import constant, register
 from specchk.native.values.fitting import Fitting
-from specchk.native.values.sparse import Listing
+from specchk.native.values.sparse import ItemsListing
 from specchk.search.engine import Unsupported
 
 # Nested loops multiply their copies, so a loop inside of others is unrolled only while there are few in all.
@@ -261,7 +261,7 @@ class Domains:
         return out
 
     def _listing_of(self, kind: Bag | Seq, items: Val, wanted: Set) -> Val:
-        asm, listing = self.asm, Listing(self.codes.sparse, wanted)
+        asm, listing = self.asm, ItemsListing(self.codes.sparse, wanted)
 
         def put(index: Val) -> None:
             item = self.codes.convert(self.codes.slot(kind, items, index), kind.item, wanted.item)

@@ -44,7 +44,7 @@ from specchk.native.values.domains import Domains, item_kind
 from specchk.native.values.fitting import Fitting
 from specchk.native.values.operators import RULES
 from specchk.native.values.set_rules import singleton
-from specchk.native.values.sparse import Listing
+from specchk.native.values.sparse import ItemsListing
 from specchk.native.values.sparse_rules import item_code
 from specchk.native.values.totality import ExpressionFacts
 
@@ -294,7 +294,7 @@ class ExpressionEmitter:
         assert isinstance(kind, Set)
         shape = register(kind)
         if is_sparse(kind):
-            listing = Listing(self.codes.sparse, kind)
+            listing = ItemsListing(self.codes.sparse, kind)
             self._gathered(expr, 0, lambda: listing.add(item_code(self, kind, expr.body)))
             return listing.packed()
         light = self._filtered(expr, kind)

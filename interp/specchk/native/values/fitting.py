@@ -26,7 +26,7 @@ from specchk.native.machine.layout import (
     width,
 )
 from specchk.native.values.codes import Codes, register
-from specchk.native.values.sparse import Listing, Sparse
+from specchk.native.values.sparse import ItemsListing, Sparse
 
 
 @lru_cache(maxsize=4096)
@@ -147,7 +147,7 @@ class Fitting(Codes):
     def _convert_each(self, value: Val, found: Set, wanted: Set) -> Val:
         """Item by item, between sets of which at least one is sparse."""
         asm, shape = self.asm, register(wanted)
-        listing = Listing(self.sparse, wanted) if is_sparse(wanted) else None
+        listing = ItemsListing(self.sparse, wanted) if is_sparse(wanted) else None
         bits = None if listing is not None else asm.cell(shape)
 
         def put(item: Val) -> None:

@@ -10,7 +10,7 @@ from specchk.ir.ops import Op
 from specchk.ir.types import Set, Type, cardinality, hull
 from specchk.native.machine.asm import I64, Val
 from specchk.native.values.rules import Emitter, Rule
-from specchk.native.values.sparse import Listing
+from specchk.native.values.sparse import ItemsListing
 
 
 def item_code(e: Emitter, kind: Set, item: Expr) -> Val:
@@ -22,7 +22,7 @@ def _set(e: Emitter, expr: Apply) -> Val:
     kind = _as_set(expr.type)
     # All values first: an argument without one ends the evaluation, and the listing is not begun before.
     codes = [item_code(e, kind, arg) for arg in expr.args]
-    listing = Listing(e.codes.sparse, kind)
+    listing = ItemsListing(e.codes.sparse, kind)
     for code in codes:
         listing.add(code)
     return listing.packed()
@@ -31,7 +31,7 @@ def _set(e: Emitter, expr: Apply) -> Val:
 def _range(e: Emitter, expr: Apply) -> Val:
     kind = _as_set(expr.type)
     low, high = (e.value(arg) for arg in expr.args)
-    listing = Listing(e.codes.sparse, kind)
+    listing = ItemsListing(e.codes.sparse, kind)
     e.asm.loop(low, high, lambda number: listing.append(e.codes.code(kind.item, number)))
     return listing.packed()
 
