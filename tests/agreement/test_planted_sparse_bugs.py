@@ -19,7 +19,7 @@ from specchk.native.values import sparse
 from specchk.native.values.codes import register
 from specchk.native.values.domains import Domains
 from specchk.native.values.fitting import Fitting
-from specchk.native.values.sparse import Listing, Sparse
+from specchk.native.values.sparse import ItemsListing, Sparse
 from specchk.search.budget import Budget
 from specchk.search.replay import ReplayFailed
 
@@ -122,7 +122,7 @@ def _one_less(good: Callable[..., tuple[Any, Val]]) -> Callable[..., tuple[Any, 
 
 
 def _garbage_behind(good: Callable[..., Val]) -> Callable[..., Val]:
-    def packed(self: Listing) -> Val:
+    def packed(self: ItemsListing) -> Val:
         asm, code = self.sparse.asm, good(self)
         is_full = asm.cmp("==", asm.b.load(self.count), slots_of(self.kind))
         first = asm.load(self.array, 0)
@@ -164,7 +164,7 @@ def _unconverted(good: Callable[..., Val]) -> Callable[..., Val]:
     def convert(self: Fitting, value: Val, found: Set, wanted: Set) -> Val:
         if not (is_sparse(found) and is_sparse(wanted)):
             return good(self, value, found, wanted)
-        listing = Listing(self.sparse, wanted)
+        listing = ItemsListing(self.sparse, wanted)
         self.sparse.each(found, value, listing.add)
         return listing.packed()
 
@@ -175,7 +175,7 @@ BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "items are put at the end": (sparse, "_key", lambda _: _unsorted),
     "equal items are kept": (sparse, "_add", lambda _: _without_dedupe),
     "the last item is not merged": (Sparse, "unpacked", _one_less),
-    "empty slots are not 0": (Listing, "packed", _garbage_behind),
+    "empty slots are not 0": (ItemsListing, "packed", _garbage_behind),
     "an overflow is not noted": (sparse, "_note_overflow", lambda _: lambda asm, kind: None),
     "an overflow is not looked at": (engine.NativeEngine, "_check_room", lambda _: lambda self: None),
     "an item is read from one word": (sparse, "_slot", _in_one_word),

@@ -239,6 +239,7 @@ def test_help_lists_rare_options_under_headings(specchk: Any) -> None:
         "Forecast",
         "Long searches",
         "Spark",
+        "State space as data",
     ]
     assert list(sections) == headings
     options = {name: part.count("\n  -") for name, part in sections.items()}
