@@ -24,13 +24,9 @@ def element_at(checker: Checker, base: Type, key: tree.Expr, base_node: tree.Nod
         checker.integer(key, context)
         return base.item
     checker.check(key, context)
-    if base != UNKNOWN:
-        checker.report.add(
-            "S301",
-            base_node.span,
-            f"only maps and sequences are indexed, this is {show(base)}",
-            option_hint(base),
-        )
+    checker.unfit(
+        base_node.span, base, f"only maps and sequences are indexed, this is {show(base)}", option_hint(base)
+    )
     return UNKNOWN
 
 
@@ -51,9 +47,8 @@ def field_of(checker: Checker, base: Type, name: str, node: tree.Field | tree.Ac
             checker.report.add("S305", node.span, f"{show(base)} has no field `{name}`",
                                nearest(name, (f for f, _ in base.fields)))  # fmt: skip
         return found or UNKNOWN
-    if base != UNKNOWN:
-        hint = option_hint(base) or ("take it apart with `match`" if isinstance(base, Union) else None)
-        checker.report.add("S301", node.span, f"only records have fields, this is {show(base)}", hint)
+    hint = option_hint(base) or ("take it apart with `match`" if isinstance(base, Union) else None)
+    checker.unfit(node.span, base, f"only records have fields, this is {show(base)}", hint)
     return UNKNOWN
 
 

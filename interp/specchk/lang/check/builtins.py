@@ -32,9 +32,9 @@ def _container(
     expected: Type | None = None,
 ) -> Type:  # fmt: skip
     found = checker.check(node, context, expected)
-    if not isinstance(found, shapes) and found != UNKNOWN:
+    if not isinstance(found, shapes):
         names = " or ".join(shape.__name__.lower() for shape in shapes)
-        checker.report.add("S301", node.span, f"expected a {names}, found {show(found)}")
+        checker.unfit(node.span, found, f"expected a {names}, found {show(found)}")
         return UNKNOWN
     return found
 

@@ -126,6 +126,14 @@ class Checker:
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"
         self.report.add("S301", span, f"expected {show(expected)}, found {show(found)}", hint)
 
+    def unfit(self, span: Span, found: Type, message: str, hint: str | None = None) -> None:
+        """Report a value of a type that has no such use; with no type, only if nothing else is wrong."""
+        if found != UNKNOWN:
+            self.report.add("S301", span, message, hint)
+        elif not self.report.found:  # else the reason may be what was reported
+            self.report.add("S301", span, "this has no type: it is an item of `{}`, `[]` or `none`",
+                            "nothing here gives the empty one a type; write one that has items")  # fmt: skip
+
     def elements(self, node: tree.Expr, context: Context) -> Type:
         """The element type of something iterated over: a set, sequence or bag."""
         found = self.check(node, context)

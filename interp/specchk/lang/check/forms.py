@@ -169,9 +169,8 @@ def check_match(checker: Checker, node: tree.Match, context: Context, expected: 
     found = checker.check(node.scrutinee, context)
     cases = _cases(found)
     if cases is None:
-        if found != UNKNOWN:
-            checker.report.add("S301", node.scrutinee.span,
-                               f"`match` accepts options and unions, not {show(found)}")  # fmt: skip
+        span = node.scrutinee.span
+        checker.unfit(span, found, f"`match` accepts options and unions, not {show(found)}")
         cases = {}
     result: Type = expected if expected is not None else UNKNOWN
     seen: set[str] = set()
