@@ -1,6 +1,7 @@
 """Makes `bank` and the modules of conformance/ importable here; a bank that loses money."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,17 @@ class LossyBinding(bank.BankBinding):
         system.balance["a2"] = min(system.balance["a2"], 3)
         return answer
 """
+
+
+@pytest.fixture(autouse=True)
+def _own_binding(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test that loads another file `binding.py` leaves neither its folder nor its module behind."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = sys.modules.get("binding")
+    yield
+    sys.modules.pop("binding", None)
+    if known is not None:
+        sys.modules["binding"] = known
 
 
 @pytest.fixture
