@@ -174,7 +174,7 @@ MUTANTS = [
     ("no fencing of the future", leader, "fence", fences_only_the_past, "three_epochs"),
     ("KAFKA-10706: epoch cache kept", EpochCache, "truncate_from_end", keeps_the_cache, "two_brokers"),
     ("no compare-and-set", Controller, "_check_epochs", swaps_without_comparing, "slow_follower"),
-    ("KIP-841, KIP-903: anyone joins", Controller, "_may_join", lets_anyone_join, "false_suspicion"),
+    ("KIP-841, KIP-903: anyone joins", Controller, "_may_join", lets_anyone_join, "slow_follower"),
     ("fetches are no acknowledgement", isr, "note_fetch", counts_nobody, "slow_follower"),
 ]
 
