@@ -72,8 +72,8 @@ def of_scratch(scratch: str) -> str:
     try:
         LocalStorage(Path(scratch), durable=False).write(name, [ROOM])
         Path(scratch, name).unlink()
-    except Unwritable as error:
-        return f"cannot write {error}"
+    except Unwritable as error:  # of a file whose name means nothing to the reader
+        return f"cannot write {scratch}: {str(error).rpartition(': ')[2]}"
     return ""
 
 
