@@ -15,15 +15,20 @@ from replog.core.broker.isr import is_eligible, maximal_isr
 from replog.core.effects import Append, Effect, Send, Timer
 from replog.core.log.logview import LogView
 from replog.core.messages import (
+    CONSUMER,
+    LATEST,
     AlterPartitionReply,
     ElectReply,
     ElectRequest,
     EpochEndReply,
     EpochEndRequest,
     FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
     ProduceRequest,
 )
-from replog.core.types import BATCH_OVERHEAD_BYTES, NO_LEADER, Batch, Error, Role
+from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Batch, Error, Role
 from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, date_fetch
 from replog_machines import DOWN, MachinesBinding, taken_or
 from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
@@ -151,6 +156,30 @@ class ReplogBinding(MachinesBinding):
         (reply,) = _replies(cluster.receive(question.to, broker, question.message), EpochEndReply)
         cluster.receive(broker, question.to, reply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
+
+    # -- consumers
+
+    @action("read")
+    def read(self, cluster: Cluster, broker: str, start: int, end: int) -> Answer:
+        """A consumer fetches from a leader or a follower, without an epoch; all that it may see fits."""
+        if cluster.state(self.id(broker)) is None or not self.constants["consumers"]:
+            return DOWN
+        request = FetchRequest(1, CONSUMER, NO_EPOCH, start)
+        (reply,) = _replies(cluster.receive(self.id(broker), CLIENT, request), FetchReply)
+        read = [offset for batch in reply.batches for offset in range(batch.base_offset, batch.next_offset)]
+        is_right = reply.error is Error.NONE and start <= end and read == list(range(start, end))
+        return taken_or(is_right, f"{reply.error.name}, with the offsets {read}")
+
+    @action("list_latest")
+    def list_latest(self, cluster: Cluster, broker: str, latest: int) -> Answer:
+        """A consumer requests the end of what it may read."""
+        leader = self.id(broker)
+        if cluster.state(leader) is None or not self.constants["consumers"]:
+            return DOWN
+        request = ListOffsetsRequest(1, CONSUMER, NO_EPOCH, LATEST)
+        (reply,) = _replies(cluster.receive(leader, CLIENT, request), ListOffsetsReply)
+        is_right = reply.error is Error.NONE and reply.offset == latest
+        return taken_or(is_right, f"{reply.error.name}, {reply.offset}")
 
     # -- the ISR
 

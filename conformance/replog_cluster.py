@@ -264,7 +264,7 @@ class Cluster:
         assert isinstance(reply, RegisterReply)
         if reply.error is not Error.NONE:
             return reply.error
-        config = Config(min_isr=self.rules.min_isr)
+        config = Config(min_isr=self.rules.min_isr, follower_read=True)
         correlation = incarnation * CORRELATIONS_PER_INCARNATION
         state = ReplicaState(
             broker, PARTITION, config, self.rules.protocol, recovered.log, correlation=correlation

@@ -20,7 +20,7 @@ TODAY = MappingProxyType({
     "maximal_rule": "eager_expand", "waits_for_caught_up": True, "expand_needs_hw": True,
     "expand_needs_leso": True, "check_partition_epoch": True, "check_fenced": True,
     "check_broker_epoch": True, "leader_checks_fenced": True, "leader_checks_epoch": True,
-    "restart_after_fence": True, "unclean_election": False,
+    "hides_new_hw": True, "restart_after_fence": True, "unclean_election": False,
 })  # fmt: skip
 
 SMOKE = (At("two_brokers", {"MaxOffset": "1", "MaxCrashes": "0"}),)
@@ -34,6 +34,7 @@ GATE = (
     At("slow_follower", {"MaxOffset": "1"}),
     At("two_must_have_it", {"MaxOffset": "1"}),
     At("two_brokers", {"MaxCrashes": "0", "acks": "one"}),
+    At("read_by_consumers"),
     At("slow_follower", suite="walks"),
 )
 EXHAUSTIVE = (

@@ -26,7 +26,7 @@ HELD = (
     *sorted((ROOT / "conformance").glob("*.py")),
     *sorted((ROOT / "impl/replog/sim/recording").glob("*.py")),
 )
-SETTINGS = {"acks", "min_isr", "one_record"}
+SETTINGS = {"acks", "min_isr", "one_record", "consumers"}
 SPEC = check(str(ROOT / "spec" / "replication.spec"))
 
 

@@ -10,8 +10,10 @@ import pytest
 from binding import ReplogBinding
 from laws.sources import ROOT
 from replog.core.broker import follower, isr, leader
+from replog.core.broker.replica import Replica
 from replog.core.controller.controller import Controller
 from replog.core.log.epochs import EpochCache
+from replog.core.messages import FetchReply
 from replog.core.types import Error
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
@@ -155,6 +157,20 @@ def proposes_anyone(state, follower_id, remote):
     return remote.leo >= 0
 
 
+def lists_its_hw(state, leading, request):
+    return Error.NONE, state.log.hw
+
+
+def reads_to_the_end(self, request):
+    log = self.state.log
+    batches = log.read(request.fetch_offset, log.leo, request.max_bytes)
+    return FetchReply(request.correlation, Error.NONE, log.hw, log.log_start, batches)
+
+
+def refuses_consumers(self, request):
+    return FetchReply(request.correlation, Error.NOT_LEADER_OR_FOLLOWER)
+
+
 OVERRIDES = {"slow_follower": {"MaxFences": "1"}}
 MUTANTS = [
     (
@@ -199,6 +215,11 @@ FLAWS_OF_DEFAULTS = [  # the flaw, and the model, the action and a part of the s
     ("KIP-841, KIP-903: the leader's own test is off", isr, "is_eligible", proposes_anyone,
      "false_suspicion", "serve_fetch", "alter[b"),
 ]  # fmt: skip
+FLAWS_OF_ANSWERS = [  # the flaw, and the kind of divergence and the action that the report names
+    ("KIP-207: the latest offset shows", leader, "list_offset", lists_its_hw, "accepted", "list_latest"),
+    ("KIP-392: read to the end", Replica, "_read_as_follower", reads_to_the_end, "accepted", "read"),
+    ("KIP-392: not read", Replica, "_read_as_follower", refuses_consumers, "refused", "read"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -217,6 +238,19 @@ def test_a_flaw_of_the_defaults_is_reported_with_its_action_and_field(
     changed = differences(one.program, found, wanted(one.program, found))
     assert found.step.action == action
     assert any(change.path.startswith(field) for change in changed)
+
+
+@pytest.mark.parametrize(
+    ("what", "owner", "name", "wrong", "kind", "action"),
+    FLAWS_OF_ANSWERS, ids=[one[0] for one in FLAWS_OF_ANSWERS],
+)  # fmt: skip
+def test_a_wrong_answer_to_a_consumer_is_reported(what, owner, name, wrong, kind, action, monkeypatch):
+    """No state shows it: the answer itself is the step, which the spec has or has not."""
+    monkeypatch.setattr(owner, name, wrong)
+    found = run_product(replayer("read_by_consumers", {})).divergence
+    assert found is not None
+    assert found.step is not None
+    assert (found.kind, found.step.action) == (kind, action)
 
 
 @pytest.mark.slow
