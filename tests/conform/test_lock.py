@@ -10,13 +10,25 @@ from bank import SPEC
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.conform.gate.lock import BadLock, Kills, Lock, Numbers, lowered, of_spec, raised, read, write
+from specchk.conform.gate.lock import (
+    BadLock,
+    ConditionCounts,
+    Kills,
+    Lock,
+    Numbers,
+    lowered,
+    of_spec,
+    raised,
+    read,
+    write,
+)
 from specchk.lang.frontend import check
 
 NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
 LOCK = Lock(
     "BankBinding", "spec1", {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ("coin",),
     ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50)},
+    ConditionCounts(40, 2),
 )  # fmt: skip
 KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
@@ -76,6 +88,8 @@ def test_each_number_that_falls_is_told(key: str):
         ({"spec": "spec2"}, "spec"),
         ({"mutants": {"curated": Kills(49, 50)}}, "mutants: curated"),
         ({"mutants": {"curated": Kills(50, 51)}}, "mutants: curated"),
+        ({"conditions": ConditionCounts(40, 3)}, "conditions"),
+        ({"conditions": None}, "conditions"),
     ],
 )
 def test_a_gate_that_sees_less_is_told(change, place):

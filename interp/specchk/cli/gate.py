@@ -10,6 +10,7 @@ from typing import ClassVar
 import click
 
 from specchk.cli.common import write_text
+from specchk.cli.deciding import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText
@@ -17,6 +18,10 @@ from specchk.conform.gate.choices import NAME as CHOICES
 from specchk.conform.gate.choices import BadChoices, Choices, write
 from specchk.conform.gate.choices import read as read_choices
 from specchk.conform.gate.chosen import NotExplored, explored
+from specchk.conform.gate.conditions import NAME as CONDITIONS
+from specchk.conform.gate.conditions import BadConditions, determined
+from specchk.conform.gate.conditions import read as read_conditions
+from specchk.conform.gate.conditions import write as write_conditions
 from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
 from specchk.conform.gate.lock import NAME, BadLock, Kills, of_spec
 from specchk.conform.gate.shares import run_parts_by
@@ -32,6 +37,12 @@ from specchk.conform.report.choices_report import (
     standing,
     standing_json,
     standing_section,
+)
+from specchk.conform.report.conditions_report import (
+    ConditionStatus,
+    conditions_of_json,
+    conditions_section,
+    render_conditions_of,
 )
 from specchk.conform.report.gate_page import sections
 from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
@@ -52,6 +63,10 @@ class GateOptions:
         "--update-choices", is_flag=True,
         help=f"Determine the choices that the implementation never makes, and write {CHOICES}.",
     )  # fmt: skip
+    update_conditions: bool = option(
+        "--update-conditions", is_flag=True,
+        help=f"Determine the conditions that decide in no model of the gate, and write {CONDITIONS}.",
+    )  # fmt: skip
     since: str | None = option(
         "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
     )
@@ -66,9 +81,11 @@ class GateOptions:
 
     def check(self, tier: str | None) -> None:
         """Refuse options that do not go together."""
-        if (self.lock or self.update_lock or self.update_choices) and (tier != "gate" or self.since):
+        is_written = self.update_lock or self.update_choices or self.update_conditions
+        if (self.lock or is_written) and (tier != "gate" or self.since):
             raise click.UsageError(
-                "a lock and the choices cover the whole gate; omit options that select a part of it"
+                "a lock, the choices and the conditions cover the whole gate; omit options that select a "
+                "part of it"
             )
         if self.since is not None and tier is None:
             raise click.UsageError("--since selects cases of a tier, not of a single suite")
@@ -102,8 +119,12 @@ class GateOptions:
             parts, results = _choose(bound, parts, results, budget)
         if green and tier == "gate" and self.since is None:
             found = replace(found, standing=_standing(bound, parts, results, written=self.update_choices))
+        if green and tier == "gate" and self.since is None:
+            found = replace(found, status=_status(bound, parts, update=self.update_conditions))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             held = _held(bound, parts, results, budget, self.scores().kills, crew)
+            if found.status is not None and found.status.is_current:
+                held = replace(held, found=replace(held.found, conditions=found.status.conditions.counts))
             found = replace(found, held=self._locked(held, found.path))
         return found, parts, results
 
@@ -150,6 +171,7 @@ class Gate:
     held: Held | None = None
     ran: Since | None = None
     standing: Standing | None = None
+    status: ConditionStatus | None = None
     wrongly: tuple[str, ...] = ()
 
     def exit_of(self, otherwise: Exit) -> Exit:
@@ -182,18 +204,22 @@ class Gate:
             since = render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
         held = [] if self.held is None else render_held(self.held, self.path)
         stands = [] if self.standing is None else render_standing(self.standing)
-        return "\n".join([*since, *stands, *held])
+        status = [] if self.status is None else render_conditions_of(self.status)
+        return "\n".join([*since, *stands, *status, *held])
 
     def json(self) -> dict[str, object]:
         """Members to add to the suites' report."""
         since = {} if self.ran is None else since_json(str(self.options.since), self.ran, self.wrongly)
         stands = {} if self.standing is None else standing_json(self.standing)
-        return {**since, **stands, **({} if self.held is None else held_json(self.held))}
+        status = {} if self.status is None else conditions_of_json(self.status)
+        return {**since, **stands, **status, **({} if self.held is None else held_json(self.held))}
 
     def sections(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[str]:
         """Sections to add to a page."""
         found = sections(parts, results, self.held, self.options.scores().rows)
-        return found if self.standing is None else [*found, standing_section(self.standing)]
+        if self.standing is not None:
+            found.append(standing_section(self.standing))
+        return found if self.status is None else [*found, conditions_section(self.status)]
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> None:
         """Write the cases for a build server, on request."""
@@ -249,6 +275,21 @@ def _standing(
     if choices is None:
         return None
     return standing(_near(bound.path.parent / CHOICES), choices, bound, parts, results, written=written)
+
+
+def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:
+    """The conditions beside a binding, determined anew on request; None without any."""
+    path = bound.path.parent / CONDITIONS
+    try:
+        conditions = read_conditions(path)
+        if update:
+            conditions = determined(bound.checked, parts, decided_conditions, conditions)
+            write_conditions(path, conditions)
+    except BadConditions as error:
+        raise click.ClickException(str(error)) from None
+    if conditions is None:
+        return None
+    return ConditionStatus(_near(path), conditions, conditions.is_of(bound.checked, parts), update)
 
 
 def _held(

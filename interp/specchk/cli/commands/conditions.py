@@ -7,16 +7,12 @@ import sys
 import click
 
 from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, width
-from specchk.cli.engines import EngineSettings, explore
+from specchk.cli.deciding import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
-from specchk.explore.conditions import Decided, asking_conditions, conditions, decided
-from specchk.ir.program import Program
 from specchk.report.conditions import conditions_json, render_conditions
-from specchk.search.engine import Options
-from specchk.search.engines import NAMES
 
 
 @click.command("conditions")
@@ -44,18 +40,10 @@ def command(
     with rejections(as_json=as_json):
         spec = load(file)
         programs = [instantiate(spec, model, table).program for model in models or (None,)]
-    found = [_decided(program, limits, quiet=as_json) for program in programs]
+    found = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
     code = Exit.OK if all(model.is_complete for model in found) else Exit.BUDGET
     if as_json:
         print_json(conditions_json(found, int(code)))
     else:
         echo(render_conditions(found, width()))
     sys.exit(code)
-
-
-def _decided(program: Program, limits: Limits, *, quiet: bool) -> Decided:
-    wanted = conditions(program)
-    options = Options(limits.budget, keep_going=True)
-    witnesses = asking_conditions(program, wanted.values())
-    outcome = explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet)
-    return decided(program, wanted, outcome)

@@ -4,6 +4,7 @@
     [suites."MODEL BOUNDS"] of each suite: states and edges of the spec's graph, classes of steps and of
                             refusals, and how many of them were covered; of walks and products states
     unobserved, controls    the variables that nobody looks at, the controls that were caught
+    [conditions]            all, and those that decide in no model of the gate (`conditions`)
     [mutants]               killed and all, for each kind, where they are known
     [implementation]        its fingerprint
 
@@ -65,6 +66,17 @@ class Kills:
 
 
 @dataclass(frozen=True, slots=True)
+class ConditionCounts:
+    """How many conditions the models of a gate leave open, and how many of them decide in none."""
+
+    all: int
+    undecided: int
+
+    def __str__(self) -> str:
+        return f"{self.undecided} of {self.all} undecided"
+
+
+@dataclass(frozen=True, slots=True)
 class Lock:
     """Everything in the file."""
 
@@ -77,6 +89,7 @@ class Lock:
     implementation: str
     files: int
     mutants: Mapping[str, Kills] = field(default_factory=dict)
+    conditions: ConditionCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +110,14 @@ class BadLock(Exception):
 
 def lowered(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
     """All in which a gate is less than its lock."""
-    return (*_other_spec(lock, found), *_fewer(lock, found), *_lower(lock, found))
+    decided = _fewer_decided(lock.conditions, found.conditions)
+    return (*_other_spec(lock, found), *_fewer(lock, found), *_lower(lock, found), *decided)
 
 
 def raised(lock: Lock, found: Lock) -> tuple[Lowered, ...]:
     """The numbers that are higher than the lock's, and suites and controls that it does not have."""
-    return (*_lower(found, lock), *_fewer_suites(found, lock))
+    decided = _fewer_decided(found.conditions, lock.conditions)
+    return (*_lower(found, lock), *_fewer_suites(found, lock), *decided)
 
 
 def _other_spec(lock: Lock, found: Lock) -> Iterator[Lowered]:
@@ -146,6 +161,14 @@ def _lower(lock: Lock, found: Lock) -> Iterator[Lowered]:
             yield Lowered(f"mutants: {kind}", f"{kills.killed} of {kills.all}", f"{now.killed} of {now.all}")
 
 
+def _fewer_decided(lock: ConditionCounts | None, found: ConditionCounts | None) -> Iterator[Lowered]:
+    """Where more conditions are undecided, or it is not known how many are."""
+    if lock is not None and (found is None or found.undecided > lock.undecided):
+        yield Lowered(
+            "conditions", str(lock), "none of this spec and models" if found is None else str(found)
+        )
+
+
 _KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
 
 
@@ -185,6 +208,9 @@ def _lines(lock: Lock) -> Iterator[str]:
         yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)
     for name, kills in sorted(lock.mutants.items()):
         yield from ("", f"[mutants.{_text(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
+    if lock.conditions is not None:
+        yield from ("", "[conditions]", f"all = {lock.conditions.all}")
+        yield f"undecided = {lock.conditions.undecided}"
     yield from ("", "# Not compared: a changed implementation is what the gate is for.", "[implementation]")
     yield from (f"fingerprint = {_text(lock.implementation)}", f"files = {lock.files}")
 
@@ -209,10 +235,12 @@ def read(path: Path) -> Lock:
 
 
 def _lock(found: Mapping[str, Any]) -> Lock:
+    counts = found.get("conditions")
     return Lock(
         found["binding"], found["spec"]["fingerprint"], dict(found["spec"]["actions"]),
         {name: Numbers(**one) for name, one in found.get("suites", {}).items()},
         tuple(found["unobserved"]), tuple(found["controls"]),
         found["implementation"]["fingerprint"], found["implementation"]["files"],
         {name: Kills(**one) for name, one in found.get("mutants", {}).items()},
+        None if counts is None else ConditionCounts(**counts),
     )  # fmt: skip

@@ -1,0 +1,18 @@
+"""Searching a program for states in which its conditions decide."""
+
+from __future__ import annotations
+
+from specchk.cli.engines import EngineSettings, explore
+from specchk.explore.conditions import Decided, asking_conditions, conditions, decided
+from specchk.ir.program import Program
+from specchk.search.budget import Budget
+from specchk.search.engine import Options
+from specchk.search.engines import NAMES
+
+
+def decided_conditions(program: Program, budget: Budget | None = None, *, quiet: bool = False) -> Decided:
+    """The conditions of a program, as the default engine finds them."""
+    wanted = conditions(program)
+    witnesses = asking_conditions(program, wanted.values())
+    options = Options(budget or Budget(), keep_going=True)
+    return decided(program, wanted, explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet))

@@ -1,0 +1,169 @@
+"""The conditions of a spec that decide in no model of a gate, as a TOML file beside the binding.
+
+    spec            a fingerprint of what the conditions are of: actions, definitions, invariants
+    [models]        of each model of the gate, a fingerprint of its constants
+    all             conditions that the constants of some model leave open
+    [[undecided]]   of a condition that decides in none of them: the action or property (owner), its effect,
+                    the declaration that it is in, its text
+                    reason    a person's words for that, kept when the rest is written anew
+
+A suite reaches no state that its model does not have.  So where a condition never decides, code that lacks
+it takes the same steps in every suite, and the gate cannot notice.
+
+Invariants: `read` is the inverse of `write`, and refuses what was not written so (`seal`); for another spec
+or other models nothing of a file counts.
+Not here: what a condition is (`explore.conditions`), searching for states in which it decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from specchk.conform.gate.choices import of_model
+from specchk.conform.gate.lock import ConditionCounts, of_spec
+from specchk.conform.gate.tiers import Part
+from specchk.conform.work import seal
+from specchk.explore.conditions import Condition, Decided
+from specchk.ir.program import Program
+from specchk.lang.frontend import CheckedSpec
+
+NAME = "conditions.lock"
+VERSION = 1
+MEND = "restore the reviewed file, or delete it and write a new one with --update-conditions"
+DIGITS = 12
+_REASON = "reason = "  # begins the lines that people fill in
+HEAD = """\
+# The conditions of the spec that never decide in a model of the gate: code that lacks one of them takes the
+# same steps in every suite.  Written by `specchk conform BINDING --update-conditions`; `reason` is for people
+# to fill in: why no model can have such a state.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedCondition:
+    """A condition that decides in no model, by texts only: lines move."""
+
+    owner: str
+    effect: str
+    within: str
+    text: str
+    reason: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GateConditions:
+    """Everything in the file."""
+
+    spec: str
+    models: Mapping[str, str]
+    all: int
+    undecided: tuple[UndecidedCondition, ...]
+
+    @property
+    def counts(self) -> ConditionCounts:
+        """The figures for a lock."""
+        return ConditionCounts(self.all, len(self.undecided))
+
+    def is_of(self, checked: CheckedSpec, parts: Sequence[Part]) -> bool:
+        """Whether the file was written for this spec and these models."""
+        return self.spec == _of_conditions(checked) and self.models == _models(parts)
+
+
+class BadConditions(Exception):
+    """A file without valid conditions, or a search that did not end."""
+
+
+def determined(
+    checked: CheckedSpec, parts: Sequence[Part], decide: Callable[[Program], Decided],
+    known: GateConditions | None,
+) -> GateConditions:  # fmt: skip
+    """Search each model once; `known` has reasons to keep.  Raises `BadConditions` if a budget ended one."""
+    programs = {of_model(part.instance.program): part.instance.program for part in parts}
+    every: dict[UndecidedCondition, bool] = {}
+    for program in programs.values():
+        found = decide(program)
+        if not found.is_complete:
+            raise BadConditions(f"a budget ended the search of {program.model} in {found.states} states")
+        for conditions, decides in ((found.deciding, True), (found.never + found.unknown, False)):
+            for condition in conditions:
+                named = _named(checked, condition)
+                every[named] = every.get(named, False) or decides
+    reasons = {one: one.reason for one in known.undecided} if known else {}
+    left = [replace(one, reason=reasons.get(one, "")) for one, decides in every.items() if not decides]
+    left.sort(key=lambda one: (one.owner, one.within, one.text, one.effect))
+    return GateConditions(_of_conditions(checked), _models(parts), len(every), tuple(left))
+
+
+def _named(checked: CheckedSpec, condition: Condition) -> UndecidedCondition:
+    span = condition.span
+    spec = checked.spec
+    declarations = [*spec.defs.items(), *spec.actions.items(), *spec.properties.items()]
+    within = [
+        name
+        for name, one in declarations
+        if one.span.source is span.source and one.span.start <= span.start and span.end <= one.span.end
+    ]
+    return UndecidedCondition(
+        condition.owner,
+        condition.effect,
+        within[0] if within else condition.owner,
+        " ".join(span.text.split()),
+    )
+
+
+def _models(parts: Sequence[Part]) -> dict[str, str]:
+    return {part.label: of_model(part.instance.program) for part in parts}
+
+
+def _of_conditions(checked: CheckedSpec) -> str:
+    properties = sorted((name, repr(one)) for name, one in checked.spec.properties.items())
+    return hashlib.sha256(repr((of_spec(checked)[0], properties)).encode()).hexdigest()[:DIGITS]
+
+
+def write(path: Path, conditions: GateConditions) -> None:
+    """Write a file."""
+    seal.write(path, _lines(conditions), _REASON)
+
+
+def _lines(conditions: GateConditions) -> Iterator[str]:
+    yield from HEAD.split("\n")
+    yield from (f"version = {VERSION}", f"spec = {_text(conditions.spec)}", f"all = {conditions.all}")
+    yield from ("", "[models]")
+    yield from (f"{_text(label)} = {_text(model)}" for label, model in sorted(conditions.models.items()))
+    for one in conditions.undecided:
+        yield from ("", "[[undecided]]")
+        for key in ("owner", "effect", "within", "text"):
+            yield f"{key} = {_text(getattr(one, key))}"
+        yield f"{_REASON}{_text(one.reason)}"
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def read(path: Path) -> GateConditions | None:
+    """The contents of a file, None where there is none; raises `BadConditions`."""
+    try:
+        table = tomllib.loads(seal.read(path, _REASON))
+        if table["version"] != VERSION:
+            raise BadConditions(f"{path} has version {table['version']}; this specchk reads {VERSION}")
+        undecided = tuple(_undecided(one) for one in table.get("undecided", ()))
+        return GateConditions(table["spec"], dict(table["models"]), table["all"], undecided)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadConditions(f"{path}: {error.strerror or error}") from error
+    except seal.BrokenSeal as broken:
+        raise BadConditions(f"{broken}; {MEND}") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadConditions(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _undecided(found: Mapping[str, Any]) -> UndecidedCondition:
+    return UndecidedCondition(**found)

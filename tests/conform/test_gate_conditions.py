@@ -1,0 +1,189 @@
+"""The conditions that decide in no model of a gate: found by search, kept in a file, part of the lock."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stairs import SPEC, StairsBinding
+from test_choices import Gate
+
+from specchk.cli.deciding import decided_conditions
+from specchk.conform.contract.binding import At
+from specchk.conform.gate.conditions import (
+    NAME,
+    BadConditions,
+    GateConditions,
+    UndecidedCondition,
+    determined,
+    read,
+    write,
+)
+from specchk.conform.gate.lock import ConditionCounts
+from specchk.conform.gate.tiers import parts_of
+from specchk.lang.frontend import check
+
+# In a model with Top = 0 nobody climbs to 3; one that ends at 2 never rests.
+LOW = SPEC + "model none_rests:\n    Top = 2\n    expect holds\n"
+CHECKED = check("stairs.spec", LOW)
+CONTROLLED = """\
+from stairs import StairsBinding
+from specchk.conform.contract.known_bad import BadCode, BadSpec
+
+
+class Bound(StairsBinding):
+    controls = (
+        BadCode("nobody moves", StairsBinding._go, "n if may else", "n if False else", "small"),
+        BadSpec("rest at once", "small", {"Rested": "1"}),
+    )
+"""
+# With a constant for the control, and a part of a guard that Top makes needless.
+GUARDED = SPEC.replace("n == 3", "n == Rested").replace("n < Top", "n < Top and n < 8")
+GUARDED = GUARDED.replace("var n", "const Rested : int = 3\nvar n")
+words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
+
+
+def of(*models: str, known: GateConditions | None = None) -> GateConditions:
+    parts = parts_of(StairsBinding, CHECKED, [At(model) for model in models])
+    return determined(CHECKED, parts, lambda program: decided_conditions(program, quiet=True), known)
+
+
+def undecided(found: GateConditions, owner: str) -> list[tuple[str, str]]:
+    return [(one.effect, one.text) for one in found.undecided if one.owner == owner]
+
+
+@pytest.fixture(scope="module")
+def low() -> GateConditions:
+    return of("none_rests")
+
+
+def test_what_no_model_lets_decide_is_listed(low):
+    """Where nobody comes to step 3 the guard of `rest` forbids by its first part alone, always."""
+    assert undecided(low, "rest") == [("allows", "done"), ("forbids", "done"), ("allows", "n == 3")]
+    assert undecided(of("small"), "rest") == []
+
+
+def test_a_condition_may_decide_in_any_of_the_models(low):
+    """The lists of two models are not added up: what one of them has is decided."""
+    both = of("none_rests", "small")
+    assert set(both.undecided) < set(low.undecided)
+    assert both.undecided == of("small").undecided
+    assert both.all == low.all
+    assert list(both.models) == ["none_rests", "small"]
+
+
+def test_reasons_of_people_are_kept(low):
+    """Of the conditions that are still listed; a reason changes neither identity nor seal."""
+    argued = replace(low, undecided=tuple(replace(one, reason=one.text) for one in low.undecided))
+    again = of("none_rests", known=argued)
+    assert [one.reason for one in again.undecided] == [one.text for one in low.undecided]
+    assert again == low
+
+
+@given(names=st.lists(words, unique=True, max_size=4), count=st.integers(0, 10**6))
+def test_a_file_is_read_as_it_was_written(tmp_path_factory, names, count):
+    """`read` is the inverse of `write`, reasons included."""
+    listed = tuple(UndecidedCondition(name, "forbids", name, name, name) for name in names)
+    conditions = GateConditions("spec1", dict.fromkeys(names, "m"), count, listed)
+    path = tmp_path_factory.mktemp("conditions") / NAME
+    write(path, conditions)
+    found = read(path)
+    assert found == conditions
+    assert found is not None
+    assert [one.reason for one in found.undecided] == names
+
+
+def test_no_file_is_no_list(tmp_path: Path):
+    assert read(tmp_path / NAME) is None
+
+
+def test_only_reasons_may_be_edited(tmp_path: Path, low):
+    """A count that was changed by hand would be a gate that sees less and says nothing."""
+    path = tmp_path / NAME
+    write(path, low)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('reason = ""', 'reason = "too low"'), encoding="utf-8")
+    found = read(path)
+    assert found is not None
+    assert {one.reason for one in found.undecided} == {"too low"}
+    path.write_text(text.replace(f"all = {low.all}", f"all = {low.all + 1}"), encoding="utf-8")
+    with pytest.raises(BadConditions, match="was edited"):
+        read(path)
+    path.write_text("x", encoding="utf-8")
+    with pytest.raises(BadConditions, match="has no seal"):
+        read(path)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    """The folder of a gate with its conditions and its lock."""
+    gate = Gate(tmp_path_factory.mktemp("gate"))
+    (gate.folder / "binding.py").write_text(CONTROLLED, encoding="utf-8")
+    (gate.folder / "stairs.spec").write_text(GUARDED, encoding="utf-8")
+    code, text = gate.conform("--update-conditions", "--update-lock")
+    assert code == 0
+    assert "conditions.lock written" in text
+    return gate.folder
+
+
+@pytest.fixture
+def gate(written: Path, tmp_path: Path) -> Gate:
+    gate = Gate(tmp_path)
+    for path in written.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    return gate
+
+
+def test_a_gate_reports_what_never_decides(gate: Gate):
+    """In text, JSON and on the page; nothing is below the lock."""
+    code, text = gate.conform("--lock", "--html", "a.html")
+    conditions = read(gate.folder / NAME)
+    assert code == 0
+    assert conditions is not None
+    decide = conditions.all - len(conditions.undecided)
+    assert f"conditions: {decide} of {conditions.all} decide in a model of the gate" in text
+    assert "  never decides: climb forbids by `n < 8` in climb" in text
+    assert text.count("  never decides: ") == len(conditions.undecided) == 1
+    assert "<h2>Conditions</h2>" in (gate.folder / "a.html").read_text(encoding="utf-8")
+    told = json.loads(gate.conform("--json")[1])["conditions"]
+    assert (told["all"], len(told["undecided"]), told["current"]) == (
+        conditions.all, len(conditions.undecided), True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("Top = 5", "Top = 6"), ("n > 0 and", "n >= 1 and"), ("n <= 9", "n < 10")]
+)
+def test_another_spec_or_model_is_below_the_lock(gate: Gate, was, now):
+    """What was determined of other conditions says nothing of these, be they of a property only."""
+    (gate.folder / "stairs.spec").write_text(GUARDED.replace(was, now, 1), encoding="utf-8")
+    code, text = gate.conform("--lock")
+    assert code == 14
+    assert "conditions.lock belongs to another spec or other models and is ignored" in text
+    assert "conditions: the lock has" in text
+
+
+def test_fewer_that_decide_are_below_the_lock(gate: Gate):
+    """The file and the lock are two: who removes a model of the gate writes the file anew, not the lock."""
+    path = gate.folder / NAME
+    conditions = read(path)
+    assert conditions is not None
+    more = UndecidedCondition("rest", "forbids", "rest", "tired", "a reason is no excuse")
+    write(path, replace(conditions, undecided=(*conditions.undecided, more)))
+    code, text = gate.conform("--lock")
+    lock = ConditionCounts(conditions.all, len(conditions.undecided))
+    assert code == 14
+    assert f"conditions: the lock has {lock}, this run {len(conditions.undecided) + 1} of {lock.all}" in text
+
+
+def test_a_part_of_the_gate_determines_nothing(gate: Gate):
+    """The conditions of one model are not those of the gate."""
+    code, text = gate.conform("--model", "small", "--update-conditions")
+    assert code == 2
+    assert "cover the whole gate" in text
