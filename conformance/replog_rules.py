@@ -35,9 +35,13 @@ GATE = (
     At("two_must_have_it", {"MaxOffset": "1"}),
     At("two_brokers", {"MaxCrashes": "0", "acks": "one"}),
     At("read_by_consumers"),
+    At("slow_follower", {"MaxOffset": "0", "MaxFences": "1", "MaxShrinks": "2"}),
+    At("two_brokers", {"MaxOffset": "0", "MaxCrashes": "2", "MaxEpoch": "2"}),
+    At("two_brokers", {"MaxOffset": "0", "acks": "one"}),
     At("slow_follower", suite="walks"),
 )
 EXHAUSTIVE = (
+    At("page_cache_lost", {"MaxCrashes": "2", "MaxShrinks": "0"}),
     At("two_brokers", {"MaxOffset": "1"}, "product"),
     At("false_suspicion", {"MaxOffset": "1"}, "product"),
     At("slow_follower", {"MaxOffset": "1"}, "product"),

@@ -15,8 +15,10 @@ from replog.core.controller.controller import Controller
 from replog.core.log.epochs import EpochCache
 from replog.core.messages import FetchReply
 from replog.core.types import Error
+from replog_rules import GATE
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
+from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
 from specchk.conform.replay.divergence import differences, wanted
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
@@ -157,6 +159,12 @@ def proposes_anyone(state, follower_id, remote):
     return remote.leo >= 0
 
 
+def shrinks_while_pending(state, leading, now_ms, out):
+    left = isr.lagging(state, leading, now_ms)
+    if left:
+        isr.propose(state, leading, tuple(one for one in leading.isr if one not in left), out)
+
+
 def lists_its_hw(state, leading, request):
     return Error.NONE, state.log.hw
 
@@ -238,6 +246,25 @@ def test_a_flaw_of_the_defaults_is_reported_with_its_action_and_field(
     changed = differences(one.program, found, wanted(one.program, found))
     assert found.step.action == action
     assert any(change.path.startswith(field) for change in changed)
+
+
+BLIND_SPOTS = [  # that no class cover of the gate's models noticed before it had this one
+    ("KIP-841, KIP-903: anyone joins", Controller, "_may_join", lets_anyone_join, "state"),
+    ("KIP-497: a second proposal beside one", isr, "maybe_shrink", shrinks_while_pending, "accepted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "owner", "name", "wrong", "kind"), BLIND_SPOTS, ids=[one[0] for one in BLIND_SPOTS]
+)
+def test_the_gate_has_a_model_for_what_it_did_not_see(what, owner, name, wrong, kind, monkeypatch):
+    """Fences beside shrinks, two shrinks, and nothing written: the ISR protocol alone."""
+    monkeypatch.setattr(owner, name, wrong)
+    (at,) = [at for at in GATE if at.bounds.get("MaxShrinks") == "2"]
+    (part,) = parts_of(ReplogBinding, SPEC, [at])
+    found = run_part(part, BUDGETS["gate"]).divergence
+    assert found is not None
+    assert found.kind == kind
 
 
 @pytest.mark.parametrize(
