@@ -278,7 +278,7 @@ def _standing(
 
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:
-    """The conditions beside a binding, determined anew on request; None without any."""
+    """The conditions beside a binding, determined again on request; None without any."""
     path = bound.path.parent / CONDITIONS
     try:
         conditions = read_conditions(path)
