@@ -180,6 +180,24 @@ def test_a_file_met_twice_through_extends_counts_once(here: Path) -> None:
     assert list(check("a.spec", "extends left\nextends right\n").spec.variables) == ["x"]
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "var lost : 0..card(Client) = 0",
+        "def lost(: int = 1",
+        "type Lost = enum {\n    lost, = found\n}",
+        "const lost : = 3",
+    ],
+)
+def test_a_name_whose_declaration_cannot_be_read_is_not_unknown(lost: str) -> None:
+    """One mistake, one error; another unknown name is still reported."""
+    text = f"sort Client\n{lost}\ninvariant i: lost == 0 and gone == 0\nmodel m:\n    Client = 2, lost = 1\n"
+    with pytest.raises(SpecError) as caught:
+        check("a.spec", text)
+    assert [one.code for one in caught.value.diagnostics] == ["S101", "S201"]
+    assert "`gone`" in caught.value.diagnostics[1].message
+
+
 def test_a_file_that_is_loaded_again_is_told_of_again(here: Path) -> None:
     """Its tree is kept, not what was found: errors are the same, and so is what is known of a right one."""
     (here / "wrong.spec").write_text("spec wrong\nvar x : 0..3 = = 0\nvar y : 0..3 = 0\naction a(): y' = z\n")

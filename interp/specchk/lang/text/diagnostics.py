@@ -8,6 +8,7 @@ a phase cannot go on.  Nothing else is raised for a wrong spec.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -19,6 +20,9 @@ MAX_FOUND = 100
 MAX_KNOWN = 300
 WIDTH = 80
 _CUT = "..."
+_DECLARATION = re.compile(r"^[^\W\d](?:.|\n(?![^\W\d]))*", re.MULTILINE)
+_UNKNOWN = ("S201", "S501")  # codes of names that are not known
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,25 @@ class Report:
     def stop_if_any(self) -> None:
         """Raise `SpecError` with everything found so far, in source order."""
         if self.found:
-            raise SpecError(sorted(self.found, key=_order))
+            raise SpecError(sorted(self._causes(), key=_order))
+
+    def _causes(self) -> list[Diagnostic]:
+        """The findings, except that a name is unknown whose declaration has a syntax error."""
+        broken = [d.span for d in self.found if d.code.startswith("S1") and d.span]
+        unread = {name for span in broken for name in _declared(span)}
+        return [
+            d for d in self.found if d.code not in _UNKNOWN or d.span is None or d.span.text not in unread
+        ]
+
+
+def _declared(span: Span) -> set[str]:
+    """The names that the declaration around a place introduces; of a type, those of its members, too."""
+    for declaration in _DECLARATION.finditer(span.source.text):
+        if declaration.end() >= span.end:
+            kind, *words = _WORD.findall(declaration[0])
+            words = words[1:] if kind == "step" else words
+            return set(words if kind == "type" else words[:1])
+    return set()
 
 
 def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
