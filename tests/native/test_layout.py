@@ -30,6 +30,7 @@ from specchk.ir.types import (
 )
 from specchk.meaning.values import universe
 from specchk.native.machine.layout import decode, encode, layout_of, render_layout, width
+from specchk.native.machine.prospects import prospects
 from specchk.native.values.operators import RULES
 from specchk.search.engine import Unsupported
 
@@ -129,6 +130,22 @@ def test_a_set_that_may_be_too_large_to_list_is_refused(listed: str, tmp_path: P
     layout_of(small)
     with pytest.raises(Unsupported, match=r"may have more than 2 \*\* 20 items"):
         layout_of(large)
+
+
+def test_initial_states_have_no_such_limits(tmp_path: Path) -> None:
+    """They are listed by the reference evaluator: a choice among the sets of pairs needs no code."""
+    text = """spec pairs
+const large : bool = false
+type Node = 0..4
+var edges : set[set[Node]] in (if large then subsets({ { a, b } for a in Node, b in Node }) else { {} })
+var small : 0..3
+init: small < 4611686018427387904 * 4
+invariant p: {} not in edges
+"""
+    program = program_of(text, tmp_path)
+    assert program is not None
+    layout_of(program)
+    assert prospects(program) == []
 
 
 WIDE = "spec wide\nvar x : {range} = {value}\ninvariant p: {claim}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, Unwrap, When
 from specchk.ir.program import Program
@@ -15,10 +16,17 @@ def expressions(program: Program) -> Iterator[Expr]:
         for root in (start.value, start.choices):
             if root is not None:
                 yield from inside(root)
+    for init in program.inits:
+        yield from inside(init.body)
+    yield from searched(program)
+
+
+def searched(program: Program) -> Iterator[Expr]:
+    """Every expression node of a program's actions and properties: all but its initial states."""
     for action in program.actions:
         for root in roots(action.body):
             yield from inside(root)
-    for prop in properties(program):
+    for prop in islice(properties(program), len(program.inits), None):  # initial conditions are the first
         yield from inside(prop.body)
 
 

@@ -53,7 +53,7 @@ from specchk.ir.types import (
     numbers,
     show,
 )
-from specchk.ir.walk import expressions
+from specchk.ir.walk import searched
 from specchk.meaning.values import State, positions, universe
 from specchk.search.engine import Unsupported
 
@@ -278,10 +278,13 @@ def layout_of(program: Program) -> StateLayout:
 
 
 def _check_expressions(program: Program) -> None:
-    """Refuse sets that may be too large to be listed, and numbers that a register might not hold."""
+    """Refuse sets that may be too large to be listed, and numbers that a register might not hold.
+
+    Initial states are listed by the reference evaluator, which has neither limit.
+    """
     kinds = {variable.type for variable in program.variables}
     kinds.update(param.type for action in program.actions for param in action.params)
-    for expr in expressions(program):
+    for expr in searched(program):
         kinds.add(expr.type)
         if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
             raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Type, Union, cardinality, same_shape, show
-from specchk.ir.walk import expressions
+from specchk.ir.walk import searched
 from specchk.lang.text.source import Span
 from specchk.native.machine.layout import is_sparse, layout_of, slots_of, width
 from specchk.native.machine.rooms import first_room, with_room
@@ -58,7 +58,7 @@ def _places(program: Program) -> Iterator[tuple[Type, Span, str]]:
     """Every type of a value, where it is: variables first."""
     for variable in program.variables:
         yield variable.type, variable.span, f"`{variable.name}`"
-    for expr in expressions(program):
+    for expr in searched(program):
         if isinstance(expr.type, Set):
             yield expr.type, expr.span, "this set"
 
