@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.names import check_as_name
+from specchk.lang.check.names import check_as_name, foreign_hint
 from specchk.lang.check.types import UNKNOWN, Map, Option, Record, Seq, Type, Union, show
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
@@ -47,7 +48,11 @@ def field_of(checker: Checker, base: Type, name: str, node: tree.Field | tree.Ac
             checker.report.add("S305", node.span, f"{show(base)} has no field `{name}`",
                                nearest(name, (f for f, _ in base.fields)))  # fmt: skip
         return found or UNKNOWN
-    hint = option_hint(base) or ("take it apart with `match`" if isinstance(base, Union) else None)
+    apart = "take it apart with `match`" if isinstance(base, Union) else None
+    prefix = (
+        f"functions are written in prefix form: `{name}(...)`" if name in BUILTINS else foreign_hint(name)
+    )
+    hint = option_hint(base) or apart or prefix
     checker.unfit(node.span, base, f"only records have fields, this is {show(base)}", hint)
     return UNKNOWN
 

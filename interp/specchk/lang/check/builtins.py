@@ -34,7 +34,12 @@ def _container(
     found = checker.check(node, context, expected)
     if not isinstance(found, shapes):
         names = " or ".join(shape.__name__.lower() for shape in shapes)
-        checker.unfit(node.span, found, f"expected a {names}, found {show(found)}")
+        sizes: dict[tuple[type, ...], str] = {
+            (Seq,): "the number of its items is `card(...)`",
+            (Set, Bag): "its length is `len(...)`",
+        }
+        hint = sizes.get(shapes) if isinstance(found, Set | Seq | Bag) else None
+        checker.unfit(node.span, found, f"expected a {names}, found {show(found)}", hint)
         return UNKNOWN
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.names import no_import
+from specchk.lang.check.names import foreign_hint, no_import
 from specchk.lang.check.spec import Ref, Spec
 from specchk.lang.check.types import UNKNOWN, Record, Type, Union, show
 from specchk.lang.syntax import tree
@@ -43,9 +43,8 @@ def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, cont
         )
     else:
         known = [*home.defs, *home.variants, *BUILTINS]
-        checker.report.add(
-            "S201", node.callee.span, f"no definition `{name}` is known here", nearest(name, known)
-        )
+        hint = foreign_hint(name) or nearest(name, known)
+        checker.report.add("S201", node.callee.span, f"no definition `{name}` is known here", hint)
 
 
 def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: Type | None) -> Type:

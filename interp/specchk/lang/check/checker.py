@@ -20,10 +20,13 @@ from specchk.lang.check.types import (
     INT,
     UNKNOWN,
     Bag,
+    Int,
+    Map,
     Option,
     Seq,
     Set,
     Type,
+    Unknown,
     is_complete,
     join,
     show,
@@ -124,6 +127,8 @@ class Checker:
             hint = f"wrap it: `some({span.text})`"
         elif isinstance(found, Option) and join(found.item, expected) is not None:
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"
+        else:
+            hint = _collection_hint(span, found, expected)
         self.report.add("S301", span, f"expected {show(expected)}, found {show(found)}", hint)
 
     def unfit(self, span: Span, found: Type, message: str, hint: str | None = None) -> None:
@@ -214,6 +219,24 @@ class Checker:
             )
             return
         self.report.add("S201", name.span, f"there is no {what} `{name.full}`", nearest(name.text, table))
+
+
+def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
+    """What makes a collection of an item, or a number of a collection."""
+    match expected, found:
+        case ((Set() | Bag()), _) if join(found, expected.item) is not None:
+            return f"write `{{{span.text}}}`, the set of it alone"
+        case Seq(), _ if join(found, expected.item) is not None:
+            return f"write `[{span.text}]`, the sequence of it alone"
+        case Seq(), Set(Unknown()):
+            return "the empty sequence is `[]`"
+        case Map(), Set(Unknown()):
+            return "a map has a value for each key: `{ k: e for k in K }`"
+        case Int(), Set() | Bag():
+            return "sets and bags are united by `union`; `card` is how many items one has"
+        case Int(), Seq():
+            return "sequences are joined by `++`; `len` is how many items one has"
+    return None
 
 
 def _article(what: str) -> str:

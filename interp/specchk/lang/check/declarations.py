@@ -105,7 +105,12 @@ class Declarations:
             self.checker.check(decl.choices, Context(spec), Set(kind))
             self.levels.demand(decl.choices, Level.CONSTANT, "an initial choice is a constant")
         # An `init` block may describe any variable; whether it does only the initial states show.
-        if decl.initial is None and decl.choices is None and not spec.inits:
+        if (
+            decl.initial is None
+            and decl.choices is None
+            and not spec.inits
+            and "init" not in self.report.lost
+        ):
             self.report.add(
                 "S310",
                 decl.span,

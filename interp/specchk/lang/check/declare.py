@@ -6,6 +6,8 @@ to each other in any order but not to themselves: a recursive type has infinitel
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import (
     BOOL,
@@ -32,6 +34,16 @@ from specchk.lang.text.diagnostics import Report, nearest
 # each link of a chain is a level of recursion for all passes behind this one.
 MAX_CHAIN = 50
 MAX_PARTS = 2000
+
+
+_TEXT = "there are no strings: declare `type Name = enum {a, b}`, or a `sort`"
+_FOREIGN = MappingProxyType(
+    {
+        "string": _TEXT, "str": _TEXT, "text": _TEXT,
+        "nat": "numbers have a bound: `0..9`, or `nat upto 9` where larger ones exist but are not searched",
+        "float": "numbers are whole", "real": "numbers are whole",
+    }
+)  # fmt: skip
 
 
 class TypeResolver:
@@ -101,7 +113,8 @@ class TypeResolver:
                             notes=[(where.declared[name.text], "declared here")])  # fmt: skip
             return
         known = [*where.sorts, *where.types, "bool", "int"]
-        self.report.add("S201", name.span, f"no type `{name.full}` is known here", nearest(name.text, known))
+        hint = _FOREIGN.get(name.text.lower()) or nearest(name.text, known)
+        self.report.add("S201", name.span, f"no type `{name.full}` is known here", hint)
 
     def declared(self, text: str, where: Spec, use: tree.Node) -> Type:
         """The type declared as `type text = ...` in `where`."""

@@ -112,6 +112,11 @@ def check_pairs(checker: Checker, node: tree.PairLiteral, context: Context, expe
             checker.check(pair.key, context, expected.key)
             checker.check(pair.value, context, kind)
         return expected
+    key = node.pairs[0].key
+    if isinstance(key, tree.Binary) and key.op == "in":
+        checker.report.add("S301", key.span, "a record's field is a name",
+                           "a set by a condition is `filter x in S: c`")  # fmt: skip
+        return UNKNOWN
     wanted = expected if isinstance(expected, Record) else None
     return _record(checker, node, context, wanted)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.spec import Ref, Spec
 from specchk.lang.check.types import BOOL, UNKNOWN, Record, Set, Sort, Type, Union
@@ -90,15 +92,41 @@ def _report_unknown(checker: Checker, node: tree.Name, context: Context) -> None
     if node.text in checker.resolver.nameless:
         return
     known = [*context.locals, *context.elements, *home.declared]
-    checker.report.add("S201", node.span, f"no name `{node.full}` is known here", nearest(node.text, known))
+    hint = nearest(node.text, known) or foreign_hint(node.text)
+    checker.report.add("S201", node.span, f"no name `{node.full}` is known here", hint)
+
+
+# a name of another language -> how its meaning is written here
+_FOREIGN = MappingProxyType(
+    {
+        "write `true` or `false`": "True TRUE False FALSE",
+        "nothing is `none`, a value of a type `T?`": "None null nil NULL Null Nothing",
+        "the number of elements is `card(S)`, the length of a sequence `len(s)`": "size Cardinality length",
+        "membership is `x in S`": "contains has member includes In",
+        "the set of all subsets is `subsets(S)`": "SUBSET powerset Subsets",
+        "a new item is added by `append(s, x)`, and to a set by `S union {x}`": "push enqueue insert put",
+        "the first item is `head(s)`, the others are `tail(s)`": "pop dequeue shift rest front",
+        "the range from a to b is `a..b`": "range Range to",
+        "the keys of a map are all values of a type: use the type's name": "DOMAIN keys domain",
+        "operators are written between their operands: `a union b`": "union intersect subset intersection",
+        "all subsets of S are `subsets(S)`; a type needs a name here: `type Any = set[T]`": "set seq bag",
+        "the empty set is `{}`": "empty emptyset Set",
+    }
+)
+_INSTEAD = MappingProxyType({name: hint for hint, names in _FOREIGN.items() for name in names.split()})
+
+
+def foreign_hint(name: str) -> str | None:
+    """How a name of another language is written here; None where it is none."""
+    return _INSTEAD.get(name)
 
 
 def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
     """Report a qualifier that no import gives."""
     alias = name.qualifier or ""
     if alias in context.locals or alias in context.spec.declared:
-        checker.report.add("S205", name.span, f"`{alias}` is not an imported file",
-                           f"functions are written in prefix form: `{name.text}({alias}, ...)`")  # fmt: skip
+        hint = foreign_hint(name.text) or f"functions are written in prefix form: `{name.text}({alias}, ...)`"
+        checker.report.add("S205", name.span, f"`{alias}` is not an imported file", hint)
         return
     checker.report.add("S205", name.span, f"no file is imported as `{alias}`",
                        nearest(alias, context.spec.imports) or f"add `import {alias}`")  # fmt: skip

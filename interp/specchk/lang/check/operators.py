@@ -71,6 +71,10 @@ def _value_operator(checker: Checker, node: tree.Binary, context: Context, expec
     if node.op == "-":
         return _difference(checker, node, context, expected)
     checker.integer(node.left, context)
+    left = checker.facts.types[id(node.left)]
+    if isinstance(left, Set | Seq | Bag):  # which is reported: the other operand would only repeat it
+        checker.check(node.right, context)
+        return left
     checker.integer(node.right, context)
     return INT
 

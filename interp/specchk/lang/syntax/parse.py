@@ -24,13 +24,14 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
+from specchk.lang.syntax.habits import habit_hint
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.lang.syntax.unexpected import (
     DECLARATIONS,
     bare_hint,
     expectation,
-    habit_hint,
+    first_word_hint,
     shown,
     strange_text,
     token_hint,
@@ -42,6 +43,7 @@ _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
 # A letter, not any character: `)` or `}` in column 1 closes what the lines above opened, and `#` is a
 # comment.
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 KEPT = 32  # texts whose trees are kept
 
 
@@ -87,18 +89,19 @@ def parse(source: Source, report: Report) -> decls.Module:
 def parse_once(source: Source, report: Report) -> decls.Module:
     """As `parse`, but the same tree for an equal source; its spans are of the first such source."""
     try:
-        module, found = _parsed(source)
+        module, found, lost = _parsed(source)
     except SpecError:  # more errors than are told: as many as `report` has room for
         return parse(source, report)
     for one in found:
         report.add(one.code, one.span, one.message, one.hint, one.notes)
+    report.lost |= lost
     return module
 
 
 @lru_cache(maxsize=KEPT)
-def _parsed(source: Source) -> tuple[decls.Module, tuple[Diagnostic, ...]]:
+def _parsed(source: Source) -> tuple[decls.Module, tuple[Diagnostic, ...], frozenset[str]]:
     report = Report()
-    return parse(source, report), tuple(report.found)
+    return parse(source, report), tuple(report.found), frozenset(report.lost)
 
 
 def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]]:
@@ -139,6 +142,21 @@ def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
 
 
 def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
+    found = len(report.found)
+    parsed = _parsed_chunk(source, start, end, rule, report)
+    if parsed is None and rule == "decl" and len(report.found) > found:
+        report.lost.update(_WORD.findall(source.text, start, end))
+    return parsed
+
+
+def _parsed_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
+    if rule == "decl":
+        # The lexer of a place knows the words that it may have: to it `varr x` would be `var r x`.
+        word = _WORD.match(source.text, start, end)
+        if word is not None and word[0] not in DECLARATIONS:
+            hint = first_word_hint(word[0], source.text[start:end].split("\n", 1)[0])
+            report.add("S101", Span(source, *word.span()), f"`{word[0]}` is not expected here", hint)
+            return None
     try:
         return parser().run(source, start, end, rule)
     except LayoutError as error:
@@ -183,7 +201,10 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
     span = _place(token, source, start)
     # A habit of another language first: its hint is what to write, where the list of what may stand here
     # does not.
-    habit = habit_hint(source.text[source.line_starts[span.line - 1] : span.start])
+    line_start = source.line_starts[span.line - 1]
+    line_end = source.text.find("\n", span.start) + 1 or len(source.text)
+    declaration = source.text[start:end].split(None, 1)[0]
+    habit = habit_hint(declaration, source.text[line_start : span.start], source.text[span.start : line_end])
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these
         place = Span(source, bare.start(1), bare.end(1))
@@ -199,6 +220,8 @@ def _place(token: Token, source: Source, start: int) -> Span:
     if token.type == "_INDENT":
         return Span(source, last - len(token), last + 1)
     if token.type in ("_NEWLINE", "_DEDENT"):
+        # At the end of a declaration they have the place of the token before them.
+        first = first if source.text[first : first + 1] == "\n" else last
         return Span(source, first, first + 1)
     return Span(source, first, max(last, first + 1))
 

@@ -10,12 +10,13 @@ from types import MappingProxyType
 
 from lark import Token
 
+from specchk.lang.syntax.habits import declaration_hint
 from specchk.lang.text.diagnostics import nearest
 
 DECLARATIONS = (
     "spec", "import", "extends", "sort", "const", "type", "var", "init", "def", "action",
     "invariant", "step", "reachable", "liveness", "constraint", "deadlock", "fair", "strong",
-    "refines", "model", "scenario",
+    "refines", "model", "scenario", "view",
 )  # fmt: skip
 MAX_EXPECTED = 12
 
@@ -24,6 +25,8 @@ _INSTEAD = MappingProxyType(
     {
         "/\\": "conjunction is `and`",
         "\\/": "disjunction is `or`",
+        "\\*": "a comment starts with `#`",
+        "\\X": "pairs are two names, `forall a in A, b in B: p`; a set of them is one of records",
         "\\A": "write `forall x in S: ...`",
         "\\E": "write `exists x in S: ...`",
         "\\in": "membership is `in`",
@@ -32,9 +35,11 @@ _INSTEAD = MappingProxyType(
         "\\cap": "write `intersect`",
         "\\subseteq": "write `subset`",
         "\\": "operators are words: `and`, `or`, `in`, `union`; set difference is `-`",
+        "/*": "a comment starts with `#`",
         "/": "integer division is `//`, inequality is `!=`",
-        "&": "conjunction is `and`",
+        "&": "conjunction is `and`, the intersection of sets `intersect`",
         "!": "negation is `not`, inequality is `!=`",
+        "~>": "write `P leadsto Q`, in `liveness`",
         "~": "negation is `not`",
         "^": "there are no powers: multiply",
         "@": "a new value is written out: `x' = x + 1`",
@@ -51,19 +56,6 @@ _INSTEAD = MappingProxyType(
         "\N{FOR ALL}": "write `forall x in S: ...`",
         "\N{THERE EXISTS}": "write `exists x in S: ...`",
         "\N{NO-BREAK SPACE}": "write a plain space",
-    }
-)
-
-# the first word of a line that goes on wrongly -> what to write
-_HABITS = MappingProxyType(
-    {
-        "if": "a conditional step is `when c:` with `else:`; `if c then a else b` is a value",
-        "elif": "write `else:` and a `when` below it",
-        "for": "all at once is a map: `x' = { r: ... for r in Replica }`; any one is `any r in Replica:`",
-        "while": "a loop is an action that is enabled while there is something to do",
-        "return": "a definition is its value: `def f(x: T) = e`",
-        "assert": "a guard is `require e`; what always holds is an `invariant`",
-        "pass": "the empty statement is `skip`",
     }
 )
 
@@ -84,9 +76,13 @@ def shown(token: Token) -> str:
     return named.get(token.type, f"`{token}`")
 
 
-def habit_hint(before: str) -> str | None:
-    """The replacement of a statement of another language; `before` is the line so far."""
-    return _HABITS.get(before.strip())
+def first_word_hint(word: str, line: str) -> str:
+    """The remedy for a line in column 1 that starts no declaration."""
+    return (
+        declaration_hint(word, line)
+        or nearest(word, DECLARATIONS)
+        or f"declarations start with {', '.join(DECLARATIONS)}"
+    )
 
 
 def bare_hint(word: str) -> str:
@@ -100,20 +96,16 @@ def token_hint(token: Token, expected: set[str], names: Mapping[str, str]) -> st
     `expected` are the names of the terminals that may stand there, `names` the texts of those that
     have one text.
     """
-    # At the beginning of a chunk any word is a misspelt declaration.
-    if token.start_pos == 0 and token.type == "NAME":
-        return nearest(str(token), DECLARATIONS) or f"declarations start with {', '.join(DECLARATIONS)}"
     # Where `and` may stand an expression has just ended: the second comparison is the one that is too many.
     if token.type == "COMPARE" and "AND" in expected:
         return "comparisons do not chain: write `a <= b and b <= c`"
     if token.type == "EQUAL" and "COMPARE" in expected:
         return "`=` defines and assigns; equality is `==`"
     if token.type == "_INDENT":
-        return "no line above opens a block; a line continues inside brackets or with an operator"
-    if token.type == "EQUAL" and "'" in {names.get(name) for name in expected}:
-        return "the value after the step has a prime: `x' = e`"
-    if str(token) == "->" and "COLON" in expected:
-        return "the result type follows a colon: `def f(x: T): T = e`"
+        return (
+            "no line above opens a block; a line continues inside brackets or with an operator, "
+            "and a declaration starts in column 1"
+        )
     return expectation(expected, names)
 
 

@@ -8,7 +8,6 @@ a phase cannot go on.  Nothing else is raised for a wrong spec.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -20,9 +19,7 @@ MAX_FOUND = 100
 MAX_KNOWN = 300
 WIDTH = 80
 _CUT = "..."
-_DECLARATION = re.compile(r"^[^\W\d](?:.|\n(?![^\W\d]))*", re.MULTILINE)
-_UNKNOWN = ("S201", "S501")  # codes of names that are not known
-_WORD = re.compile(r"[^\W\d]\w*")
+_UNKNOWN = frozenset({"S201", "S501"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +62,14 @@ class SpecError(Exception):
 
 @dataclass(slots=True)
 class Report:
-    """Diagnostics collected by one run of the front end, at most `MAX_FOUND` of them."""
+    """Diagnostics collected by one run of the front end, at most `MAX_FOUND` of them.
+
+    `lost` are the words of declarations that could not be read: that one of them is unknown elsewhere is no
+    error of its own.
+    """
 
     found: list[Diagnostic] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -84,6 +86,8 @@ class Report:
         # Passes meet the same mistake on several ways, such as a definition that is used twice.
         if any(d.code == code and d.span == span and d.message == message for d in self.found):
             return
+        if code in _UNKNOWN and span is not None and span.text in self.lost:
+            return
         self.found.append(Diagnostic(code, message, span, hint, tuple(notes)))
         if len(self.found) >= MAX_FOUND:
             self.stop_if_any()
@@ -91,25 +95,7 @@ class Report:
     def stop_if_any(self) -> None:
         """Raise `SpecError` with everything found so far, in source order."""
         if self.found:
-            raise SpecError(sorted(self._causes(), key=_order))
-
-    def _causes(self) -> list[Diagnostic]:
-        """The findings, except that a name is unknown whose declaration has a syntax error."""
-        broken = [d.span for d in self.found if d.code.startswith("S1") and d.span]
-        unread = {name for span in broken for name in _declared(span)}
-        return [
-            d for d in self.found if d.code not in _UNKNOWN or d.span is None or d.span.text not in unread
-        ]
-
-
-def _declared(span: Span) -> set[str]:
-    """The names that the declaration around a place introduces; of a type, those of its members, too."""
-    for declaration in _DECLARATION.finditer(span.source.text):
-        if declaration.end() >= span.end:
-            kind, *words = _WORD.findall(declaration[0])
-            words = words[1:] if kind == "step" else words
-            return set(words if kind == "type" else words[:1])
-    return set()
+            raise SpecError(sorted(self.found, key=_order))
 
 
 def _order(diagnostic: Diagnostic) -> tuple[str, int, str]:
