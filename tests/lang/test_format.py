@@ -111,9 +111,11 @@ def test_a_text_with_syntax_errors_is_not_formatted() -> None:
         ("", ""),
         ("\n\n# only a comment  \n\n", "# only a comment\n"),
         ("\ufeffspec a\r\n\r\n\r\n\r\n\r\nsort  R\r\n", "spec a\n\n\nsort R\n"),
+        ("def s( c : T ) = {c}  union { c }", "def s(c: T) = {c} union { c }\n"),
+        ("type E = enum {a,b}", "type E = enum {a, b}\n"),
         ("const N:int=-1", "const N : int = -1\n"),
         ("var x : set [ 0 .. N-1 ]=  {  }", "var x : set[0..N - 1] = {}\n"),
-        ("var x : {a:int,b:T ? }  in {{a:1,b:none}}", "var x : { a: int, b: T? } in { { a: 1, b: none } }\n"),
+        ("var x : {a:int,b:T ? }  in {{a:1,b:none}}", "var x : { a: int, b: T? } in {{ a: 1, b: none }}\n"),
         ("def f( n:int ):int=- n+(- 1)*g ( n )[ - 2 ]", "def f(n: int): int = -n + (-1) * g(n)[-2]\n"),
         ("invariant p:not(x')in[ 1,2 ]", "invariant p: not (x') in [1, 2]\n"),
         ("type M = A(x:int)|B", "type M = A(x: int) | B\n"),
@@ -134,6 +136,20 @@ def test_lines_that_go_on_keep_their_distance_to_the_first() -> None:
     assert format_source(text) == (
         "action a():\n    x' = f(1,\n           2)\n    require p\n    and q\ninvariant i: a and\n    b\n"
     )
+
+
+def test_long_lines_are_cut_at_the_outermost_place_that_fits() -> None:
+    """Before a word that leads on, or behind a comma; a comment stays at the end."""
+    part = "f(aaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbb)"
+    text = f"invariant i: {part} and {part} and {part} and {part}  # why\n"
+    assert format_source(text) == (f"invariant i: {part} and {part}\n    and {part} and {part}  # why\n")
+    holds_the_laws(text)
+    only = f"action a():\n    x' = g({', '.join([part] * 4)})\n"
+    assert format_source(only) == (
+        f"action a():\n    x' = g({', '.join([part] * 2)},\n        {', '.join([part] * 2)})\n"
+    )
+    holds_the_laws(only)
+    assert format_source(f"invariant {'i' * 140}: p\n") == f"invariant {'i' * 140}: p\n"
 
 
 def test_what_was_lined_up_stays_lined_up_and_nothing_else_is() -> None:

@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from specchk.lang.format.wrap import Break, wrapped
+
 COMMENT_GAP = 2
+FURTHER = 4  # a line behind the first of a statement
 
 
 @dataclass(slots=True)
@@ -30,17 +33,28 @@ class AlignedLine:
     gaps: list[int] = field(default_factory=list)
     comment: str = ""
     comment_column: int = 0
+    breaks: list[list[Break]] = field(default_factory=list)  # of each piece: where a line may be cut
+    starts: bool = True  # a logical line, not one that continues
 
     def start_of(self, index: int) -> int:
         """The leftmost column of a piece, given the pieces before it as they are."""
         return self.indent + len(" ".join(self.texts[:index])) + (1 if index else 0)
 
-    def render(self) -> str:
-        """The line as text, its comment at `comment_column`."""
+    def render(self) -> Iterator[str]:
+        """The line as text, its comment at `comment_column`; several where it is too long."""
         code = " " * self.indent + " ".join(self.texts)
-        if not self.comment:
-            return code.rstrip()
-        return code.ljust(self.comment_column) + self.comment if self.texts else code + self.comment
+        if not self.texts:
+            yield (code + self.comment).rstrip()
+            return
+        breaks = [
+            (self.start_of(index) + at, depth)
+            for index, places in enumerate(self.breaks)
+            for at, depth in places
+        ]
+        *lines, last = wrapped(code.rstrip(), self.indent, self.indent + FURTHER * self.starts, breaks)
+        yield from lines
+        column = len(last) + COMMENT_GAP if lines else self.comment_column
+        yield last.ljust(column) + self.comment if self.comment else last
 
 
 def align(paragraph: list[AlignedLine]) -> None:

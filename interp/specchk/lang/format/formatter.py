@@ -6,6 +6,7 @@ parse, so a word is a keyword here exactly where it is one there.  Then, line by
 - a line that starts a statement is indented by 4 for each block it stands in; a line that goes on
   keeps its distance to the line it goes on from; a comment line goes with the code around it;
 - the gaps between tokens are those of `spacing`; what was lined up stays so (`align`);
+- a line that is too long is cut (`wrap`);
 - at most one blank line in a row inside a declaration and two between declarations;
 - no blanks at line ends, no empty lines at the ends of the file, one line end at its end.
 
@@ -93,12 +94,13 @@ def _cells(source: Source, number: int, piece: _Piece | None) -> AlignedLine:
     if piece is None:
         return AlignedLine(_width(raw[: len(raw) - len(raw.lstrip())]), comment=raw.strip())
     base = piece.offset - source.line_starts[number - 1]
-    cells = AlignedLine(_width(raw[: base + (piece.tokens[0].start_pos or 0)]))
+    cells = AlignedLine(_width(raw[: base + (piece.tokens[0].start_pos or 0)]), starts=piece.starts)
     cuts = _cuts(piece)
     for (first, point), (last, _) in zip(cuts, [*cuts[1:], (piece.last, "")], strict=True):
         start = base + (piece.spacing.tokens[first].start_pos or 0)
         cells.points.append(point)
         cells.texts.append(piece.spacing.joined(first, last))
+        cells.breaks.append(piece.spacing.breaks(first, last))
         cells.columns.append(_width(raw[:start]))
         cells.gaps.append(len(raw[:start]) - len(raw[:start].rstrip()))
     end = base + (piece.tokens[-1].end_pos or 0)
@@ -191,7 +193,8 @@ def _rendered(lines: list[AlignedLine]) -> Iterator[str]:
         if not first:
             yield from [""] * min(blank, 1 if paragraph[0].indent else 2)
         align(paragraph)
-        yield from (line.render() for line in paragraph)
+        for line in paragraph:
+            yield from line.render()
         blank, first = 0, False
 
 

@@ -5,7 +5,8 @@
 | a name and what it is applied to: `f(x)`, `m[k]`, `x'`, `T?`, `set[T]` | nothing |
 | `.` and `..` and what stands around them; a sign and its number | nothing |
 | a bracket `(` or `[` and what is in it | nothing |
-| a brace and what is in it | a space; `{}` is empty |
+| a brace and its fields, pairs or comprehension: `{ a: 1 }`, `{ x for x in S }` | a space |
+| a brace and a list of items: `{a, b}` or `{ a, b }` | a space where the author has one; `{}` is empty |
 | what stands before `,` `;` `:` | nothing, but `const N : int` and `var x : T` have a space |
 | everything else, binary operators above all | a space |
 """
@@ -21,7 +22,13 @@ _NOTHING_AFTER = frozenset({"(", "[", ".", ".."})
 _ENDS_OPERAND = frozenset({")", "]", "}", "'", "?"})
 _CONTAINERS = frozenset({"set", "seq", "bag"})
 _VALUES = frozenset({"TRUE", "FALSE", "NONE", "BOOL", "INT"})
+_OPENING = frozenset({"(", "[", "{"})
+_CLOSING = frozenset({")", "]", "}"})
 _DECLARED_WITH_SPACE = frozenset({"const", "var"})
+# A line may begin with these, and continues the one above (`syntax.layout`, rule 3).
+_LEADS_ON = frozenset(
+    {"AND", "OR", "IMPLIES", "IFF", "LEADSTO", "UNION", "INTERSECT", "THEN", "ELSE", "WHERE"}
+)
 
 
 class Spacing:
@@ -30,6 +37,7 @@ class Spacing:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.declaring_colon = _declaring_colon(tokens)
+        self._depths, self._is_spaced = _brackets(tokens)
 
     def joined(self, first: int, last: int) -> str:
         """The text of tokens `first` up to but not including `last` on one line."""
@@ -40,11 +48,23 @@ class Spacing:
             parts.append(str(self.tokens[index]))
         return "".join(parts)
 
+    def breaks(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Where the text of `joined` may continue on a new line: offsets, with the depths of brackets."""
+        found = []
+        at = 0
+        for index in range(first, last):
+            if index > first and self.space_before(index):
+                at += 1
+                if self.tokens[index].type in _LEADS_ON or str(self.tokens[index - 1]) == ",":
+                    found.append((at, self._depths[index]))
+            at += len(self.tokens[index])
+        return found
+
     def space_before(self, index: int) -> bool:
         """Whether there is a space between a token and the previous one."""
         here, before = str(self.tokens[index]), str(self.tokens[index - 1])
         if before == "{" or here == "}":
-            return not (before == "{" and here == "}")
+            return not (before == "{" and here == "}") and self._is_spaced[index]
         if here == ":":
             return index == self.declaring_colon
         if here in _NOTHING_BEFORE or before in _NOTHING_AFTER or self.is_sign(index - 1):
@@ -68,3 +88,28 @@ def _declaring_colon(tokens: Sequence[Token]) -> int:
     if not tokens or str(tokens[0]) not in _DECLARED_WITH_SPACE:
         return -1
     return next((index for index, token in enumerate(tokens) if str(token) == ":"), -1)
+
+
+def _brackets(tokens: Sequence[Token]) -> tuple[list[int], dict[int, bool]]:
+    """Of each token how many brackets are open before it; of those at braces whether a space is between."""
+    depths: list[int] = []
+    is_spaced: dict[int, bool] = {}
+    open_: list[int] = []
+    labelled: set[int] = set()  # braces around fields, pairs or a comprehension
+    for index, token in enumerate(tokens):
+        text = str(token)
+        if text in _CLOSING and open_:
+            opening = open_.pop()
+            wide = opening in labelled or _is_apart(tokens, opening)
+            is_spaced[opening + 1] = is_spaced[index] = wide
+        elif (text == ":" or token.type in ("FOR", "WITH")) and open_:
+            labelled.add(open_[-1])
+        depths.append(len(open_))
+        if text in _OPENING:
+            open_.append(index)
+    return depths, is_spaced
+
+
+def _is_apart(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the author has a gap behind a token."""
+    return tokens[index].end_pos != tokens[index + 1].start_pos
