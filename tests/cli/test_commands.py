@@ -81,6 +81,47 @@ def test_check_looks_at_the_constants_of_every_model(
     assert (said.code, set_to.split(" = ")[1] in said.err) == (30, True), said.err
 
 
+UNTIDY = "spec s\nvar  x:0..3=0\n"
+
+
+def test_fmt_prints_a_difference_and_exits_with_1(specchk: Any, here: Path) -> None:
+    """As `diff` does; nothing is changed, and `--check` keeps its code."""
+    (here / "untidy.spec").write_text(UNTIDY)
+    said = specchk("fmt", "--diff", "untidy.spec")
+    assert (said.code, "+var x : 0..3 = 0" in said.out) == (1, True)
+    assert specchk("fmt", "--check", "untidy.spec").code == 10
+    assert (here / "untidy.spec").read_text() == UNTIDY
+    assert specchk("fmt", "untidy.spec").code == specchk("fmt", "--diff", "untidy.spec").code == 0
+
+
+def test_specs_are_read_from_standard_input(
+    specchk: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`check -` and `run -`, places named stdin; what is extended is beside, and nothing can be run again."""
+    text = (here / "stuck.spec").read_text()
+    for given in (text, "spec more\nextends stuck\nmodel m:\n    expect holds\n"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        said = specchk("run", "-", "--engine", "reference")
+        assert (said.code, "deadlock in 2 steps" in said.out, "next:" in said.out) == (11, True, False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(UNTIDY + "var y : 0..3 = z\n"))
+    said = specchk("check", "-")
+    assert (said.code, said.err.splitlines()[0]) == (30, "stdin:3:16: error S201: no name `z` is known here")
+
+
+def test_test_overrides_constants(specchk: Any) -> None:
+    """In each model and its scenarios, and the line names them."""
+    said = specchk("test", "shop.spec", "--model", "bad", "--set", "Most=2")
+    assert said.code == 10
+    assert said.out.startswith("FAILED shop.spec bad (Most = 2): holds")
+    assert specchk("test", "shop.spec", "--set", "Many=2").code == 30
+
+
+def test_the_page_is_not_suggested_once_it_is_written(specchk: Any) -> None:
+    """`next:` is a command that was not run yet."""
+    assert "next: specchk run" in specchk("run", "stuck.spec").out
+    assert "next:" not in specchk("run", "stuck.spec", "--html", "page.html").out
+
+
 def test_explain_knows_its_codes_and_their_neighbours(specchk: Any) -> None:
     """A page for a code in either case; an unknown code is a usage error."""
     assert specchk("explain", "s201").out == specchk("explain", "S201").out != ""

@@ -25,6 +25,7 @@ from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.search.budget import Budget
 
+STDIN = "stdin"  # its name in places; what it extends is searched in the current directory
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all
 _UNITS = MappingProxyType({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
 
@@ -165,8 +166,20 @@ def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
 
 
 def load(file: str) -> CheckedSpec:
-    """Load and check a spec; raises `SpecError`."""
-    return check(file)
+    """Load and check a spec, `-` from standard input; raises `SpecError`."""
+    return check(STDIN, stdin_text()) if file == "-" else check(file)
+
+
+def stdin_text() -> str:
+    """The text of standard input, which a command reads once."""
+    kept = click.get_current_context().find_root().meta
+    if STDIN not in kept:
+        try:
+            kept[STDIN] = sys.stdin.read() if sys.stdin is not None else ""
+        except UnicodeDecodeError as error:
+            raise click.ClickException(f"standard input is not UTF-8 text (byte {error.start})") from None
+    text: str = kept[STDIN]
+    return text
 
 
 def one_output(*, as_json: bool, itf: str | None) -> None:

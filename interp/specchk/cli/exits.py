@@ -11,6 +11,7 @@ class Exit(IntEnum):
     """The meaning of a command's exit code."""
 
     OK = 0
+    DIFFERS = 1
     USAGE = 2
     VIOLATED = 10
     DEADLOCK = 11

@@ -88,7 +88,8 @@ class _Simulation:
                                 self.stepper.horizon_cuts)  # fmt: skip
         warnings = complete_search_warnings(self.program, self.stepper.counts, complete=False)
         # A walk has an end, and what is owed there may still be met.
-        warnings += tuple(f"not checked by walks: liveness {prop.name}" for prop in self.program.liveness)
+        names = ", ".join(prop.name for prop in self.program.liveness)
+        warnings += (f"not checked by walks: liveness {names}",) if names else ()
         return Outcome(
             self.program,
             "reference (simulation)",

@@ -40,7 +40,8 @@ def describe(point: Point) -> str:
 
 def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
     """The warnings of a run: vacuity when all was searched, and what was left out."""
-    found = [f"not checked (omitted by the model): {name}" for name in program.left_out]
+    left_out = ", ".join(program.left_out)
+    found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
     if asks_nothing(program):
         found.append(NOTHING_ASKED)
     if complete:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from specchk.cli.commands.explore import MAX_REQUEST_BYTES, application
 from specchk.compile.instantiate import instantiate
+from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
+from specchk.report.explorer.api import about
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "secret"
@@ -45,6 +47,17 @@ def ask(
 def api(name: str, asked: Any) -> tuple[int, Any]:
     status, _, text = ask(f"/{TOKEN}/api/{name}", json.dumps(asked).encode())
     return status, json.loads(text)
+
+
+def test_the_page_has_the_initial_states_by_what_differs(tmp_path: Path):
+    """One text for each path's first number: the variables that are not the same in all."""
+    file = tmp_path / "three.spec"
+    file.write_text(
+        "spec three\nvar x : 0..3 in {0, 2}\nvar y : bool\nvar z : bool = true\ninit: y or x == 2\n"
+    )
+    walker = Walker(instantiate(check(str(file))))
+    assert about(walker)["starts"] == ["x = 0, y = true", "x = 2, y = false", "x = 2, y = true"]
+    assert [walker.at([number]).trace.initial for number in range(3)] == list(walker.initial)
 
 
 @pytest.mark.parametrize("name", ["", "explorer.css", "explorer.js"])

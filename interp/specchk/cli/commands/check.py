@@ -20,7 +20,10 @@ from specchk.native.machine.prospects import prospects
 @click.argument("files", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(files: Sequence[str], as_json: bool) -> None:
-    """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants."""
+    """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants.
+
+    - reads standard input.
+    """
     found: list[Diagnostic] = []
     lines: list[str] = []
     notes: list[str] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.common import rejections
+from specchk.cli.common import STDIN, rejections, stdin_text
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
 from specchk.cli.output import echo
@@ -24,20 +24,26 @@ from specchk.lang.text.diagnostics import Report, SpecError
 @click.option(
     "--check", "only_check", is_flag=True, help="Change nothing; exit 10 if a file is not formatted."
 )
-@click.option("--diff", "show_diff", is_flag=True, help="Change nothing; print what would change.")
+@click.option(
+    "--diff",
+    "show_diff",
+    is_flag=True,
+    help="Change nothing; print what would change; exit 1 if anything would.",
+)
 def command(files: Sequence[str], only_check: bool, show_diff: bool) -> None:
     """Format spec FILES (or folders of them) in place; - reads standard input and prints the result."""
     changed = 0
     for file in ["-"] if list(files) == ["-"] else spec_files(files):
         with rejections():
             changed += _format(file, keep=only_check or show_diff, show_diff=show_diff)
-    sys.exit(Exit.VIOLATED if changed and only_check else Exit.OK)
+    code = Exit.VIOLATED if only_check else Exit.DIFFERS if show_diff else Exit.OK
+    sys.exit(code if changed else Exit.OK)
 
 
 def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
-    old = sys.stdin.read() if file == "-" else _read(file)
-    new = format_source(old, file)
-    if file == "-":
+    old = stdin_text() if file == "-" else _read(file)
+    new = format_source(old, STDIN if file == "-" else file)
+    if file == "-" and not keep:
         echo(new, nl=False)
         return False
     if old == new:

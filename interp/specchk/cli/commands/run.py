@@ -51,7 +51,7 @@ def command(
     clearer: Clearer, proving: Proving, certifying: Certifying, asking: Asking, keeping: Keeping,
     cluster: ClusterSearch, exporting: ExportChoice,
 ) -> None:  # fmt: skip
-    """Check the properties of one model of the spec FILE.
+    """Check the properties of one model of the spec FILE; - reads it from standard input.
 
     The whole state space is searched breadth first, so counterexamples are as short as possible.
     Exit codes: 0 holds, 10 violated, 11 deadlock, 20 a budget ended the search, 21 inconclusive
@@ -78,12 +78,12 @@ def command(
     outcome = clearer.applied(instance, replace(outcome, forecast=expected))
     outcome = certifying.of_search(choice, instance, outcome, parts)
     with exported.reported():
-        finish(instance, outcome, outputs, _next(choice, engine.engine, outcome))
+        finish(instance, outcome, outputs, _next(choice, engine.engine, outcome, outputs))
 
 
-def _next(choice: ModelChoice, engine: str, outcome: Outcome) -> str:
-    """The command a reader wants next."""
-    if not isinstance(outcome.verdict, Violated):
+def _next(choice: ModelChoice, engine: str, outcome: Outcome, outputs: Outputs) -> str:
+    """The command a reader wants next: none where its page is written already, or standard input was read."""
+    if not isinstance(outcome.verdict, Violated) or outputs.html is not None or choice.file == "-":
         return ""
     words = ["specchk", "run", *choice.words]
     if engine != NAMES[0]:

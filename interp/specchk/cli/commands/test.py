@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from specchk.cli.common import Limits, load, print_json, rejections, width
+from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, width
 from specchk.cli.engines import EngineChoice, EngineSettings, explore
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
@@ -38,6 +38,17 @@ class TestedModel:
     json: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class TestChoice:
+    """Which models are tested, with which constants overridden, and how."""
+
+    models: tuple[str, ...]
+    overrides: dict[str, str]
+    engine: EngineSettings
+    options: Options
+    as_json: bool
+
+
 @click.command("test")
 @click.argument("files", nargs=-1, required=True)
 @click.option(
@@ -47,20 +58,30 @@ class TestedModel:
     metavar="M",
     help="Check only this model and its scenarios; repeatable.",
 )
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="C=V",
+    help="Override a constant or the size of a sort in each model; repeatable.",
+)
 @takes(engine=EngineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @takes(limits=Limits)
 def command(
-    files: Sequence[str], models: Sequence[str], engine: EngineChoice, as_json: bool, limits: Limits
-) -> None:
+    files: Sequence[str], models: Sequence[str], overrides: Sequence[str], engine: EngineChoice,
+    as_json: bool, limits: Limits,
+) -> None:  # fmt: skip
     """Check all models and scenarios of spec FILES (or folders) against their expectations.
 
     Exit codes: 0 all are as expected, 10 some are not, such as a model stopped by a budget.
     """
-    chosen = engine.chosen()
+    way = TestChoice(
+        tuple(models), parse_overrides(overrides), engine.chosen(), Options(limits.budget), as_json
+    )
     done: list[TestedModel] = []
     for file in spec_files(files):
-        for line in _file(file, models, chosen, Options(limits.budget), as_json=as_json):
+        for line in _file(file, way):
             done.append(line)
             if not as_json:
                 _print(line)
@@ -113,32 +134,33 @@ def _print(line: TestedModel) -> None:
         echo(f"       {detail}")
 
 
-def _file(
-    file: str, models: Sequence[str], engine: EngineSettings, options: Options, *, as_json: bool
-) -> Iterator[TestedModel]:
-    with rejections(as_json=as_json):
+def _file(file: str, way: TestChoice) -> Iterator[TestedModel]:
+    with rejections(as_json=way.as_json):
         checked = load(file)
         for name, model in checked.spec.models.items():
-            if not models or name in models:
-                yield _model(file, checked, model, engine, options, as_json=as_json)
+            if not way.models or name in way.models:
+                yield _model(file, checked, model, way)
         for scenario in checked.spec.scenarios.values():
-            if not models or scenario.model.text in models:
-                yield _scenario(file, checked, scenario)
+            if not way.models or scenario.model.text in way.models:
+                yield _scenario(file, checked, scenario, way)
 
 
-def _model(
-    file: str, checked: CheckedSpec, model: decls.Model, engine: EngineSettings, options: Options, *,
-    as_json: bool,
-) -> TestedModel:  # fmt: skip
-    instance = instantiate(checked, model.name)
+def _model(file: str, checked: CheckedSpec, model: decls.Model, way: TestChoice) -> TestedModel:
+    instance = instantiate(checked, model.name, way.overrides)
     expects = instance.model.expects
     violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
-    options = Options(options.budget, not wants_counts(expects), keep_going=len(violations) > 1)
-    outcome = explore(instance.program, options, engine=engine, quiet=as_json)
+    options = Options(way.options.budget, not wants_counts(expects), keep_going=len(violations) > 1)
+    outcome = explore(instance.program, options, engine=way.engine, quiet=way.as_json)
     problems = tuple(unmet(outcome, expects))
     details = tuple(_details(outcome)) if problems else ()
     found = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
-    return TestedModel(file, model.name, problems, _summary(outcome), details, found)
+    return TestedModel(file, f"{model.name}{_set(way)}", problems, _summary(outcome), details, found)
+
+
+def _set(way: TestChoice) -> str:
+    """The overrides, as they follow the name of a model."""
+    given = ", ".join(f"{name} = {value}" for name, value in way.overrides.items())
+    return f" ({given})" if given else ""
 
 
 def _summary(outcome: Outcome) -> str:
@@ -157,12 +179,12 @@ def _details(outcome: Outcome) -> Iterator[str]:
             yield from violation_lines(outcome.program, violation, width())
 
 
-def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario) -> TestedModel:
+def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario, way: TestChoice) -> TestedModel:
     names = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
-    instance = instantiate(checked, scenario.model.text, properties=names)
+    instance = instantiate(checked, scenario.model.text, way.overrides, names)
     result = run_scenario(instance, scenario)
     problems = (result.failure.message,) if result.failure else ()
     details = tuple(scenario_lines(instance.program, result, width()))
-    name = f"scenario {scenario.name}"
+    name = f"scenario {scenario.name}{_set(way)}"
     found = {"file": file, **scenario_json(instance.program, result)}
     return TestedModel(file, name, problems, f"{result.lines} lines", details, found)

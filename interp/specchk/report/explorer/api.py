@@ -17,6 +17,8 @@ from specchk.report.draw.text import text
 from specchk.report.itf import trace_itf
 from specchk.search.verdict import Step, Trace, Violation
 
+MOST_STARTS = 1000  # initial states in the page's list; an address reaches the others, too
+
 
 def about(walker: Walker) -> dict[str, Any]:
     """The spec, the model, and the possible goals of a jump."""
@@ -25,9 +27,20 @@ def about(walker: Walker) -> dict[str, Any]:
         "spec": program.spec,
         "model": program.model,
         "initial": len(walker.initial),
+        "starts": _starts(walker),
         "witnesses": [prop.name for prop in program.witnesses],
         "properties": [prop.name for prop in (*program.invariants, *program.step_invariants)] + [DEADLOCK],
     }
+
+
+def _starts(walker: Walker) -> list[str]:
+    """The first initial states, each by the variables in which they differ."""
+    variables, states = walker.program.variables, walker.initial[:MOST_STARTS]
+    differing = [slot for slot in range(len(variables)) if len({state[slot] for state in states}) > 1]
+    return [
+        ", ".join(f"{variables[slot].name} = {show(state[slot], variables[slot].type)}" for slot in differing)
+        for state in states
+    ]
 
 
 def position(walker: Walker, found: Position) -> dict[str, Any]:

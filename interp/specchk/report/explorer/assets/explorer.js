@@ -63,13 +63,14 @@
     const problems = here.failed.map((found) => `${found.kind} ${found.property} fails ${found.because}`);
     if (here.undefined) problems.push(`undefined: ${here.undefined}`);
     at("undo").disabled = here.path.length === 1;
+    at("initial").value = String(here.path[0]);
     if (!here.enabled.length) at("steps").replaceChildren(make("p", "No step is enabled here."));
     at("failed").replaceChildren(...problems.map((text) => Object.assign(make("div", text), { className: "failed" })));
     say(`${here.path.length - 1} steps taken, ${here.enabled.length} enabled`);
   }
 
   const undo = () => { if (here.path.length > 1) go(here.path.slice(0, -1)); };
-  const restart = () => go([0]);
+  const restart = () => go([here.path[0]]);
 
   const bookmarks = () => JSON.parse(localStorage.getItem(shelf) ?? "[]");
 
@@ -137,6 +138,7 @@
   at("scenario").addEventListener("click", scenario);
   at("itf").addEventListener("click", itf);
   at("jump").addEventListener("change", jump);
+  at("initial").addEventListener("change", (event) => go([Number(event.target.value)]));
   at("bookmarks").addEventListener("change", (event) => {
     if (event.target.value) go(event.target.value.split(".").map(Number));
     event.target.value = "";
@@ -147,6 +149,8 @@
     at("title").textContent = `${found.spec}, model ${found.model}`;
     shelf = `specchk ${found.spec} ${found.model}`;
     document.title = `${found.spec} – specchk explore`;
+    found.starts.forEach((text, index) => at("initial").append(new Option(text, index)));
+    at("starts").hidden = found.initial < 2;
     for (const name of found.witnesses) at("jump").append(new Option(`witness ${name}`, name));
     for (const name of found.properties) at("jump").append(new Option(`violation of ${name}`, name));
     listBookmarks();
