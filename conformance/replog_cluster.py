@@ -16,7 +16,8 @@ from typing import Protocol as Interface
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
-from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
+from replog.core.controller.controller import Controller
+from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.messages import (
     AlterPartitionReply,

@@ -216,6 +216,23 @@ class ElectReply:
     error: Error
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigureRequest:
+    """An operator changes min.insync.replicas of a partition."""
+
+    correlation: int
+    partition: str
+    min_isr: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureReply:
+    """The outcome of a `ConfigureRequest`."""
+
+    correlation: int
+    error: Error
+
+
 Message = (
     ProduceRequest
     | ProduceReply
@@ -235,4 +252,6 @@ Message = (
     | MetadataUpdate
     | ElectRequest
     | ElectReply
+    | ConfigureRequest
+    | ConfigureReply
 )

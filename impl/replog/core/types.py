@@ -136,7 +136,8 @@ class PartitionImage:
     """The controller's record of one partition.
 
     `partition_epoch` grows by one with every change of any field.  `last_known_leader` is set while none
-    leads, under KIP-966: the last one that did.
+    leads, under KIP-966: the last one that did.  `min_isr` is min.insync.replicas once it was changed; 0 is
+    the configuration of brokers and controller.
     """
 
     replicas: tuple[int, ...]
@@ -147,6 +148,7 @@ class PartitionImage:
     elr: tuple[int, ...] = ()
     is_recovering: bool = False
     last_known_leader: int = NO_LEADER
+    min_isr: int = 0
 
 
 @dataclass(frozen=True, slots=True)

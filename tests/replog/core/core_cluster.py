@@ -6,11 +6,14 @@ from dataclasses import replace
 
 from core_support import PARTITION
 
-from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
+from replog.core.controller.controller import Controller
+from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Fired, Received, Send, Timer
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
+    ConfigureReply,
+    ConfigureRequest,
     ElectReply,
     ElectRequest,
     HeartbeatReply,
@@ -76,3 +79,6 @@ class Cluster:
 
     def elect(self, unclean=False):
         return self.tell(-9, ElectRequest(1, PARTITION, unclean), ElectReply).error
+
+    def configure(self, min_isr):
+        return self.tell(-9, ConfigureRequest(1, PARTITION, min_isr), ConfigureReply).error

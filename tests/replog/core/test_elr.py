@@ -119,3 +119,46 @@ def test_nobody_leaves_a_partition_that_was_never_led(elr):
     assert (cluster.image.isr, cluster.image.leader) == ((0, 1, 2), NO_LEADER)
     cluster.beat(1)
     assert (cluster.image.isr, cluster.image.leader) == ((0, 1, 2), 1)
+
+
+def test_another_minimum_clears_the_elr_of_a_partition_that_is_led():
+    """KAFKA-16540: under a smaller minimum HW moves on without who was eligible."""
+    cluster = Cluster(elr=True)
+    cluster.alter([0])
+    assert cluster.image.elr == (1, 2)
+    epoch = cluster.image.partition_epoch
+    assert cluster.configure(1) is Error.NONE
+    assert (cluster.image.elr, cluster.image.isr, cluster.image.min_isr) == ((), (0,), 1)
+    assert cluster.image.partition_epoch == epoch + 1
+
+
+def test_another_minimum_leaves_a_partition_without_a_leader_its_candidates():
+    """HW cannot move, and who is eligible is all that is left; Kafka clears the ELR, and nobody may lead."""
+    cluster = Cluster(elr=True)
+    empty(cluster)
+    assert cluster.configure(1) is Error.NONE
+    assert (cluster.image.elr, cluster.image.last_known_leader) == ((1, 2), 2)
+    cluster.beat(1)
+    assert (cluster.image.leader, cluster.image.isr) == (1, (1,))
+    assert cluster.image.elr == (), "one member is enough by now, so HW moves without broker 2"
+
+
+def test_a_leader_that_does_not_have_the_minimum_yet_cannot_change_the_isr():
+    """Else it would commit by its own one, with who left made eligible by the new one (Kafka's does)."""
+    cluster = Cluster(min_isr=1, elr=True)
+    epoch = cluster.image.partition_epoch
+    cluster.configure(2)
+    assert cluster.alter([0], partition_epoch=epoch).error is Error.INVALID_UPDATE_VERSION
+    assert (cluster.image.isr, cluster.image.elr) == ((0, 1, 2), ())
+    cluster.alter([0])
+    assert (cluster.image.isr, cluster.image.elr) == ((0,), (1, 2))
+
+
+def test_a_minimum_that_is_none_is_refused_and_the_same_one_changes_nothing():
+    """At least one copy; a repeated request is no new version of the metadata."""
+    cluster = Cluster(elr=True)
+    assert cluster.configure(0) is Error.INVALID_REQUEST
+    cluster.configure(1)
+    before = cluster.image
+    assert cluster.configure(1) is Error.NONE
+    assert cluster.image == before

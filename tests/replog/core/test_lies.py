@@ -6,7 +6,8 @@ from core_support import CLIENT, NOW, PARTITION, log_of, metadata, replica_of, s
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.core.controller.controller import Controller, ControllerState
+from replog.core.controller.controller import Controller
+from replog.core.controller.state import ControllerState
 from replog.core.effects import Fired, Received, Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.messages import (

@@ -66,6 +66,7 @@ class Replica:
         """Become what a newer partition image says: leader, follower, or follower of nobody (A18, A19)."""
         state = self.state
         state.partition_epoch, state.replicas = image.partition_epoch, image.replicas
+        state.min_isr = image.min_isr
         if image.leader == state.broker_id:
             leader.become(state, image, now_ms, out)
         else:

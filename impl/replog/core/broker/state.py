@@ -151,6 +151,8 @@ class ReplicaState:
     leading: Leading | None = None
     following: Following | None = None
     correlation: int = 0
+    min_isr: int = 0
+    """min.insync.replicas, where the metadata has it."""
 
     def copy(self) -> ReplicaState:
         """Return a snapshot that shares only frozen values."""
@@ -171,6 +173,7 @@ class ReplicaState:
             None if self.leading is None else self.leading.copy(),
             None if self.following is None else self.following.copy(),
             self.correlation,
+            self.min_isr,
         )
 
     def next_correlation(self) -> int:
@@ -181,7 +184,7 @@ class ReplicaState:
     def effective_min_isr(self) -> int:
         """Return min.insync.replicas, capped by the number of replicas."""
         # A topic with fewer replicas than the minimum could not be written to at all.
-        return min(self.config.min_isr, max(len(self.replicas), 1))
+        return min(self.min_isr or self.config.min_isr, max(len(self.replicas), 1))
 
     def dump(self) -> dict[str, object]:
         """Return the canonical, comparable form: no clocks, no correlations, everything sorted."""

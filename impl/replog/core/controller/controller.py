@@ -10,21 +10,24 @@ registered, active and of the proposed incarnation join an ISR (KIP-841, KIP-903
 only after the session of the one before is over, that is after it left the ISR (unless it was the last:
 B11).
 
-Not here: elections as such (`election`), placement of new partitions (`placement`).
+Not here: its state (`state`), elections as such (`election`), placement of new partitions (`placement`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from replog.core.controller import election
 from replog.core.controller.election import Rules
+from replog.core.controller.state import ControllerState, Registration
 from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, Timer
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
+    ConfigureReply,
+    ConfigureRequest,
     ElectReply,
     ElectRequest,
     HeartbeatReply,
@@ -34,7 +37,6 @@ from replog.core.messages import (
     RegisterReply,
     RegisterRequest,
 )
-from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import (
     NO_EPOCH,
     NO_LEADER,
@@ -46,49 +48,6 @@ from replog.core.types import (
 )
 
 HISTORY_VERSIONS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerConfig:
-    """Tuning of the controller; times in milliseconds."""
-
-    min_isr: int = 1
-    session_timeout_ms: int = 9_000
-    session_check_ms: int = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """One broker: its incarnation, the metadata version it registered at, and the last sign of life."""
-
-    incarnation: int
-    broker_epoch: int
-    state: BrokerState
-    last_seen_ms: int
-    applied_version: int = -1
-
-
-@dataclass(slots=True)
-class ControllerState:
-    """The whole state of the controller; frozen values in dicts, so `copy` is shallow."""
-
-    config: ControllerConfig = ControllerConfig()
-    protocol: Protocol = CURRENT
-    brokers: dict[int, Registration] = field(default_factory=dict)
-    partitions: dict[str, PartitionImage] = field(default_factory=dict)
-    history: list[MetadataImage] = field(default_factory=list)
-    is_dirty: bool = False
-
-    @property
-    def version(self) -> int:
-        """Return the last announced metadata version."""
-        return self.history[-1].version
-
-    def copy(self) -> ControllerState:
-        """Return a snapshot."""
-        return replace(
-            self, brokers=dict(self.brokers), partitions=dict(self.partitions), history=list(self.history)
-        )
 
 
 class Controller:
@@ -140,6 +99,8 @@ class Controller:
                 return [Send(event.source, self._updates_after(message.after_version))]
             case ElectRequest() as message:
                 return [Send(event.source, ElectReply(message.correlation, self.elect(message)))]
+            case ConfigureRequest() as message:
+                return [Send(event.source, ConfigureReply(message.correlation, self.configure(message)))]
             case _:
                 return []
 
@@ -357,6 +318,16 @@ class Controller:
         self._replace(request.partition, election.next_image(image, image.isr, rules))
         led = self.state.partitions[request.partition].leader != NO_LEADER
         return Error.NONE if led else Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+    def configure(self, request: ConfigureRequest) -> Error:
+        """Change min.insync.replicas of a partition, as an operator requests."""
+        image = self.state.partitions.get(request.partition)
+        if image is None:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        if request.min_isr < 1:
+            return Error.INVALID_REQUEST
+        self._replace(request.partition, election.reconfigure(image, request.min_isr))
+        return Error.NONE
 
     def _replace(self, name: str, image: PartitionImage) -> None:
         if image != self.state.partitions[name]:

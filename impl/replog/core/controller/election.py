@@ -11,6 +11,12 @@ ISR and ELR become empty together when every member has ended without a clean sh
 everything that is committed then, and has it still if only its process died; after a power loss it may lack
 what it had not flushed, and what it lacks is lost.  Hence `is_recovering`, as after an unclean election.
 
+A change of min.insync.replicas is one of the partition's metadata, and clears the ELR of a partition that is
+led: under another minimum HW may have passed its members (KAFKA-16540).  In both it is the safe side of
+Kafka.  There the change has no partition epoch of its own, so a leader that does not apply it yet may leave
+the ISR alone and commit, with who left made eligible; and the ELR and the last known leader of a partition
+without a leader are cleared, too, after which nobody may lead.
+
 Invariants: without ELR the ISR never becomes empty: its last member stays in it, dead (that is the weakness
 B11); ISR and ELR are disjoint; with ELR, a partition without a leader remembers who led last, if any did;
 the partition epoch grows by one with every change, the leader epoch exactly when the leader changes.
@@ -66,12 +72,26 @@ def next_elr(
     Who left the ISR while it was, or became, smaller than the minimum (A17).
     """
     # With enough members HW moves again, and former members fall behind it: they are eligible no longer.
-    if not rules.protocol.elr or len(isr) >= min(rules.min_isr, len(old.replicas)):
+    if not rules.protocol.elr or len(isr) >= needed(old, rules):
         return ()
     # Who left below the minimum still has everything committed, since HW has not moved since then (B15).
     # `gone` have ended uncleanly and may have lost it.
     kept = {*old.elr, *old.isr} - set(isr) - set(gone)
     return tuple(sorted(kept))
+
+
+def needed(image: PartitionImage, rules: Rules) -> int:
+    """Return how many members an ISR needs for HW to move: min.insync.replicas, if there are as many."""
+    return min(image.min_isr or rules.min_isr, len(image.replicas))
+
+
+def reconfigure(image: PartitionImage, min_isr: int) -> PartitionImage:
+    """Return the image with another min.insync.replicas; unchanged means no change."""
+    if min_isr == image.min_isr:
+        return image
+    # Without a leader HW cannot move, and who is eligible is all that is left to lead.
+    elr = image.elr if image.leader == NO_LEADER else ()
+    return replace(image, min_isr=min_isr, elr=elr, partition_epoch=image.partition_epoch + 1)
 
 
 def _last_known_leader(old: PartitionImage, leader: int, rules: Rules) -> int:
@@ -94,8 +114,9 @@ def elect(image: PartitionImage, rules: Rules) -> PartitionImage:
     if not image.isr:
         for replica in image.replicas:
             if replica in rules.active and replica in image.elr:
-                elr = tuple(member for member in image.elr if member != replica)
-                return replace(image, leader=replica, isr=(replica,), elr=elr)
+                led = replace(image, leader=replica, isr=(replica,))
+                # It alone may be enough by now: the minimum can have changed while nobody led.
+                return replace(led, elr=next_elr(led, led.isr, rules, ()))
         if not image.elr and image.last_known_leader in rules.active:
             return _lead_alone(image, image.last_known_leader)
     if rules.protocol.unclean_election:

@@ -27,7 +27,8 @@ from replog.core.broker.broker import Broker
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
-from replog.core.controller.controller import Controller, ControllerConfig, ControllerState
+from replog.core.controller.controller import Controller
+from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Send, SetTimer, ShutDown, StoreHighWatermark, Timer, Truncate
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Message
 from replog.core.protocol import CURRENT, Protocol

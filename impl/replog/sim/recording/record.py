@@ -392,7 +392,7 @@ def _epoch_of(image: MetadataImage) -> int:
 
 
 def _preferring(image: PartitionImage, replicas: tuple[int, ...]) -> PartitionImage:
-    return PartitionImage(replicas, image.leader, image.leader_epoch, image.partition_epoch, image.isr)
+    return replace(image, replicas=replicas)
 
 
 def _fired(item: Alarm) -> Fired:

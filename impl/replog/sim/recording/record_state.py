@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from replog.core.broker.state import ReplicaState
-from replog.core.controller.controller import ControllerState
+from replog.core.controller.state import ControllerState
 from replog.core.types import NO_LEADER, Batch, BrokerState, PartitionImage
 from replog.sim.cluster.storage import Storage
 

@@ -14,6 +14,8 @@ from replog.core.effects import Timer
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
+    ConfigureReply,
+    ConfigureRequest,
     ElectReply,
     ElectRequest,
     EpochEndReply,
@@ -43,6 +45,8 @@ Entry = tuple[int, int, Item]
 CONTROL = (
     AlterPartitionReply,
     AlterPartitionRequest,
+    ConfigureReply,
+    ConfigureRequest,
     ElectReply,
     ElectRequest,
     HeartbeatReply,
@@ -290,14 +294,19 @@ class ScenarioCluster:
     def prefer(self, words: list[str], options: dict[str, str]) -> list[str]:
         """`prefer`: an operator requests the preferred leader."""
         del words, options
-        return self._elect(ElectRequest(0, "t-0"))
+        return self._operate(ElectRequest(0, "t-0"))
 
     def elect_unclean(self, words: list[str], options: dict[str, str]) -> list[str]:
         """`elect-unclean`: an operator requests any leader."""
         del words, options
-        return self._elect(ElectRequest(0, "t-0", is_unclean=True))
+        return self._operate(ElectRequest(0, "t-0", is_unclean=True))
 
-    def _elect(self, request: ElectRequest) -> list[str]:
+    def configure(self, words: list[str], options: dict[str, str]) -> list[str]:
+        """`configure min-isr=1`: an operator changes min.insync.replicas."""
+        del words
+        return self._operate(ConfigureRequest(0, "t-0", int(options["min-isr"])))
+
+    def _operate(self, request: ElectRequest | ConfigureRequest) -> list[str]:
         self._send(CONTROLLER, request)
         self._settle()
         return self._changes()

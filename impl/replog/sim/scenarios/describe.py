@@ -68,6 +68,8 @@ def describe_controller(image: PartitionImage) -> str:
         parts.append("ELR " + ",".join(map(str, image.elr)))
     if image.last_known_leader != NO_LEADER:
         parts.append(f"last known leader {image.last_known_leader}")
+    if image.min_isr:
+        parts.append(f"min ISR {image.min_isr}")
     if image.is_recovering:
         parts.append("recovering")
     return "controller: " + ", ".join(parts)

@@ -1,0 +1,54 @@
+"""The controller's state as plain values: tuning, registrations of brokers, partitions, history.
+
+Not here: what changes it (`controller`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from replog.core.protocol import CURRENT, Protocol
+from replog.core.types import BrokerState, MetadataImage, PartitionImage
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Tuning of the controller; times in milliseconds."""
+
+    min_isr: int = 1
+    session_timeout_ms: int = 9_000
+    session_check_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One broker: its incarnation, the metadata version it registered at, and the last sign of life."""
+
+    incarnation: int
+    broker_epoch: int
+    state: BrokerState
+    last_seen_ms: int
+    applied_version: int = -1
+
+
+@dataclass(slots=True)
+class ControllerState:
+    """The whole state of the controller; frozen values in dicts, so `copy` is shallow."""
+
+    config: ControllerConfig = ControllerConfig()
+    protocol: Protocol = CURRENT
+    brokers: dict[int, Registration] = field(default_factory=dict)
+    partitions: dict[str, PartitionImage] = field(default_factory=dict)
+    history: list[MetadataImage] = field(default_factory=list)
+    is_dirty: bool = False
+
+    @property
+    def version(self) -> int:
+        """Return the last announced metadata version."""
+        return self.history[-1].version
+
+    def copy(self) -> ControllerState:
+        """Return a snapshot."""
+        return replace(
+            self, brokers=dict(self.brokers), partitions=dict(self.partitions), history=list(self.history)
+        )
