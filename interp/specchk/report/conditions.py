@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from specchk.explore.conditions import Condition, Decided
+from specchk.explore.variants import Proposals
 from specchk.report.text import wrapped
 
 MOST_CHARACTERS = 60  # of a condition's text
@@ -26,8 +27,11 @@ def undecided(models: Sequence[Decided]) -> list[Condition]:
     return [condition for key, condition in reversed(left.items()) if key not in found]
 
 
-def render_conditions(models: Sequence[Decided], width: int) -> str:
-    """The numbers of each model, then the conditions that decide in none of them, by action and property."""
+def render_conditions(models: Sequence[Decided], proposed: Proposals | None, width: int) -> str:
+    """The numbers of each model, then the conditions that decide in none of them, by action and property.
+
+    Behind them the models proposed for these.
+    """
     lines: list[str] = []
     for model in models:
         lines += wrapped(_counts(model), width, 0)
@@ -44,7 +48,21 @@ def render_conditions(models: Sequence[Decided], width: int) -> str:
             owner = condition.owner
             lines += ["", owner]
         lines += wrapped(f"{EFFECTS[condition.effect]}: {_shown(condition)}", width, 2)
+    if proposed is not None:
+        lines += ["", *_proposed(proposed, width)]
     return "\n".join(lines)
+
+
+def _proposed(proposed: Proposals, width: int) -> Iterator[str]:
+    for one in proposed.models:
+        yield from wrapped(
+            f"{one.at.options()}: {len(one.conditions)} decide in {one.states} states", width, 0
+        )
+        for condition in one.conditions:
+            yield from wrapped(f"{condition.owner} {condition.effect}: {_shown(condition)}", width, 2)
+    cut = f", {proposed.cut} of them not in full" if proposed.cut else ""
+    said = f"{len(proposed.left)} decide in none of {proposed.searched} models with other bounds{cut}"
+    yield from wrapped(said, width, 0)
 
 
 def _counts(model: Decided) -> str:
@@ -62,7 +80,7 @@ def _shown(condition: Condition) -> str:
     return f"`{short}` at {condition.span.where}"
 
 
-def conditions_json(models: Sequence[Decided], exit_code: int) -> dict[str, Any]:
+def conditions_json(models: Sequence[Decided], proposed: Proposals | None, exit_code: int) -> dict[str, Any]:
     """The report as JSON; docs/json.md has the members."""
     return {
         "version": 1,
@@ -81,6 +99,24 @@ def conditions_json(models: Sequence[Decided], exit_code: int) -> dict[str, Any]
             for model in models
         ],
         "undecided": [_json(condition) for condition in undecided(models)],
+        "proposed": None if proposed is None else _proposed_json(proposed),
+    }
+
+
+def _proposed_json(proposed: Proposals) -> dict[str, Any]:
+    return {
+        "models": [
+            {
+                "model": one.at.model,
+                "set": dict(one.at.bounds),
+                "states": one.states,
+                "deciding": [_json(condition) for condition in one.conditions],
+            }
+            for one in proposed.models
+        ],
+        "searched": proposed.searched,
+        "incomplete": proposed.cut,
+        "left": len(proposed.left),
     }
 
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
+from specchk.cli.commands.conform import load_binding
 from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, width
 from specchk.cli.deciding import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
-from specchk.report.conditions import conditions_json, render_conditions
+from specchk.explore.variants import BoundedModel, proposals
+from specchk.lang.frontend import CheckedSpec
+from specchk.report.conditions import conditions_json, render_conditions, undecided
+
+MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
 
 
 @click.command("conditions")
@@ -25,25 +32,52 @@ from specchk.report.conditions import conditions_json, render_conditions
     "--set", "overrides", multiple=True, metavar="C=V",
     help="Override a constant or the size of a sort; repeatable.",
 )  # fmt: skip
+@click.option(
+    "--propose", is_flag=True,
+    help="Search models with other bounds for those in which the others decide; each up to --max-states, by "
+    f"default {MOST_STATES}.",
+)  # fmt: skip
 @takes(limits=Limits)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    file: str, models: tuple[str, ...], overrides: tuple[str, ...], limits: Limits, *, as_json: bool
+    file: str, models: tuple[str, ...], overrides: tuple[str, ...], limits: Limits, *, propose: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """List the conditions of the spec FILE that never decide.
 
     A part of a guard decides in a state where it alone forbids a step; an alternative, where it alone allows
     one.  A part that never does could be missing from the spec, or from the code behind it, and no behaviour
-    of the model would show it.
+    of the model would show it.  If FILE is a binding (.py), the models are those of its gate.
     """
-    table = parse_overrides(overrides)
     with rejections(as_json=as_json):
-        spec = load(file)
-        programs = [instantiate(spec, model, table).program for model in models or (None,)]
+        spec, places = _places(file, models, parse_overrides(overrides))
+        programs = [instantiate(spec, place.model, place.bounds).program for place in places]
     found = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
     code = Exit.OK if all(model.is_complete for model in found) else Exit.BUDGET
+    proposed = None
+    if propose:
+        budget = replace(limits.budget, max_states=limits.max_states or MOST_STATES)
+        proposed = proposals(
+            spec, places, {condition.key for condition in undecided(found)},
+            lambda program, only: decided_conditions(program, budget, only=only, quiet=as_json),
+        )  # fmt: skip
     if as_json:
-        print_json(conditions_json(found, int(code)))
+        print_json(conditions_json(found, proposed, int(code)))
     else:
-        echo(render_conditions(found, width()))
+        echo(render_conditions(found, proposed, width()))
     sys.exit(code)
+
+
+def _places(
+    file: str, models: tuple[str, ...], table: dict[str, str]
+) -> tuple[CheckedSpec, list[BoundedModel]]:  # fmt: skip
+    """The spec of a file, and the models that were chosen, or those of a binding's gate."""
+    if Path(file).suffix != ".py":
+        return load(file), [BoundedModel(model, table) for model in models or (None,)]
+    if models:
+        raise click.UsageError("a binding has the models of its gate; omit --model")
+    cls = load_binding(Path(file))
+    places = [BoundedModel(at.model or cls.model, {**at.bounds, **table}) for at in cls.gate]
+    return load(str(Path(file).parent / cls.spec)), list(
+        {place.options(): place for place in places}.values()
+    )

@@ -1,0 +1,132 @@
+"""Models next to given ones, and few of them in which conditions decide that decide in none of these.
+
+A variant differs in bounds only: a constant that is a number, or the size of a sort, by one.  With one change
+a bound is larger; with two another one is larger, too, or smaller, so that the state graph stays small.
+Rules of the spec (constants of other types) stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from specchk.compile.instantiate import Instance, instantiate
+from specchk.explore.conditions import Condition, Decided
+from specchk.ir.program import Program
+from specchk.lang.frontend import CheckedSpec
+from specchk.lang.syntax.tree import IntLiteral
+from specchk.lang.text.diagnostics import SpecError
+
+Key = tuple[str, str, str]
+MOST_CHANGES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedModel:
+    """A model of a spec, with the constants and sizes that are set beside it."""
+
+    model: str | None
+    bounds: Mapping[str, str]
+
+    def options(self) -> str:
+        """The options of the command line that select it."""
+        model = [] if self.model is None else [f"--model {self.model}"]
+        return " ".join([*model, *(f"--set {name}={value}" for name, value in self.bounds.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A model in which more conditions decide, and its number of states."""
+
+    at: BoundedModel
+    states: int
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """Proposed models, what decides in none that was searched, how many were, and how many in part."""
+
+    models: tuple[Proposal, ...]
+    left: frozenset[Key]
+    searched: int
+    cut: int
+
+
+def variants(checked: CheckedSpec, at: BoundedModel, changes: int) -> Iterator[tuple[BoundedModel, Program]]:
+    """The models that differ from one in so many bounds, 1 or 2; none that the spec rejects."""
+    instance = instantiate(checked, at.model, at.bounds)
+    sizes = _sizes(checked, instance, at)
+    for names in permutations(sizes, changes):
+        for last in (1, -1) if changes == MOST_CHANGES else (1,):
+            if last == 1 and list(names) != sorted(names):
+                continue  # both larger: the order of the two says nothing
+            steps = (*[1] * (changes - 1), last)
+            found = {name: str(sizes[name] + step) for name, step in zip(names, steps, strict=True)}
+            model = BoundedModel(at.model, {**at.bounds, **found})
+            try:
+                yield model, instantiate(checked, model.model, model.bounds).program
+            except SpecError:
+                continue  # a bound below its range, or a sort without elements
+
+
+def _sizes(checked: CheckedSpec, instance: Instance, at: BoundedModel) -> dict[str, int]:
+    """The numbers of a model that are bounds; those that the spec computes from others are not."""
+    set_here = {*instance.model.bindings, *at.bounds}
+    sizes = {sort.name: len(sort.members) for sort in instance.program.sorts}
+    for constant in instance.program.constants:
+        declared = checked.spec.consts.get(constant.name)
+        is_bound = constant.name in set_here or (declared and isinstance(declared.default, IntLiteral))
+        if is_bound and type(constant.value) is int:
+            sizes[constant.name] = constant.value
+    return sizes
+
+
+def proposals(
+    checked: CheckedSpec,
+    models: Sequence[BoundedModel],
+    wanted: Collection[Key],
+    decide: Callable[[Program, Collection[Key]], Decided],
+) -> Proposals:
+    """Search variants with one change, then with two, for states in which the wanted conditions decide."""
+    left = set(wanted)
+    tried: list[Proposal] = []
+    seen = {_of(instantiate(checked, at.model, at.bounds).program) for at in models}
+    searched = cut = 0
+    for changes in range(1, MOST_CHANGES + 1):
+        wanted = frozenset(left)
+        for at in models if wanted else ():
+            for model, program in variants(checked, at, changes):
+                if _of(program) in seen:
+                    continue
+                seen.add(_of(program))
+                found = decide(program, wanted)
+                searched += 1
+                cut += not found.is_complete
+                left -= {condition.key for condition in found.deciding}
+                if found.deciding:
+                    tried.append(Proposal(model, found.states, found.deciding))
+    return Proposals(tuple(_cover(tried)), frozenset(left), searched, cut)
+
+
+def _of(program: Program) -> object:
+    return (
+        tuple((sort.name, len(sort.members)) for sort in program.sorts),
+        tuple((constant.name, repr(constant.value)) for constant in program.constants),
+        tuple(constraint.name for constraint in program.constraints),
+    )
+
+
+def _cover(tried: Sequence[Proposal]) -> Iterator[Proposal]:
+    """Few models with all that decides in any: each time the one with most, of these the smallest."""
+    open_ = {condition.key for one in tried for condition in one.conditions}
+    while open_:
+        best = max(tried, key=lambda one: (len(open_ & _keys(one)), -one.states))
+        new = tuple(condition for condition in best.conditions if condition.key in open_)
+        open_ -= _keys(best)
+        yield Proposal(best.at, best.states, new)
+
+
+def _keys(proposal: Proposal) -> set[Key]:
+    return {condition.key for condition in proposal.conditions}
