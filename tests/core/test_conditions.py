@@ -112,6 +112,22 @@ action go():
     assert ("go", "forbids", "here != none") in shown(found.deciding)
 
 
+def test_a_condition_without_a_value_hides_no_budget(tmp_path: Path) -> None:
+    """The verdict is a violation, and what was not searched may decide."""
+    text = """spec cut
+var n : 0..9 = 0
+action up():
+    require n < 9
+    n' = n + 1
+invariant low: 1 // n > 0 or n < 5
+deadlock ok
+"""
+    program = program_of(text, tmp_path)
+    found = conditions(program)
+    ended = search(asking_conditions(program, found.values()), Options(Budget(max_states=3), keep_going=True))
+    assert not decided(program, found, ended).is_complete
+
+
 def test_a_budget_that_ran_out_is_no_verdict(tmp_path: Path) -> None:
     program = program_of(TANK, tmp_path)
     found = conditions(program)

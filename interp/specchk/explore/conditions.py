@@ -42,7 +42,7 @@ from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Set, has_horizon
 from specchk.lang.text.source import Span
 from specchk.meaning.values import universe
-from specchk.search.verdict import Inconclusive, Outcome, Violated
+from specchk.search.verdict import Outcome, Violated
 
 Around = Callable[[Expr], Expr]  # puts what is in front of a statement around an expression
 
@@ -148,7 +148,8 @@ def decided(program: Program, found: Mapping[Condition, Property], outcome: Outc
         unknown=tuple([condition for condition, name in names.items() if name in undefined - reached]),
         never_taken=tuple([one.name for one in program.actions if not outcome.coverage[one.point]]),
         states=outcome.statistics.distinct,
-        is_complete=not isinstance(outcome.verdict, Inconclusive),
+        # Not by the verdict: a condition without a value is a violation, whatever ended the search.
+        is_complete=outcome.stopped is None,
     )
 
 

@@ -221,7 +221,7 @@ class Search:
         return Outcome(
             self.program, engine.name, verdict, statistics, totals.coverage,
             (*self.findings.warnings(totals.coverage, complete=complete), *totals.warnings),
-            tuple(self.findings.reached.items()),
+            tuple(self.findings.reached.items()), stopped=self.findings.stopped,
         )  # fmt: skip
 
 

@@ -190,6 +190,7 @@ class Outcome:
     seed: int | None = None
     forecast: Forecast | None = None  # made before the run, where that was asked for
     certificate: str | None = None  # the file that was written of a verdict `holds`
+    stopped: Inconclusive | None = None  # why a search ended early, also where the verdict is a violation
 
 
 def name_of(verdict: Verdict) -> str:
