@@ -112,6 +112,28 @@ action go():
     assert ("go", "forbids", "here != none") in shown(found.deciding)
 
 
+def test_a_part_decides_only_where_the_others_were_found_true(tmp_path: Path) -> None:
+    """Also where these may have no value: `on` is true in states in which the other forbids the step."""
+    text = """spec partial
+type Place = 0..2
+var here : Place = 1
+var on : bool = true
+var go : bool = false
+action both():
+    require on and 2 // here > 2
+    go' = true
+action first():
+    require on
+    require 2 // here > 2
+    go' = true
+action flip(): on' = not on
+invariant calm: on implies (not go or not (on and 2 // here > 2))
+"""
+    found = decide(program_of(text, tmp_path))
+    assert {("both", "allows", "on"), ("first", "allows", "on")} <= shown(found.never)
+    assert {("both", "forbids", "on"), ("first", "forbids", "on")} <= shown(found.deciding)
+
+
 def test_a_condition_without_a_value_hides_no_budget(tmp_path: Path) -> None:
     """The verdict is a violation, and what was not searched may decide."""
     text = """spec cut

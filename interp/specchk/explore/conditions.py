@@ -170,9 +170,9 @@ def _of_block(block: Block, around: Around, at: Span) -> Iterator[tuple[str, Exp
         rest = block[number + 1 :]
         match stmt:
             case Guard(condition):
-                behind = _enabled(rest, condition.span, total=True)
                 for found in _decisions(condition):
                     effect = "allows" if found.value else "forbids"
+                    behind = _enabled(rest, condition.span, total=not found.value)
                     yield effect, found.part, around(_both(found.when, behind))
             case Unwrap(_, value):
                 yield "forbids", value, around(_is_none(value))
@@ -261,10 +261,12 @@ def _decisions(expr: Expr) -> Iterator[_Decision]:
         case And(parts=parts) | Or(parts=parts):
             every = isinstance(expr, And)
             for number, part in enumerate(parts):
-                before = [_is(other, every) for other in parts[:number]]
-                after = [_is(other, every) for other in parts[number + 1 :] if is_total(other)]
+                others = [*parts[:number], *parts[number + 1 :]]
+                total = [*parts[:number], *[other for other in parts[number + 1 :] if is_total(other)]]
                 for found in _decisions(part):
-                    yield replace(found, when=_all([*before, found.when, *after]))
+                    # With this value of the part all others are evaluated; with the other one, those before.
+                    agree = [_is(other, every) for other in (others if found.value is every else total)]
+                    yield replace(found, when=_all([*agree[:number], found.when, *agree[number:]]))
         case Implies(left=left, right=right):
             for found in _decisions(left):
                 wrong = [_not(right)] if is_total(right) or found.value else []
