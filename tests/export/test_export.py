@@ -160,6 +160,16 @@ def test_a_step_out_of_a_constraint_has_no_target(engine: str, tmp_path: Path) -
     assert [(row["source"], row["action"]) for row in away] == [(last, "up")]
 
 
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_trace_that_leaves_a_constraint_ends_without_an_id(engine: str, tmp_path: Path) -> None:
+    """The last state was checked, and is not among the exported ones."""
+    exported(of_text(f"{CUT}invariant few: n < 5\n", tmp_path), engine, tmp_path / "N")
+    known = {row["id"] for row in rows(tmp_path / "N", "states")}
+    ids = [row["id"] for row in rows(tmp_path / "N", "traces")]
+    assert ids[-1] is None
+    assert known.issuperset(ids[:-1])
+
+
 def test_the_same_search_has_the_same_ids_on_any_number_of_workers(tmp_path: Path) -> None:
     """A native id is a hash of the state, so that exports can be joined."""
     checked, random = program("kafka/kip320.spec", "small"), Random(7)

@@ -23,7 +23,7 @@ from specchk.ir.program import Program
 from specchk.ir.types import Map, Record, Type
 from specchk.meaning.deadlock import Ends
 from specchk.meaning.initial import initial_states
-from specchk.meaning.properties import NoAnswer, Properties
+from specchk.meaning.properties import Properties
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State, show
 from specchk.search.verdict import Step, Trace, Violation
@@ -157,7 +157,7 @@ class _Paths:
     def _passed(self, number: int, states: Iterable[State]) -> list[State]:
         """The states that a trace may have at a position."""
         # The last one may lie outside of a constraint: such states are checked, but not expanded.
-        return [state for state in states if number == self.depth or self._inside(state)]
+        return [state for state in states if number == self.depth or self._properties.keeps(state)]
 
     def _steps(self, state: State) -> list[Edge]:
         try:
@@ -166,12 +166,6 @@ class _Paths:
             return []
         found = dict.fromkeys(Step.of(self.program, *one) for one in successors)
         return [(step, acting_lane(self.program, self.sort, state, step)) for step in found]
-
-    def _inside(self, state: State) -> bool:
-        try:
-            return self._properties.inside(self._properties.environment(state))
-        except NoAnswer:
-            return False
 
     def _backwards(self) -> None:
         """Keep states that reach the violation; count the switches that remain."""
@@ -208,7 +202,7 @@ class _Paths:
         if among:
             return any(found == kind for _, found, _ in self._properties.failed(env, among))
         # What steps a state has shows where it is expanded, and so inside of the constraints only.
-        if not self._inside(state):
+        if not self._properties.keeps(state):
             return False
         if kind == "deadlock":
             return self._ends.is_deadlock(state)

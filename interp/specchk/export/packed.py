@@ -19,6 +19,8 @@ from specchk.export.decoded import PackedBlock, places_of
 from specchk.export.parts import Draft, TablePart, TableWriter, Unwritten
 from specchk.export.schemas import EDGES, states_schema
 from specchk.ir.program import Program
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
 from specchk.meaning.values import State, positions, show
 from specchk.native.compiler import Loaded
 from specchk.native.exchange import exchange_worker
@@ -203,11 +205,18 @@ class Labels:
         return found[::-1]
 
 
-def names_of(states: Iterable[State], layout: StateLayout, kernel: Loaded) -> list[int]:
-    """The names of the states that are kept of the classes of some states."""
-    found = []
+def names_of(
+    states: Iterable[State], program: Program, layout: StateLayout, kernel: Loaded
+) -> list[int | None]:
+    """The names of the states that are kept of the classes of some states; None outside of a constraint."""
+    found: list[int | None] = []
     words, name = Words(layout.words), Words(1)
+    properties = Properties(program, Stepper(program))
     for state in states:
+        # A trace may end in a state that was checked and not kept.
+        if not properties.keeps(state):
+            found.append(None)
+            continue
         words.fill(list(layout.pack(state)))
         kernel.call["represent"](words.address)
         kernel.call["identify"](words.address, 1, name.address)

@@ -80,7 +80,7 @@ class NativeSource:
 
     def names(self, states: list[State]) -> list[int | None]:
         """See `SpaceSource`."""
-        return [*names_of(states, self.engine.store.layout, self.kernel)]
+        return names_of(states, self.engine.program, self.engine.store.layout, self.kernel)
 
 
 def _split(run: Run, rest: list[Run]) -> Iterator[tuple[Run, bool]]:

@@ -77,6 +77,13 @@ class Properties:
         # The kernel does the same (`native.kernel.predicates`).
         return all(answer(prop, test, env) for prop, test in self._constraints)
 
+    def keeps(self, state: State) -> bool:
+        """Whether a state is within all constraints; one of which that is undefined leaves it out."""
+        try:
+            return self.inside(self.environment(state))
+        except NoAnswer:
+            return False
+
     def may_deadlock(self, env: list[Any]) -> bool:
         """Whether `deadlock ok` allows this end; raises `NoAnswer`."""
         return any(answer(prop, test, env) for prop, test in self._deadlock_ok)

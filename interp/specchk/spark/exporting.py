@@ -98,7 +98,8 @@ class SliceSource:
 
     def names(self, states: list[State]) -> list[int | None]:
         """See `SpaceSource`."""
-        return [*names_of(states, host_of(self.packed).layout, _kernel(self.packed))]
+        host = host_of(self.packed)
+        return names_of(states, host.parcel.program, host.layout, _kernel(self.packed))
 
 
 def _reason(text: str, draft: Draft) -> str:

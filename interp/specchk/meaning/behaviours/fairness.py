@@ -23,7 +23,7 @@ from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Fairness, Program
 from specchk.meaning.moves import Moves
 from specchk.meaning.paths import START, ForkPath, NotSymbolic
-from specchk.meaning.properties import NoAnswer, Properties
+from specchk.meaning.properties import Properties
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, show, universe
@@ -111,10 +111,7 @@ class FairSteps:
 
     def is_inside(self, state: State) -> bool:
         """Whether a state is within the constraints; one of which that is undefined is not."""
-        try:
-            return self.properties.inside(self.properties.environment(state))
-        except NoAnswer:
-            return False
+        return self.properties.keeps(state)
 
     def _cut_by_horizons(self, state: State) -> int:
         """The conditions of the instances of which a horizon ended a step."""
