@@ -117,6 +117,29 @@ def test_a_number_beyond_the_horizon_enables(tmp_path: Path) -> None:
     assert outcome.statistics.owed_at_horizon > 0
 
 
+BEYOND = """
+spec beyond
+type Number = nat upto 2
+var n : 0..1 = 0
+action jump(s: set[Number]):
+    require exists x in s: x > 2
+    n' = 1
+liveness l: eventually n == 1
+fair jump
+deadlock ok
+model m:
+    expect holds
+"""
+
+
+@pytest.mark.parametrize("run", ENGINES)
+def test_where_open_numbers_do_not_decide_a_step_may_be_enabled(run: Runs, tmp_path: Path) -> None:
+    """Sets of numbers cannot be open: no listed one has 3 in it, and those of the system do."""
+    outcome = run(program_of(BEYOND, tmp_path))
+    assert verdict(outcome) == "holds_within"
+    assert outcome.statistics.owed_at_horizon == 1
+
+
 def test_too_many_conditions_are_rejected(tmp_path: Path) -> None:
     many = QUEUE.format("(c, how)\nfair ask(c)").replace("Client = 2", "Client = 32")
     with pytest.raises(SpecError) as caught:

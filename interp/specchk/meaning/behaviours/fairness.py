@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -69,13 +69,14 @@ class FairSteps:
         self.stepper = Stepper(program)
         self.properties = Properties(program, self.stepper)
         self._masks: dict[tuple[int, tuple[Any, ...]], int] = {}
-        self._beyond = self._open_moves()
+        self._beyond = self._listing()
+        self._moves = self._open_moves() if self._beyond else None
         self._instances: dict[int, list[tuple[Any, ...]]] = {}
 
     @property
     def lists_horizon(self) -> bool:
         """Whether numbers above a horizon may enable a step."""
-        return self._beyond is not None
+        return bool(self._beyond)
 
     def mask(self, action: int, args: tuple[Any, ...]) -> int:
         """The conditions that an instance of an action belongs to."""
@@ -105,8 +106,8 @@ class FairSteps:
                 steps.append((after, mask))
             else:
                 cut |= mask
-        if self._beyond is not None:
-            cut |= self._enabled_beyond(self._beyond, state, taken | cut)
+        if self._beyond:
+            cut |= self._enabled_beyond(state, taken | cut)
         return Outgoing(tuple(dict.fromkeys(steps)), taken | cut, cut & ~taken)
 
     def is_inside(self, state: State) -> bool:
@@ -128,16 +129,23 @@ class FairSteps:
                     found |= self.mask(index, args)
         return found
 
+    def _listing(self) -> int:
+        """The conditions of actions that list the values of a type with a horizon."""
+        actions = self.program.actions
+        listing = [steps_list_horizon(replace(self.program, actions=(action,))) for action in actions]
+        return sum(1 << bit for bit, one in enumerate(self.conditions) if listing[one.action])
+
     def _open_moves(self) -> Moves | None:
-        """The program on open numbers, where its actions list the values of a type with a horizon."""
-        if self.conditions and steps_list_horizon(self.program):
-            with suppress(NotSymbolic):
-                return Moves(self.program, ForkPath())
+        """The program on open numbers; None where an argument cannot be one."""
+        with suppress(NotSymbolic):
+            return Moves(self.program, ForkPath())
         return None
 
-    def _enabled_beyond(self, moves: Moves, state: State, known: int) -> int:
+    def _enabled_beyond(self, state: State, known: int) -> int:
         """The conditions that are not known, of steps with numbers above a horizon."""
-        found = 0
+        moves, found = self._moves, 0
+        if moves is None:
+            return self._beyond & ~known  # perhaps, as in `_moves_on`
         for index, args in moves.instances:
             for bit, condition in enumerate(self.conditions):
                 may = condition.action == index and condition.covers(args)
