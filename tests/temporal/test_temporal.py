@@ -140,6 +140,30 @@ def test_where_open_numbers_do_not_decide_a_step_may_be_enabled(run: Runs, tmp_p
     assert outcome.statistics.owed_at_horizon == 1
 
 
+@pytest.mark.parametrize(("domain", "body"), [
+    ("Number", "eventually n + k < 4"),
+    ("Maybe", "eventually (match k { some x: x < 4, none: true })"),
+    ("Pair", "eventually k.x < 4"),
+    ("{ max(Number) > 3 }", "eventually (k implies n > 1)"),
+    ("{ Number - (0..3) }", "eventually (forall y in k: n > 1)"),
+    ("{ if max(Number) > 3 then some(4) else none }", "eventually (match k { some x: n > 1, none: true })"),
+])  # fmt: skip
+def test_what_was_shown_of_listed_numbers_is_bounded(domain: str, body: str, tmp_path: Path) -> None:
+    """Each property fails with 4, above the horizon: no constant that depends on it may be computed away."""
+    text = f"""
+spec listed
+type Number = nat upto 2
+type Maybe = Number?
+type Pair = {{ x: Number, y: bool }}
+var n : 0..1 = 0
+action flip(): n' = 1 - n
+liveness l: forall k in {domain}: {body}
+model m:
+    expect holds
+"""
+    assert verdict(on_reference(program_of(text, tmp_path))) == "holds_within"
+
+
 def test_too_many_conditions_are_rejected(tmp_path: Path) -> None:
     many = QUEUE.format("(c, how)\nfair ask(c)").replace("Client = 2", "Client = 32")
     with pytest.raises(SpecError) as caught:

@@ -211,8 +211,9 @@ def _let(expr: Let, known: Known) -> Expr:
 
 def _case(expr: Case, known: Known) -> Expr:
     scrutinee = _expr(expr.scrutinee, known)
-    if isinstance(scrutinee, Const) and isinstance(scrutinee.value, tuple):
+    if isinstance(scrutinee, Const) and not scrutinee.ends_at_horizon:
         value = scrutinee.value
+        assert isinstance(value, tuple)
         tag = len(value) if isinstance(scrutinee.type, Option) else value[0]
         for index, local, body in expr.arms:
             if index == tag:
@@ -246,7 +247,7 @@ def _bool(*, found: bool, span: Span) -> Const:
 
 def _truth(expr: Expr) -> bool | None:
     """The value of a decided condition; one at a coverage point stays, since evaluating it counts."""
-    return bool(expr.value) if isinstance(expr, Const) else None
+    return bool(expr.value) if isinstance(expr, Const) and not expr.ends_at_horizon else None
 
 
 def _junction(expr: And | Or, found: tuple[Expr, ...]) -> Expr:
@@ -277,6 +278,6 @@ def _implies(expr: Implies, left: Expr, right: Expr) -> Expr:
 
 
 def _quantifier(expr: Quantifier) -> Expr:
-    if isinstance(expr.domain, Const) and expr.domain.value == ():
+    if isinstance(expr.domain, Const) and expr.domain.value == () and not expr.domain.ends_at_horizon:
         return _bool(found=expr.every, span=expr.span)
     return expr
