@@ -111,6 +111,8 @@ class TemporalCheck:
 
     def _vacuity(self, liveness: Liveness, begun: dict[tuple[int, int], list[tuple[bool, bool]]]) -> None:
         """Warn of clauses that cannot fail: all values of a `forall` together, as they are one text."""
+        if not liveness.clauses:
+            self.findings.vacuous.append(f"liveness `{liveness.name}` requires nothing: it has no clause")
         texts = {(c.span.start, c.span.end): " ".join(c.span.text.split()) for c in liveness.clauses}
         for place, found in begun.items():
             name = f"liveness `{liveness.name}`: `{texts[place]}`"
