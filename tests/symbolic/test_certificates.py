@@ -178,6 +178,39 @@ def test_a_run_writes_what_recheck_proves(options, tmp_path):
     assert found["queries"] > 0
 
 
+STILL = """\
+spec still
+type Offset = nat upto 3
+var a : Offset = 0
+var b : 0..1 = 0
+action turn():
+    b' = 1 - b
+invariant small: a <= 3
+model one:
+    expect holds
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("a : Offset = 0", "a : Offset in Offset", "so all of them would be listed"),
+    ("model one", "liveness turned: eventually b == 1\nfair turn\nmodel one", "does not check `turned`"),
+    ("model one", "invariant calm: b == 0\nmodel one", "`calm` fails"),
+    ("model one", "step invariant calm: b' == b\nmodel one", "`calm` fails"),
+])  # fmt: skip
+@pytest.mark.parametrize("way", [["--engine", "symbolic"], ["--prove"]])
+def test_what_was_added_to_a_spec_is_checked_too(way, old, new, message, tmp_path):
+    """Also what neither engine would have proved; a proof by induction names the invariants of then."""
+    file, proof = tmp_path / "still.spec", str(tmp_path / "still.cert")
+    file.write_text(STILL, encoding="utf-8")
+    assert outcome_of(run, str(file), *way, "--certificate", proof).exit_code == 0
+    assert outcome_of(recheck, proof).exit_code == 0
+    file.write_text(STILL.replace(old, new), encoding="utf-8")
+    done = outcome_of(recheck, proof)
+    assert done.exit_code == (21 if done.stdout else 30)
+    # By induction it is a set of states, not a part, of which a step leads out.
+    assert message in done.output or (way == ["--prove"] and "not listed" in done.stdout)
+
+
 def test_the_queries_are_unsatisfiable_for_another_solver(tmp_path):
     """cvc5 agrees with Z3 on each; a wrong certificate has one on which both disagree with it."""
     file, folder = str(tmp_path / "run.cert"), tmp_path / "queries"
@@ -273,6 +306,14 @@ def test_a_part_of_other_variables_is_no_certificate_of_a_model(part, tmp_path):
     program = program_of(spec("sums", SPECS["twice"][0], 3), tmp_path)
     with pytest.raises(MalformedCertificate):
         CertifiedStates(program, [part])
+
+
+def test_a_truth_value_is_no_number(tmp_path):
+    """As JSON has both, and Python takes one for the other."""
+    program = program_of(STILL, tmp_path)
+    CertifiedStates(program, [CertifiedPart((None, 1), ())])
+    with pytest.raises(MalformedCertificate):
+        CertifiedStates(program, [CertifiedPart((None, True), ())])
 
 
 def test_the_check_imports_nothing_of_the_search():

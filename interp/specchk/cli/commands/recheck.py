@@ -13,7 +13,7 @@ import click
 
 from specchk import kept
 from specchk.cli.common import Seconds, load, print_json, rejections
-from specchk.cli.engines import loaded
+from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
 from specchk.cli.output import echo, is_terminal
@@ -82,12 +82,14 @@ def _instance(certificate: Any, *, as_json: bool) -> Instance:
 def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
     checker = loaded("specchk.symbolic.certificates.checker")
     program = instance.program
+    # The spec may have changed since: what neither engine proves, no certificate of it does.
+    refuse_temporal(program, "a certificate")
     on_query = None if choice.smt_lib is None else _writer(Path(choice.smt_lib))
     if certificate.invariants is not None:
-        program = _with_lemmas(instance, certificate.lemmas)
-        return checker.CertificateChecker(
-            checker.restricted(program, certificate.invariants), choice.query_seconds, on_query
-        ).invariants()
+        program = checker.of_invariants(_with_lemmas(instance, certificate.lemmas))
+        return checker.CertificateChecker(program, choice.query_seconds, on_query).invariants()
+    with rejections(as_json=choice.as_json):
+        loaded("specchk.symbolic.legality").check(program)
     states = loaded("specchk.symbolic.certificates.states").CertifiedStates(program, certificate.parts)
     progress = _progress(len(states.groups), quiet=choice.as_json)
     return checker.CertificateChecker(program, choice.query_seconds, on_query).parts(states, progress)

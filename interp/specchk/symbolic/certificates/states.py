@@ -158,9 +158,13 @@ def _is_variant(value: Any, kind: Union) -> bool:
     return (
         isinstance(value, tuple)
         and len(value) == 2
-        and isinstance(value[0], int)
+        and _is_number(value[0])
         and 0 <= value[0] < len(kind.variants)
     )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _fits(value: Any, kind: Type) -> None:
@@ -168,9 +172,9 @@ def _fits(value: Any, kind: Type) -> None:
     match kind:
         case Bool() if value in (0, 1) and isinstance(value, int):
             return
-        case Int() if isinstance(value, int) and kind.low <= value <= kind.high:
+        case Int() if _is_number(value) and kind.low <= value <= kind.high:
             return
-        case Enum() | Sort() if isinstance(value, int) and 0 <= value < len(kind.members):
+        case Enum() | Sort() if _is_number(value) and 0 <= value < len(kind.members):
             return
         case Record() if isinstance(value, tuple) and len(value) == len(kind.fields):
             for part, (_, inner) in zip(value, kind.fields, strict=True):
