@@ -80,6 +80,14 @@ constraint near: a < 1
 reachable odd: min(s) == a
 deadlock ok
 """,
+    "an item among those of nothing": """
+type Pair = { k: 0..3, l: 0..3 }
+var p : Pair = { k: 0, l: 0 }
+action up():
+    x' = min(x + 1, 3)
+invariant absent: p not in { v for v in {} if v == p }
+deadlock ok
+""",
     "an end that has no answer": """
 action up():
     require a < 1

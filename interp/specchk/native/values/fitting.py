@@ -69,6 +69,11 @@ def _same_ranks(a: Type, b: Type) -> bool:
     return isinstance(a, Int) and isinstance(b, Int) and a.low == b.low
 
 
+def is_empty(kind: Type) -> bool:
+    """Whether a type is that of the items of a collection that has none."""
+    return isinstance(kind, Int) and kind.high < kind.low
+
+
 class Fitting(Codes):
     """Codes, and ways between the types that have them."""
 
@@ -80,7 +85,7 @@ class Fitting(Codes):
         """A held value of one type as one of another; what does not fit is cut off unseen."""
         if same_code(found, wanted):
             return value
-        if isinstance(found, Int) and found.high < found.low:
+        if is_empty(found) or is_empty(wanted):
             return 0  # an item of an empty collection, as in `none`: there is none, whatever its shape
         match found, wanted:
             case Option(), Option():
@@ -234,6 +239,10 @@ class Fitting(Codes):
 
         def tell(misfit: Val, *, horizon: bool) -> None:
             report(asm.both(present, misfit), horizon)
+
+        if is_empty(wanted):
+            tell(True, horizon=False)
+            return
 
         match found, wanted:
             case Int(), Int():
