@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from spec_texts import instance_of
 
@@ -202,3 +204,22 @@ def test_expressions_asked_one_after_another_are_told_apart() -> None:
         found = constants(instantiate(checked, None, {"names": text, "N": f"{number % 3} + 2"}))
         assert found["names"] == f"{{r{2 - number % 2}}}"
         assert found["N"] == str(number % 3 + 2)
+
+
+@pytest.mark.parametrize("expression", [
+    "[{}, net]", "{{}, net}", "append([{}], net)", "get(some({}), net)",
+    "match on { none: {}, some x: net }", "{ { k: 1, z: {} }, { k: 2, z: net } }",
+])  # fmt: skip
+def test_what_comes_first_has_the_type_of_what_follows(expression: str, tmp_path: Path) -> None:
+    """An empty bag is written as an empty set; the program is legal, and both are compared as bags."""
+    file = tmp_path / "bags.spec"
+    file.write_text(f"""spec bags
+var net : bag[0..3] upto 2 = {{}}
+type Bit = 0..1
+var on : Bit? = none
+action go(): net' = {{1}}
+invariant same: ({expression}) == ({expression})
+model m:
+    expect holds
+""", encoding="utf-8")  # fmt: skip
+    assert instantiate(check(str(file)), "m").program.invariants

@@ -80,7 +80,10 @@ def _get(checker: Checker, args: Arguments, context: Context, expected: Type | N
     item = _item(found)
     if len(args) == 2:
         default = checker.check(args[1], context, item if item != UNKNOWN else expected)
-        return join(item, default) or item
+        joined = join(item, default) or item
+        if joined != item:
+            checker.check(args[0], context, Option(joined))
+        return joined
     return item
 
 
@@ -103,9 +106,10 @@ def _tail(checker: Checker, args: Arguments, context: Context, expected: Type | 
 def _append(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
     item = checker.check(args[1], context, _item(found) if _item(found) != UNKNOWN else None)
-    if _item(found) == UNKNOWN:
-        checker.check(args[0], context, Seq(item))
-    return Seq(item)
+    joined = join(_item(found), item) or item
+    if joined != _item(found):
+        checker.check(args[0], context, Seq(joined))
+    return Seq(joined)
 
 
 def _elements(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:

@@ -16,6 +16,7 @@ from specchk.lang.check.types import (
     Set,
     Type,
     Union,
+    is_complete,
     join,
     show,
 )  # fmt: skip
@@ -66,10 +67,20 @@ def check_set(checker: Checker, node: tree.SetLiteral, context: Context, expecte
 def _items(checker: Checker, nodes: tuple[tree.Expr, ...], context: Context, wanted: Type | None) -> Type:
     """The one type of several expressions."""
     kind: Type = wanted if wanted is not None else UNKNOWN
+    before: list[tuple[tree.Expr, Context, Type]] = []
     for node in nodes:
         found = checker.check(node, context, kind if kind != UNKNOWN else None)
+        before.append((node, context, found))
         kind = join(found, kind) or kind
+    _fill(checker, before, kind)
     return kind
+
+
+def _fill(checker: Checker, before: list[tuple[tree.Expr, Context, Type]], kind: Type) -> None:
+    """Check again what had less of a type than what comes after it: in `{{}, b}` the bag `b` shows it."""
+    for node, context, found in before:
+        if found != kind and not is_complete(found):
+            checker.check(node, context, kind)
 
 
 def check_seq(checker: Checker, node: tree.SeqLiteral, context: Context, expected: Type | None) -> Type:
@@ -157,7 +168,10 @@ def _complete(
             f"field{'s' * (len(missing) > 1)} {', '.join(missing)} missing",
             f"the record is {show(wanted)}",
         )
-    return wanted
+    # What the place leaves open a field may show: `{ z: net }` beside `{ z: {} }`.
+    shown = [(name, kind if is_complete(kind) else join(found.get(name, kind), kind) or kind)
+             for name, kind in wanted.fields]  # fmt: skip
+    return Record(tuple(shown))
 
 
 def check_with(checker: Checker, node: tree.With, context: Context, expected: Type | None) -> Type:
@@ -179,10 +193,13 @@ def check_match(checker: Checker, node: tree.Match, context: Context, expected: 
         cases = {}
     result: Type = expected if expected is not None else UNKNOWN
     seen: set[str] = set()
+    before: list[tuple[tree.Expr, Context, Type]] = []
     for arm in node.arms:
         inner = _arm(checker, arm.pattern, cases, seen, context, known=bool(cases))
         kind = checker.check(arm.body, inner, result if result != UNKNOWN else None)
+        before.append((arm.body, inner, kind))
         result = join(result, kind) or result
+    _fill(checker, before, result)
     missing = [tag for tag in cases if tag not in seen]
     if missing and "_" not in seen:
         checker.report.add("S306", node.span, f"the match leaves out {', '.join(missing)}",
