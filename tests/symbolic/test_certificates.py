@@ -211,6 +211,23 @@ def test_what_was_added_to_a_spec_is_checked_too(way, old, new, message, tmp_pat
     assert message in done.output or (way == ["--prove"] and "not listed" in done.stdout)
 
 
+@pytest.mark.parametrize(("lemma", "code", "message"), [
+    ("gone == 1", 30, "no name `gone`"), ("(", 30, "never closed"), ("1 + 1", 2, "no truth value"),
+    ("b == 0", 21, "refused"),
+])  # fmt: skip
+def test_a_lemma_that_the_spec_does_not_have_proves_nothing(lemma, code, message, tmp_path):
+    """Its text is read with the spec as it is now."""
+    file, proof = tmp_path / "still.spec", tmp_path / "still.cert"
+    file.write_text(STILL, encoding="utf-8")
+    head = {"schema": "specchk.certificate/1", "kind": "invariants", "spec": str(file), "model": "one",
+            "constants": {}, "invariants": ["small", "more"], "lemmas": {"more": lemma},
+            "parts": 0}  # fmt: skip
+    proof.write_text(json.dumps(head), encoding="utf-8")
+    done = outcome_of(recheck, str(proof))
+    assert done.exit_code == code
+    assert message in done.output
+
+
 def test_the_queries_are_unsatisfiable_for_another_solver(tmp_path):
     """cvc5 agrees with Z3 on each; a wrong certificate has one on which both disagree with it."""
     file, folder = str(tmp_path / "run.cert"), tmp_path / "queries"

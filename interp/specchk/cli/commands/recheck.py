@@ -19,6 +19,7 @@ from specchk.cli.groups import GroupedCommand, argument, option, takes
 from specchk.cli.output import echo, is_terminal
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property
+from specchk.ir.types import BOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
     refuse_temporal(program, "a certificate")
     on_query = None if choice.smt_lib is None else _writer(Path(choice.smt_lib))
     if certificate.invariants is not None:
-        program = checker.of_invariants(_with_lemmas(instance, certificate.lemmas))
+        program = checker.of_invariants(_with_lemmas(instance, certificate.lemmas, as_json=choice.as_json))
         return checker.CertificateChecker(program, choice.query_seconds, on_query).invariants()
     with rejections(as_json=choice.as_json):
         loaded("specchk.symbolic.legality").check(program)
@@ -112,10 +113,14 @@ def _writer(folder: Path) -> Callable[[int, str, str], None]:
     return write
 
 
-def _with_lemmas(instance: Instance, lemmas: dict[str, str]) -> Program:
+def _with_lemmas(instance: Instance, lemmas: dict[str, str], *, as_json: bool) -> Program:
     found = []
     for name, text in lemmas.items():
-        body, locals_ = instance.expression(text)
+        with rejections(as_json=as_json):  # a lemma may name what the spec had
+            body, locals_ = instance.expression(text)
+        if body.type != BOOL:
+            malformed = loaded("specchk.symbolic.certificates.format").MalformedCertificate
+            raise malformed(f"the lemma `{name}` is no truth value")
         found.append(Property("invariant", name, body, locals_, body.span))
     program = instance.program
     return replace(program, invariants=(*program.invariants, *found))
