@@ -243,3 +243,23 @@ def test_other_engines_reject_time(words: list[str], tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["run", str(file), *words])
     assert done.exit_code == 30
     assert "S702" in done.output
+    rejected = json.loads(CliRunner().invoke(cli, ["run", str(file), *words, "--json"]).stdout)
+    assert rejected["schema"] == "specchk.rejected/1"
+    assert [found["code"] for found in rejected["diagnostics"]] == ["S702"]
+
+
+@pytest.mark.parametrize("words", [["--engine", "symbolic"], ["--prove"], ["--depth", "3"]])
+def test_a_use_of_offsets_is_rejected_in_json_too(words: list[str], tmp_path: Path) -> None:
+    """As what reads the output expects of a rejected spec."""
+    file = tmp_path / "listed.spec"
+    file.write_text("""spec listed
+type Offset = nat upto 2
+var a : Offset = 0
+action up(): a' = max(Offset)
+invariant low: a < 3
+model m:
+    expect holds
+""")
+    done = CliRunner().invoke(cli, ["run", str(file), *words, "--json"])
+    assert done.exit_code == 30
+    assert {found["code"] for found in json.loads(done.stdout)["diagnostics"]} == {"S701"}

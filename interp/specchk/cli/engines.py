@@ -116,26 +116,29 @@ def loaded(module: str, missing: str | None = None) -> Any:
 
 
 def explore(program: Program, options: Options, *, engine: EngineSettings, quiet: bool) -> Outcome:
-    """Search a program, with progress on standard error when that is a terminal."""
+    """Search a program, with progress on standard error when that is a terminal.
+
+    `quiet` where the output is JSON: then there is none, and a rejection is JSON, too.
+    """
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
     try:
-        return _explored(program, options, engine, progress)
+        return _explored(program, options, engine, progress, as_json=quiet)
     finally:
         if progress is not None:
             progress.clear()
 
 
 def _explored(
-    program: Program, options: Options, engine: EngineSettings, progress: OnProgress | None
+    program: Program, options: Options, engine: EngineSettings, progress: OnProgress | None, *, as_json: bool
 ) -> Outcome:
     entry = engine_named(engine.name)
     if not entry.is_temporal:
-        refuse_temporal(program, f"the {entry.name} engine")
+        refuse_temporal(program, f"the {entry.name} engine", as_json=as_json)
     module = _module(entry)
     common = {one.name: getattr(options, one.name) for one in fields(Options)}
     common |= engine.settings
     try:
-        with rejections():
+        with rejections(as_json=as_json):
             outcome: Outcome = module.search(program, getattr(module, entry.options)(**common), progress)
     except Unavailable as reason:
         raise click.UsageError(str(reason)) from None
@@ -151,7 +154,7 @@ def _explored(
     return outcome
 
 
-def refuse_temporal(program: Program, where: str) -> None:
+def refuse_temporal(program: Program, where: str, *, as_json: bool) -> None:
     """Reject the temporal properties of a program where nothing checks them."""
     hint = "run them with --engine native, or select other properties with --property"
     found = [
@@ -160,7 +163,7 @@ def refuse_temporal(program: Program, where: str) -> None:
         )
         for prop in program.liveness
     ]
-    with rejections():
+    with rejections(as_json=as_json):
         if found:
             raise SpecError(found)
 

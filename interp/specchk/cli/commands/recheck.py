@@ -84,7 +84,7 @@ def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
     checker = loaded("specchk.symbolic.certificates.checker")
     program = instance.program
     # The spec may have changed since: what neither engine proves, no certificate of it does.
-    refuse_temporal(program, "a certificate")
+    refuse_temporal(program, "a certificate", as_json=choice.as_json)
     on_query = None if choice.smt_lib is None else _writer(Path(choice.smt_lib))
     if certificate.invariants is not None:
         program = checker.of_invariants(_with_lemmas(instance, certificate.lemmas, as_json=choice.as_json))

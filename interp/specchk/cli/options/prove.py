@@ -74,11 +74,13 @@ def run_symbolic(
     certified: Callable[[Proof], Proof],
 ) -> None:  # fmt: skip
     """Prove or unroll, report, and exit with the verdict's code."""
-    refuse_temporal(instance.program, "--depth" if asked.depth is not None else "--prove")
+    where = "--depth" if asked.depth is not None else "--prove"
+    refuse_temporal(instance.program, where, as_json=outputs.as_json)
     if asked.depth is not None:
-        finish(instance, _bounded(instance, asked, limits), outputs, "")
+        finish(instance, _bounded(instance, asked, limits, as_json=outputs.as_json), outputs, "")
         return
-    proof = certified(_proof(instance, asked, limits, workers or os.cpu_count() or 1))
+    many = workers or os.cpu_count() or 1
+    proof = certified(_proof(instance, asked, limits, many, as_json=outputs.as_json))
     code = of_verdict(proof.verdict)
     if outputs.as_json:
         print_json(proof_json(proof, int(code)))
@@ -87,7 +89,7 @@ def run_symbolic(
     sys.exit(code)
 
 
-def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> Proof:
+def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:
     engine = loaded("specchk.symbolic.induction.prove")
     options = engine.ProofOptions(asked.k or 1, workers, asked.query_seconds, limits)
     try:
@@ -98,7 +100,7 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int) -> 
             program = replace(program, invariants=(*program.invariants, *lemmas))
         proof: Proof = replace(engine.prove(program, options), suggestion=suggestion)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
-        _refused(instance)
+        _refused(instance, as_json=as_json)
         none = ProofCosts(0, 0, 0, 0, 0.0, 0.0)
         verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
         return Proof(instance.program, options.k, verdict, (), (), (), none)
@@ -116,19 +118,19 @@ def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
     return found
 
 
-def _refused(instance: Instance) -> None:
+def _refused(instance: Instance, *, as_json: bool) -> None:
     """End with S701, as the search does, where an unbounded offset has no encoding."""
-    with rejections():
+    with rejections(as_json=as_json):
         loaded("specchk.symbolic.legality").check(instance.program)
 
 
-def _bounded(instance: Instance, asked: Proving, limits: Budget) -> Outcome:
+def _bounded(instance: Instance, asked: Proving, limits: Budget, *, as_json: bool) -> Outcome:
     engine = loaded("specchk.symbolic.induction.bmc")
     program = instance.program
     try:
         outcome: Outcome = engine.bounded(program, asked.depth, limits, asked.query_seconds)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
-        _refused(instance)
+        _refused(instance, as_json=as_json)
         verdict = Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)
         return Outcome(program, "symbolic", verdict, nothing, (0,) * len(program.points))
