@@ -5,10 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import pytest
-from bank import Bank, BankBinding, bank
+from bank import SPEC, Bank, BankBinding, bank
 
+from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Accepted, Answer, Binding, BindingError, action, project
 from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import run_product
+from specchk.lang.frontend import check
 
 
 def told(binding: type[Binding[Bank]]) -> str:
@@ -21,6 +24,15 @@ def test_a_binding_that_fits_is_taken():
     """No mistakes, and a first place in the spec's initial state."""
     place = Replayer(BankBinding(bank().program)).begin()
     assert place.state == ((2, 2), 0, 0)
+
+
+def test_actions_that_a_model_leaves_out_may_be_bound():
+    """One binding serves models that keep some of the spec's actions: the others are not taken."""
+    text = SPEC + "\nmodel days_only extends small:\n    actions sleep\n    expect holds\n"
+    program = instantiate(check("bank.spec", text), "days_only").program
+    assert [one.name for one in program.actions] == ["sleep"]
+    result = run_product(Replayer(BankBinding(program)))
+    assert (result.divergence, result.complete) == (None, True)
 
 
 def test_all_mistakes_are_told_at_once():

@@ -134,6 +134,7 @@ class _Selected:
     actions: list[decls.Action]
     properties: list[decls.Property]
     left_out: tuple[str, ...]
+    left_out_actions: tuple[str, ...]
 
 
 def _select(spec: Spec, model: FixedModel) -> _Selected:
@@ -148,7 +149,8 @@ def _select(spec: Spec, model: FixedModel) -> _Selected:
         properties = [prop for prop in properties if prop.name in wanted or prop.kind == "constraint"]
     kept = {prop.name for prop in properties}
     left_out = tuple(name for name in spec.properties if name not in kept)
-    return _Selected(actions, properties, left_out)
+    omitted = tuple(action.name for action in spec.actions.values() if action not in actions)
+    return _Selected(actions, properties, left_out, omitted)
 
 
 def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
@@ -180,6 +182,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         horizons=_horizons(lowering, selected.actions), left_out=selected.left_out,
         # Safety does not depend on fairness, so without a temporal property there is none.
         liveness=liveness, fairness=fair_actions(spec, actions) if liveness else (),
+        left_out_actions=selected.left_out_actions,
     )  # fmt: skip
     return program, lowering
 

@@ -144,3 +144,4 @@ class Program:
     left_out: tuple[str, ...]  # properties the model does not select
     liveness: tuple[Liveness, ...] = ()
     fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected
+    left_out_actions: tuple[str, ...] = ()  # actions the model does not select

@@ -270,7 +270,7 @@ def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistak
                 f"the spec's action `{name}` is not bound", f'write a method with @action("{name}")'
             )
     for name in dict.fromkeys(bound):
-        if name not in wanted:
+        if name not in (*wanted, *program.left_out_actions):
             hint = nearest(name, wanted) or f"the spec has {', '.join(wanted)}"
             yield Mistake(f"`{name}` is bound, but the spec has no such action", hint)
         elif bound.count(name) > 1:
