@@ -24,7 +24,17 @@ from specs.spec_runs import (
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
 FILES = ["delivery", "isr_timing", "placement", "two_round_fetch", *EXAMPLES]
 
-SLOW = {"examples/sliding_block": {"huarong_dao"}, "examples/raft": {"one_term"}}
+SLOW = {
+    "examples/sliding_block": {"huarong_dao"},
+    "examples/raft": {"one_term"},
+    "examples/binary_search": {"eight"},
+    "examples/byzantine_broadcast": {"four"},
+    "examples/chameneos": {"four"},
+    "examples/game_of_life": {"four"},
+    "examples/readers_writers": {"three"},
+    "examples/scheduling_allocator": {"three_clients"},
+    "examples/token_ring": {"six"},
+}
 
 
 @pytest.mark.parametrize(("name", "model"), models_of(FILES, SLOW))
