@@ -25,8 +25,11 @@ from specchk.lang.frontend import CheckedSpec, check_expression, choose_model
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, nearest
 from specchk.lang.text.source import Source, Span
+from specchk.meaning import initial
+from specchk.meaning.undefined import Undefined
 
 MAX_TRIES = 1 << 22
+MAX_SEARCHED = 1 << 19  # values tried before the number of initial states is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,18 @@ def _bounded(program: Program) -> None:
             tries *= len(chosen) if isinstance(chosen, tuple) else 1
         elif start.value is None:
             tries *= cardinality(variable.type)
-        if tries > MAX_TRIES:
+        if tries > MAX_TRIES and not _searchable(program):
             message = f"{tries} initial states (through this variable) are too many to enumerate"
             hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
             raise SpecError([Diagnostic("S510", message, variable.span, hint)])
+
+
+def _searchable(program: Program) -> bool:
+    """Whether the conditions of `init` leave few enough values to try."""
+    try:
+        return initial.tries(program, MAX_SEARCHED) <= MAX_SEARCHED
+    except Undefined:  # reported by the search, with its place
+        return True
 
 
 def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:
