@@ -115,7 +115,8 @@ class Declarations:
                 "S310",
                 decl.span,
                 f"`{decl.name}` has no initial value",
-                "give it one with `= e`, a choice with `in S`, or describe it in `init:`",
+                "give it one with `= e`, a choice with `in S`, or describe it in `init:` "
+                "(any value: `init: true`)",
             )
 
     def _finite(self, kind: Type, node: tree.TypeExpr) -> None:
