@@ -104,6 +104,15 @@ def test_a_member_that_dies_kills_nothing(till):
     )
 
 
+def test_a_pattern_that_selects_no_member_is_rejected(till):
+    """Without members every mutant would survive; of several patterns each selects some."""
+    code, text = mutate(till, "--members", "passes,no such*", "--no-cache")
+    assert (code, text.startswith("error: no member is named `no such*`; there are: passes, ")) == (
+        30,
+        True,
+    ), text
+
+
 # -- what an outcome depends on
 
 READ = {

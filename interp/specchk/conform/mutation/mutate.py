@@ -28,7 +28,7 @@ from pathlib import Path
 
 from specchk import kept
 from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, members_of, watched
-from specchk.conform.mutation.mutants import Mutant
+from specchk.conform.mutation.mutants import Mutant, MutantError
 from specchk.conform.mutation.outcomes import (
     Baseline,
     MutantOutcome,
@@ -119,9 +119,13 @@ class MutationCampaign:
         self.ground: Baseline | None = None
 
     def _listed(self) -> list[Member]:
-        """The selected members."""
+        """The selected members; `MutantError` for a pattern that selects none."""
         every = members_of(self.folder, self.bench)
         wanted = self.settings.members.split(",")
+        for glob in wanted:
+            if not fnmatch.filter([one.name for one in every], glob):
+                names = ", ".join(one.name for one in every)
+                raise MutantError(f"no member is named `{glob}`; there are: {names}")
         return [one for one in every if any(fnmatch.fnmatch(one.name, glob) for glob in wanted)]
 
     def run(
