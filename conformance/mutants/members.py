@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from replog.sim.faults.profiles import profile
 from replog.sim.recording.record_run import record
 from replog.sim.run import Simulation
+from replog_rules import GATE
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
 from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
@@ -103,7 +105,7 @@ def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
     return SuiteMember(f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50))
 
 
-def classes(model: str, bounds: dict[str, str]) -> SuiteMember:
+def classes(model: str, bounds: Mapping[str, str]) -> SuiteMember:
     """Return the effect classes of a model, as in the gate."""
     label = " ".join([model, *(f"{name}={value}" for name, value in bounds.items())])
     return SuiteMember(f"classes {label}", At(model, bounds), limit=200_000)
@@ -156,16 +158,10 @@ TARGETS = tuple(
         "broker.state",
     )
 )
-ONE = {"MaxOffset": "1"}
 MEMBERS = (
     Recorded("recordings", "tracing.py", record, range(60)),
     Outside("simulation all", simulated("all", range(40)), ("replog",)),
-    classes("slow_follower", ONE),
-    classes("two_brokers", ONE),
-    classes("three_epochs", ONE),
-    classes("false_suspicion", ONE),
-    classes("two_must_have_it", ONE),
-    classes("page_cache_lost", {}),
+    *(classes(at.model, at.bounds) for at in GATE if at.suite == "classes"),
     Outside("simulation store", simulated("store", range(20)), ("replog",)),
     Outside("simulation flush", simulated("flush", range(20)), ("replog",)),
     Outside("store tests", pytest_on(*(f"store/test_{name}.py" for name in STORE)), ("replog.store",)),

@@ -29,6 +29,15 @@ BUGS = {
     ),
 }  # fmt: skip
 
+MUTANT = """
+[[mutant]]
+id = "m{}"
+flaw = "F1"
+story = "A story."
+module = "two_phase_copy"
+old = "a"
+new = "b"
+"""
 LOST = {"id": "loses-a-vote", "flaw": "F1", "verdict": "survived", "kills": []}
 SCORES = {
     "schema": "specchk.mutation/1", "kind": "curated", "killed": 3, "counted": 4,
@@ -141,6 +150,21 @@ def test_the_files_of_a_green_gate(copy: Copy):
     assert "<h2>Mutants</h2>" in page
     assert '<tr class="never"><td>curated</td><td>loses-a-vote</td>' in page
     assert "prepared in memory only" in page
+
+
+def test_a_score_of_fewer_mutants_than_there_are_is_below_the_lock(copy: Copy):
+    """A mutant that was added since was never tried; a folder that cannot be read is an error."""
+    (copy.folder / "scores.json").write_text(json.dumps(SCORES))
+    assert copy.conform("--update-lock", "--mutants", "scores.json").code == 0
+    folder = copy.folder / "mutants"
+    folder.mkdir()
+    for count, code in ((4, 0), (5, 14)):
+        (folder / "all.toml").write_text("".join(MUTANT.format(number) for number in range(count)))
+        done = copy.conform("--lock")
+        assert done.code == code
+    assert "mutants: curated: the lock has 3 of 4, this run 5 mutants" in done.text
+    (folder / "all.toml").write_text("[[mutant]]\n")
+    assert copy.conform("--lock").code == 2
 
 
 def test_a_file_without_mutation_scores_is_an_error(copy: Copy):

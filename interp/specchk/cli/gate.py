@@ -23,11 +23,14 @@ from specchk.conform.gate.conditions import BadConditions, determined
 from specchk.conform.gate.conditions import read as read_conditions
 from specchk.conform.gate.conditions import write as write_conditions
 from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
-from specchk.conform.gate.lock import NAME, BadLock, Kills, of_spec
+from specchk.conform.gate.lock import NAME, BadLock, Kills, Lowered, of_spec
 from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.since import NoRevision
 from specchk.conform.gate.since_run import Since, audit, run_since
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, run_part, run_parts
+from specchk.conform.mutation.mutants import MutantError
+from specchk.conform.mutation.mutants import load as load_mutants
+from specchk.conform.mutation.scores import CURATED
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.choices_report import (
@@ -144,7 +147,7 @@ class GateOptions:
         try:
             if self.update_lock and not held.vacuous:
                 return update(held, path)
-            return compare(held, path) if self.lock else held
+            return _counted(compare(held, path), path.parent / "mutants") if self.lock else held
         except FileNotFoundError:
             raise click.ClickException(f"there is no {path}; --update-lock writes it") from None
         except (BadLock, OSError) as error:
@@ -225,6 +228,21 @@ class Gate:
         """Write the cases for a build server, on request."""
         if self.options.junit is not None:
             write_text(Path(self.options.junit), junit(parts, results, self.budget, self.held))
+
+
+def _counted(held: Held, folder: Path) -> Held:
+    """The same, below its lock if that has the score of fewer curated mutants than there are now."""
+    scored = held.lock.mutants.get(CURATED) if held.lock is not None else None
+    try:
+        count = len(load_mutants(folder)) if folder.is_dir() else 0
+    except MutantError as error:
+        raise click.ClickException(str(error)) from None
+    if scored is None or scored.all >= count:
+        return held
+    unscored = Lowered(
+        f"mutants: {CURATED}", f"{scored.killed} of {scored.all}", f"{count} mutants, run `mutate`"
+    )
+    return replace(held, below=(*held.below, unscored))
 
 
 def _near(path: Path) -> Path:
