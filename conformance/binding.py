@@ -18,6 +18,8 @@ from replog.core.messages import (
     CONSUMER,
     LATEST,
     AlterPartitionReply,
+    ConfigureReply,
+    ConfigureRequest,
     ElectReply,
     ElectRequest,
     EpochEndReply,
@@ -30,7 +32,7 @@ from replog.core.messages import (
 )
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Batch, Error, Role
 from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, date_fetch
-from replog_machines import DOWN, MachinesBinding, taken_or
+from replog_machines import DOWN, MachinesBinding, candidates, taken_or
 from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
 from replog_state import late_followers
 from specchk.conform.contract.binding import (
@@ -297,12 +299,28 @@ class ReplogBinding(MachinesBinding):
         image = cluster.image
         if cluster.state(number) is None:
             return DOWN
-        leads = image.leader == NO_LEADER and number in image.isr
+        leads = image.leader == NO_LEADER and number in candidates(image.isr, image.elr, image)
         if leads and image.leader_epoch == self.epochs[-1]:
             return Impossible("no more elections in this model")
         was_fenced = cluster.is_fenced(number)
         cluster.heartbeat(number)
         return taken_or(was_fenced and not cluster.is_fenced(number), "it stays as it was")
+
+    @action("change_min_isr")
+    def change_min_isr(self, cluster: Cluster) -> Answer:
+        """An operator sets another min.insync.replicas."""
+        least = self.constants["new_min_isr"]
+        if cluster.image.min_isr or least == self.constants["min_isr"]:
+            return Impossible("no such change in this model, or no more of them")
+        reply = cluster.ask_controller(OPERATOR, ConfigureRequest(1, PARTITION, least))
+        assert isinstance(reply, ConfigureReply)
+        return taken_or(reply.error is Error.NONE, reply.error.name)
+
+    @action("hear_of_min_isr")
+    def hear_of_min_isr(self, cluster: Cluster, leader: str) -> Answer:
+        """Never: the change is a part of the partition's metadata."""
+        del cluster, leader
+        return Impossible("it comes with the partition's metadata")
 
     # -- metadata
 

@@ -63,6 +63,12 @@ class ProcessDisk:
         self.process.kill()
         self.process = None
 
+    def close(self, broker_epoch: int) -> None:
+        """Let the process stop in good order."""
+        assert self.process is not None
+        self.process.stop(broker_epoch)
+        self.process = None
+
     def lose_power(self, choose: Chooser) -> None:
         """Refuse: the power of this machine stays on."""
         raise AssertionError("models with power losses are not for processes")

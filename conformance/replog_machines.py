@@ -6,11 +6,12 @@ processes die and start again.  `binding.py` has the protocol.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from replog.core.effects import Timer
 from replog.core.protocol import Protocol
-from replog.core.types import Error, Role
+from replog.core.types import NO_LEADER, BrokerState, Error, PartitionImage, Role
 from replog_cluster import Cluster, Rules, new_cluster
 from replog_disk import reopened
 from replog_rules import Ruled
@@ -105,6 +106,21 @@ class MachinesBinding(Ruled[Cluster]):
         cluster.spent = replace(cluster.spent, crashes=cluster.spent.crashes + 1)
         return Accepted()
 
+    @action("stop")
+    def stop(self, cluster: Cluster, broker: str) -> Answer:
+        """The process stops in good order: HW is written, all is synced, the marker is left."""
+        number = self.id(broker)
+        state, node = cluster.state(number), cluster.nodes[number]
+        if not self.constants["clean_stops"] or cluster.spent.crashes == self.constants["MaxCrashes"]:
+            return Impossible("no more stops in this model")
+        if state is None or state.role is Role.NONE:
+            return DOWN if state is None else Impossible("the spec lets brokers stop that know their role")
+        cluster.fire(number, Timer.HW_CHECKPOINT)
+        node.storage.close(node.broker_epochs[-1])
+        cluster.end_process(number)
+        cluster.spent = replace(cluster.spent, crashes=cluster.spent.crashes + 1)
+        return Accepted()
+
     @action("power_loss")
     def power_loss(self, cluster: Cluster, broker: str) -> Answer:
         """The machine loses power, and all that was not flushed."""
@@ -123,10 +139,22 @@ class MachinesBinding(Ruled[Cluster]):
     @action("restart")
     def restart(self, cluster: Cluster, broker: str) -> Answer:
         """A new process starts on the disk, and registers."""
-        if cluster.state(self.id(broker)) is not None:
+        number, image = self.id(broker), cluster.image
+        if cluster.state(number) is not None:
             return Impossible("a process is running")
-        error = cluster.register(self.id(broker))
+        is_clean = cluster.nodes[number].storage.copy().recover().previous_broker_epoch >= 0
+        elr = [member for member in image.elr if is_clean or member != number]
+        brokers = cluster.controller.state.brokers
+        heirs = [b for b in candidates(image.isr, elr, image) if brokers[b].state is BrokerState.ACTIVE]
+        if image.leader == NO_LEADER and heirs and image.leader_epoch == self.epochs[-1]:
+            return Impossible("no more elections in this model")
+        error = cluster.register(number)
         return taken_or(error is Error.NONE, error.name)
+
+
+def candidates(isr: Collection[int], elr: Collection[int], image: PartitionImage) -> Collection[int]:
+    """Return who may lead with this ISR and this ELR, alive or not."""
+    return isr or elr or ((image.last_known_leader,) if image.last_known_leader != NO_LEADER else ())
 
 
 def taken_or(is_done: bool, otherwise: str) -> Answer:

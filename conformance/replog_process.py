@@ -32,6 +32,7 @@ from replog_cluster import date_fetch
 LENGTH = struct.Struct("!I")
 DATA = "data"
 DATE = "date"
+STOP = "stop"
 HERE = Path(__file__).resolve().parent
 LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); import replog_process as it; it.main(int(sys.argv[2]))"
 
@@ -67,6 +68,9 @@ def serve(link: socket.socket) -> None:
     while True:
         _send(link, Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
         name, arguments = _receive(link)
+        if name == STOP:
+            disk.close(*arguments)
+            return
         if name == DATE:
             date_fetch(replica, *arguments)
             effects = []
@@ -147,6 +151,12 @@ class Process:
         self.seen = _receive(self._link)
         _become(self.state, self.seen.state)
         return self.seen.effects
+
+    def stop(self, broker_epoch: int) -> None:
+        """Let the process sync all, leave the mark of it and end."""
+        _send(self._link, (STOP, (broker_epoch,)))
+        self._child.wait()
+        self._link.close()
 
     def kill(self) -> None:
         """End the process with SIGKILL, as a crash does; a second time is harmless."""

@@ -20,7 +20,9 @@ TODAY = MappingProxyType({
     "maximal_rule": "eager_expand", "waits_for_caught_up": True, "expand_needs_hw": True,
     "expand_needs_leso": True, "check_partition_epoch": True, "check_fenced": True,
     "check_broker_epoch": True, "leader_checks_fenced": True, "leader_checks_epoch": True,
-    "hides_new_hw": True, "restart_after_fence": True, "unclean_election": False,
+    "hides_new_hw": True, "restart_after_fence": True, "unclean_election": False, "elr": True,
+    "unclean_leaves_elr": True, "elr_after_alter": "next", "change_clears_elr": True,
+    "leaderless_keep_elr": True, "min_isr_compared": True,
 })  # fmt: skip
 
 SMOKE = (At("two_brokers", {"MaxOffset": "1", "MaxCrashes": "0"}),)
@@ -38,6 +40,10 @@ GATE = (
     At("slow_follower", {"MaxOffset": "0", "MaxFences": "1", "MaxShrinks": "2"}),
     At("two_brokers", {"MaxOffset": "0", "MaxCrashes": "2", "MaxEpoch": "2"}),
     At("two_brokers", {"MaxOffset": "0", "acks": "one"}),
+    At("elected_from_elr"),
+    At("elected_after_clean_stops"),
+    At("elr_and_isr"),
+    At("another_minimum"),
     At("slow_follower", suite="walks"),
 )
 EXHAUSTIVE = (

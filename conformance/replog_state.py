@@ -2,9 +2,11 @@
 
     current, meta, fenced, incarnation   the controller's image, its last of each epoch, its registrations
     registered                           these registrations, in the metadata of each epoch
+    eligible_leaders last_leader         the controller's image: the ELR, and who led last,
+    min_changed                          and since which epoch min.insync.replicas is another one
     status epoch log hw isr version remote truncating      the replica, or what recovery makes of its disk
-    heard knows late                     of a leader: whose fetches, by which metadata, who is behind
-    checkpoint flushed                   the disk
+    heard knows late has_new_min         of a leader: whose fetches, by which metadata, who is behind
+    checkpoint flushed clean             the disk
     alter fetch                          the messages in flight
     waiting                              the producers that a leader has yet to answer
     committed acked spent                what the environment remembers of leaders, replies and its own faults
@@ -33,7 +35,8 @@ Plain = dict[str, object]
 def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
     """Return the state of the spec that a cluster is in; `names` are the brokers'."""
     return {**_controller(cluster, names, epochs), **_brokers(cluster, names, epochs),
-            **_in_flight(cluster, names), **_ghosts(cluster, epochs)}  # fmt: skip
+            **_sets_of_brokers(cluster, names), **_in_flight(cluster, names),
+            **_ghosts(cluster, epochs)}  # fmt: skip
 
 
 # -- the controller
@@ -46,6 +49,18 @@ def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
         "registered": {epoch: _registered(cluster, names, epoch) for epoch in epochs},
         "fenced": {name for broker, name in enumerate(names) if cluster.is_fenced(broker)},
         "incarnation": {name: len(node.broker_epochs) - 1 for name, node in _named(cluster, names)},
+        **_candidates(cluster, names),
+    }
+
+
+def _candidates(cluster: Cluster, names: Sequence[str]) -> Plain:
+    """Who may lead beside the ISR, and since which epoch by another minimum of it."""
+    image = cluster.image
+    changed = [epoch for epoch, known in cluster.metadata.items() if known.image.min_isr]
+    return {
+        "eligible_leaders": {names[broker] for broker in image.elr},
+        "last_leader": None if image.last_known_leader == NO_LEADER else names[image.last_known_leader],
+        "min_changed": min(changed, default=None),
     }
 
 
@@ -109,10 +124,23 @@ def _broker(cluster: Cluster, node: Node, names: Sequence[str], epochs: range) -
 
 def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
     """What recovery would make of the disk: nothing else can happen to it in between."""
-    log = node.storage.copy().recover().log
+    disk = node.storage.copy()
+    log = disk.recover().log
     return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw,
-            "checkpoint": node.storage.hw_checkpoint, "flushed": node.storage.flushed(), "truncating": False,
+            "checkpoint": disk.hw_checkpoint, "flushed": node.storage.flushed(), "truncating": False,
             **_no_leader(names)}  # fmt: skip
+
+
+def _sets_of_brokers(cluster: Cluster, names: Sequence[str]) -> Plain:
+    """Whose disk has the mark of a clean stop, and who leads by a changed min.insync.replicas."""
+    clean, changed = set(), set()
+    for name, node in _named(cluster, names):
+        if node.process is None:
+            if node.storage.copy().recover().previous_broker_epoch >= 0:
+                clean.add(name)
+        elif node.process.state.leading is not None and node.process.state.min_isr:
+            changed.add(name)
+    return {"clean": clean, "has_new_min": changed}
 
 
 def _no_leader(names: Sequence[str]) -> Plain:

@@ -105,8 +105,8 @@ MUTANTS = [  # what a rule says, what a flawed one says, a model of today, the l
      "leader_in_isr"),
     ("isr: rest, version: now.version + 1 }", "isr: { b }, version: now.version + 1 }", "false_suspicion",
      "leader_in_isr"),
-    ("acked_by(written, waiting[l], hw[l], raised, maximal_isr(l))", "written.ends", "three_epochs",
-     "acked_durable"),
+    ("acked_by(written, waiting[l], hw[l], raised, maximal_isr(l), needed_isr(l))", "written.ends",
+     "three_epochs", "acked_durable"),
     ("e >= epoch[b] and meta[e].leader == some(b)", "meta[e].leader == some(b)", "three_epochs",
      "epoch_cache_sound"),
 ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_models_of_today_change_no_rule() -> None:
         model = choose_model(spec(file), str(name), {})
         if any(expect.kind == "holds" for expect in model.expects):
             later = LATER_RULES if str(name).endswith("_counted") else {}
-            assert set(model.bindings) <= SIZES | {"min_isr", "one_record", "consumers", *later}, name
+            assert set(model.bindings) <= SIZES | {"min_isr", "one_record", "elr", "consumers", *later}, name
 
 
 def test_offsets_are_never_keys() -> None:

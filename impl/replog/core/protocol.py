@@ -5,9 +5,10 @@ switch names the flaw it brings back.  A preset is a version of Kafka, or today'
 back; the presets exist so that a demonstration can say `--protocol hw-truncation` and the code keeps one
 place that defines it.
 
-`Protocol()` is the preset `kafka-4.1`: a cluster that was upgraded to it, since a new one has eligible
-leader replicas, too (`kip966`).  In one rule it is not Kafka's but the safe side: a leader forgets what its
-followers had fetched in an earlier epoch (`keeps_remote_leo`).  `kafka-4.1-as-is` keeps it, and loses.
+`Protocol()` is the preset `kafka-4.1`: a new cluster of it, which has eligible leader replicas.  One that was
+upgraded to it has none until an operator turns them on (`kafka-4.1-upgraded`).  In one rule it is not
+Kafka's but the safe side: a leader forgets what its followers had fetched in an earlier epoch
+(`keeps_remote_leo`).  `kafka-4.1-as-is` keeps it, and loses.
 
 Not here: faults (those belong to the world that runs the core) and plain tuning (`Config`).
 """
@@ -118,7 +119,7 @@ class Protocol:
     """A restart is noticed: the broker registers only after its old session ended, outside the ISR."""
     unclean_election: bool = False
     """Any live replica may lead when no ISR member is left (B16)."""
-    elr: bool = False
+    elr: bool = True
     """Eligible leader replicas (KIP-966): no last replica standing (B11)."""
 
 
@@ -137,6 +138,7 @@ _VERSION_2_1 = replace(
     checks_broker_epoch=False,  # 3.5, KIP-903
     hw_under_min_isr=True,  # 3.7, KAFKA-15583
     restart_leaves_isr=False,  # KRaft, KAFKA-1120
+    elr=False,  # 4.1 for new clusters, KIP-966
 )
 _VERSION_2_0 = replace(
     _VERSION_2_1,
@@ -154,7 +156,7 @@ _PRESETS = MappingProxyType(
     {
         "kafka-4.1": CURRENT,
         "kafka-4.1-as-is": AS_IS,
-        "kip966": replace(CURRENT, elr=True),
+        "kafka-4.1-upgraded": replace(CURRENT, elr=False),
         "hw-truncation": _VERSION_0_10_2,
         "no-truncation": replace(CURRENT, truncation=Truncation.NONE),
         "kip101": _VERSION_0_11,

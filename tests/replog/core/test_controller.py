@@ -99,7 +99,7 @@ def test_a_silent_leader_is_fenced_and_the_next_replica_leads():
 
 def test_the_last_member_stays_in_the_isr_without_a_leader():
     """A15: the ISR never becomes empty without ELR; nobody leads until it returns."""
-    cluster = Cluster()
+    cluster = Cluster(elr=False)
     cluster.alter([0])
     cluster.expire(0)
     assert (cluster.image.leader, cluster.image.isr) == (NO_LEADER, (0,))
@@ -165,14 +165,14 @@ def test_preferred_election_keeps_the_old_leader_in_the_isr():
 
 def test_unclean_election_needs_to_be_asked_for():
     """A16: never by itself unless enabled; then ISR = {leader}, recovering."""
-    cluster = Cluster()
+    cluster = Cluster(elr=False)
     cluster.alter([0])
     assert cluster.elect(unclean=True) is Error.ELECTION_NOT_NEEDED
     cluster.expire(0)
     assert cluster.image.leader == NO_LEADER
     assert cluster.elect(unclean=True) is Error.NONE
     assert (cluster.image.leader, cluster.image.isr, cluster.image.is_recovering) == (1, (1,), True)
-    enabled = Cluster(unclean_election=True)
+    enabled = Cluster(elr=False, unclean_election=True)
     enabled.alter([0])
     enabled.expire(0)
     assert enabled.image.leader == 1

@@ -13,14 +13,14 @@ from replog.core.types import NO_LEADER, BrokerState, Error
 
 def test_without_elr_nobody_is_eligible_who_left():
     """Before KIP-966 an ISR below the minimum had no one beside it."""
-    cluster = Cluster()
+    cluster = Cluster(elr=False)
     cluster.alter([0])
     assert (cluster.image.isr, cluster.image.elr) == ((0,), ())
 
 
 def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
     """A17: ELR holds who left; an empty ISR is led from the ELR; an unclean return leaves it."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     cluster.alter([0, 1])
     cluster.expire(1)
     assert (cluster.image.isr, cluster.image.elr) == ((0,), (1,))
@@ -34,7 +34,7 @@ def test_elr_keeps_who_left_below_the_minimum_and_elects_from_it():
 
 def test_a_clean_return_keeps_its_place_in_the_elr():
     """A17, KIP-966: the marker's broker epoch shows that nothing was lost."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     cluster.alter([0, 1])
     cluster.expire(1)
     cluster.register(1, 2, previous=cluster.epochs[1])
@@ -53,7 +53,7 @@ def empty(cluster, *order):
 
 def test_who_led_last_is_remembered_while_nobody_leads_and_only_then():
     """KIP-966: set when the last leader goes, kept while members leave the ELR, gone with the next leader."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     assert cluster.image.last_known_leader == NO_LEADER
     empty(cluster)
     assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (NO_LEADER, (), (1, 2))
@@ -66,7 +66,7 @@ def test_who_led_last_is_remembered_while_nobody_leads_and_only_then():
 @pytest.mark.parametrize("order", list(permutations((0, 1, 2))))
 def test_after_an_unclean_end_of_every_broker_the_last_known_leader_leads(order):
     """KIP-966: ISR and ELR are empty; once it is active it is the whole ISR, recovering, in a new epoch."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     empty(cluster, *order)
     assert (cluster.image.leader, cluster.image.isr, cluster.image.elr) == (NO_LEADER, (), ())
     epoch = cluster.image.leader_epoch
@@ -84,7 +84,7 @@ def test_after_an_unclean_end_of_every_broker_the_last_known_leader_leads(order)
 
 def test_the_last_known_leader_waits_while_a_member_of_the_elr_may_return():
     """KIP-966: who is still eligible has everything, so nobody else leads before its place is lost."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     empty(cluster, 2)
     cluster.beat(2)
     assert (cluster.image.elr, cluster.image.leader) == ((1,), NO_LEADER)
@@ -94,7 +94,7 @@ def test_the_last_known_leader_waits_while_a_member_of_the_elr_may_return():
 
 def test_a_fenced_last_known_leader_is_not_elected():
     """KAFKA-19522: a broker that is not active cannot lead, also if it led last."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     empty(cluster, 0, 1, 2)
     cluster.beat(1)
     assert cluster.controller.state.brokers[2].state is BrokerState.FENCED
@@ -103,7 +103,7 @@ def test_a_fenced_last_known_leader_is_not_elected():
 
 def test_without_elr_nobody_is_remembered():
     """Before KIP-966 the last member of the ISR waits there, and leads when it returns."""
-    cluster = Cluster()
+    cluster = Cluster(elr=False)
     empty(cluster)
     assert (cluster.image.isr, cluster.image.last_known_leader) == ((2,), NO_LEADER)
 
@@ -123,7 +123,7 @@ def test_nobody_leaves_a_partition_that_was_never_led(elr):
 
 def test_another_minimum_clears_the_elr_of_a_partition_that_is_led():
     """KAFKA-16540: under a smaller minimum HW moves on without who was eligible."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     cluster.alter([0])
     assert cluster.image.elr == (1, 2)
     epoch = cluster.image.partition_epoch
@@ -134,7 +134,7 @@ def test_another_minimum_clears_the_elr_of_a_partition_that_is_led():
 
 def test_another_minimum_leaves_a_partition_without_a_leader_its_candidates():
     """HW cannot move, and who is eligible is all that is left; Kafka clears the ELR, and nobody may lead."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     empty(cluster)
     assert cluster.configure(1) is Error.NONE
     assert (cluster.image.elr, cluster.image.last_known_leader) == ((1, 2), 2)
@@ -145,7 +145,7 @@ def test_another_minimum_leaves_a_partition_without_a_leader_its_candidates():
 
 def test_a_leader_that_does_not_have_the_minimum_yet_cannot_change_the_isr():
     """Else it would commit by its own one, with who left made eligible by the new one (Kafka's does)."""
-    cluster = Cluster(min_isr=1, elr=True)
+    cluster = Cluster(min_isr=1)
     epoch = cluster.image.partition_epoch
     cluster.configure(2)
     assert cluster.alter([0], partition_epoch=epoch).error is Error.INVALID_UPDATE_VERSION
@@ -156,7 +156,7 @@ def test_a_leader_that_does_not_have_the_minimum_yet_cannot_change_the_isr():
 
 def test_a_minimum_that_is_none_is_refused_and_the_same_one_changes_nothing():
     """At least one copy; a repeated request is no new version of the metadata."""
-    cluster = Cluster(elr=True)
+    cluster = Cluster()
     assert cluster.configure(0) is Error.INVALID_REQUEST
     cluster.configure(1)
     before = cluster.image

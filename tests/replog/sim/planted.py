@@ -302,7 +302,7 @@ BUGS = (
     Planted("no-epoch-bump", "A15", "one-leader", patches=_no_epoch_bump),
     Planted("end-offset-off-by-one", "A20", "converges", patches=_end_offset_off_by_one),
     Planted(
-        "cache-kept-on-truncation", "KAFKA-10706", "converges", patches=_cache_kept_on_truncation, seed=6
+        "cache-kept-on-truncation", "KAFKA-10706", "converges", patches=_cache_kept_on_truncation, seed=14
     ),
     Planted("hw-falls", "I2", "hw-monotone", patches=_hw_falls),
     Planted("min-isr-ignored", "A1", "isr-complete", {"hw_under_min_isr": True}, _min_isr_ignored, seed=3),

@@ -14,7 +14,7 @@ from replog.sim.cluster.world import World, WorldOptions
 
 CLIENT = -10
 SESSION_MS = 9_000
-SAFE = ("kafka-4.1", "kip966", "kip320")
+SAFE = ("kafka-4.1", "kafka-4.1-upgraded", "kip320")
 """Presets under which a process that dies cannot cost an acknowledged record in these stories."""
 
 

@@ -53,7 +53,7 @@ def test_a_member_with_another_record_at_the_right_offset_is_not_complete():
 
 def test_a_member_of_the_elr_is_held_to_the_same():
     """Who may be elected when the ISR is empty needs everything, too."""
-    world, oracles = watched_world("kip966")
+    world, oracles = watched_world("kafka-4.1")
     world.crash(2)
     world.fence(2)
     world.crash(1)
@@ -127,7 +127,7 @@ def test_two_brokers_that_lead_one_epoch_are_a_violation_whatever_the_controller
 
 def test_an_election_from_the_elr_is_counted_as_one():
     """An empty ISR led again by an eligible member is not unclean."""
-    world, oracles = watched_world("kip966")
+    world, oracles = watched_world("kafka-4.1")
     for broker in (2, 1):
         world.fence(broker)
     world.crash(0)
@@ -140,7 +140,7 @@ def test_an_election_from_the_elr_is_counted_as_one():
 
 def test_only_a_change_of_the_set_is_an_isr_change_and_only_an_outsider_an_unclean_leader():
     """A preferred election and an election from the ISR are neither; an ELR member may lead."""
-    world, oracles = watched_world("kip966")
+    world, oracles = watched_world("kafka-4.1")
     before = oracles.figures.isr_changes
     world.crash(0)
     world.fence(0)

@@ -9,7 +9,7 @@ What is excluded, and why:
   are gone.  The same happens if the victim is a leader whose proposal to shrink the ISR to itself arrives
   after its death.  So with `ONE_AT_A_TIME` a lossy power loss needs all other ISR members healthy and no
   proposal of the victim under way, and no other fault begins until the controller has fenced the victim.
-  `KEEPS_ONE_COPY` (for protocol `kip966`) requires only that a process ends uncleanly while another member of
+  `KEEPS_ONE_COPY` (with ELR) requires only that a process ends uncleanly while another member of
   ISR or ELR lives, and that the controller has noticed the end of every other ISR member; `ANY` (with a
   flush for each record) requires nothing.
 - **A last known leader that lost its page cache.**  When all members of ISR and ELR end uncleanly, KIP-966
@@ -140,9 +140,14 @@ _PROFILES = MappingProxyType(
         "elr": replace(
             _ALL,
             name="elr",
-            about="every fault under KIP-966: power may fail while one copy survives",
+            about="every fault, and power may fail while one copy survives",
             power=PowerRule.KEEPS_ONE_COPY,
-            protocol="kip966",
+        ),
+        "upgraded": replace(
+            _ALL,
+            name="upgraded",
+            about="as `all`, without eligible leader replicas",
+            protocol="kafka-4.1-upgraded",
         ),
         "flush": replace(
             _ALL,
@@ -155,10 +160,9 @@ _PROFILES = MappingProxyType(
         "blackout": replace(
             _ALL,
             name="blackout",
-            about="every fault but power losses under KIP-966, and now and then every process is killed",
+            about="every fault but power losses, and now and then every process is killed",
             weights=_weights(Fault.POWER_LOSS, blackout=6),
             power=PowerRule.NEVER,
-            protocol="kip966",
         ),
         "stale": replace(
             _ALL,
