@@ -147,6 +147,12 @@ def test_parts_of_parts_that_are_checked_again_are_not(nest: str) -> None:
         ("", "S101"),
         ("1 +", "S101"),
         ("1 == 1 == 1", "S101"),
+        ("exists v in {}: v is Ping", "S301"),
+        ("exists v in {}: 1 in v", "S301"),
+        ("exists v in {}: exists w in v: true", "S301"),
+        ("exists v in {}: v ++ [1] == [1]", "S301"),
+        ("exists v in {}: sum(v) == 1", "S301"),
+        ("{ hw } == { { v with [r1]: 1 } for v in {} }", "S301"),
     ],
 )
 def test_wrong_expressions_are_refused(expression: str, code: str, here: Path) -> None:

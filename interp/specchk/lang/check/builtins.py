@@ -53,13 +53,14 @@ def _extreme(checker: Checker, args: Arguments, context: Context, _: Type | None
         for arg in args:
             checker.integer(arg, context)
         return INT
-    found = checker.check(args[0], context, Set(INT))
-    return INT if isinstance(found, Set) else UNKNOWN
+    return _sum(checker, args, context, None)
 
 
 def _sum(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    checker.check(args[0], context, Set(INT))
-    return INT
+    found = checker.infer(args[0], context, Set(INT))
+    if found == UNKNOWN:
+        checker.unfit(args[0].span, found, "")
+    return INT if isinstance(checker.expect(args[0], found, Set(INT)), Set) else UNKNOWN
 
 
 def _card(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:

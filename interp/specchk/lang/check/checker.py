@@ -118,7 +118,10 @@ class Checker:
         # filled: nested conditions, checked again each, would double the work with every level.
         if self._scalars.get(id(node)) != (node, context):
             self._scalars[id(node)] = (node, context)
-            self.check(node, context, kind)
+            found = self.infer(node, context, kind)
+            if found == UNKNOWN and kind == BOOL:
+                self.unfit(node.span, found, "")
+            self.expect(node, found, kind)
 
     def mismatch(self, span: Span, found: Type, expected: Type) -> None:
         """Report a wrong type, unless one side is already in error."""
@@ -142,13 +145,10 @@ class Checker:
     def elements(self, node: tree.Expr, context: Context) -> Type:
         """The element type of something iterated over: a set, sequence or bag."""
         found = self.check(node, context)
-        match found:
-            case Set() | Seq() | Bag():
-                return found.item
-            case type_ if type_ == UNKNOWN:
-                return UNKNOWN
-        self.report.add("S301", node.span, f"expected a set to choose from, found {show(found)}",
-                        "`0..n` is the set of the numbers from 0 to n")  # fmt: skip
+        if isinstance(found, Set | Seq | Bag):
+            return found.item
+        self.unfit(node.span, found, f"expected a set to choose from, found {show(found)}",
+                   "`0..n` is the set of the numbers from 0 to n")  # fmt: skip
         return UNKNOWN
 
     def bind(self, binders: tuple[tree.Binder, ...], context: Context) -> Context:

@@ -176,7 +176,10 @@ def _complete(
 
 def check_with(checker: Checker, node: tree.With, context: Context, expected: Type | None) -> Type:
     """`{ base with path: e }`: same type, parts replaced."""
-    base = checker.check(node.base, context, expected)
+    found = checker.infer(node.base, context, expected)
+    if found == UNKNOWN:  # what the place expects is no type of an item that there is not
+        checker.unfit(node.base.span, found, "")
+    base = checker.expect(node.base, found, expected)
     for change in node.changes:
         place = place_at(checker, base, change.path, node.base, context)
         checker.check(change.value, context, place)

@@ -109,9 +109,8 @@ def _membership(checker: Checker, node: tree.Binary, context: Context) -> Type:
             checker.check(node.right, context, replace(container, item=joined))
         return BOOL
     checker.check(node.left, context)
-    if container != UNKNOWN:
-        checker.report.add("S301", node.right.span, f"expected a set, found {show(container)}",
-                           _membership_hint(container))  # fmt: skip
+    message = f"expected a set, found {show(container)}"
+    checker.unfit(node.right.span, container, message, _membership_hint(container))
     return BOOL
 
 
@@ -150,10 +149,10 @@ def _with_right(checker: Checker, node: tree.Binary, left: Type, context: Contex
 
 def _concatenation(checker: Checker, node: tree.Binary, context: Context, expected: Type | None) -> Type:
     left = checker.check(node.left, context, expected if isinstance(expected, Seq) else None)
-    if not isinstance(left, Seq) and left != UNKNOWN:
-        checker.report.add("S301", node.left.span, f"expected a sequence, found {show(left)}")
+    if not isinstance(left, Seq):
+        checker.unfit(node.left.span, left, f"expected a sequence, found {show(left)}")
         return UNKNOWN
-    right = checker.check(node.right, context, left if left != UNKNOWN else None)
+    right = checker.check(node.right, context, left)
     joined = join(left, right) or left
     if joined != left:
         checker.check(node.left, context, joined)
@@ -167,10 +166,8 @@ def _is(checker: Checker, node: tree.Binary, context: Context) -> Type:
         if found.get(tag.text) is None:
             checker.report.add("S305", tag.span, f"{found.name} has no variant `{tag.text}`",
                                nearest(tag.text, (t for t, _ in found.variants)))  # fmt: skip
-    elif found != UNKNOWN:
-        checker.report.add(
-            "S301", node.left.span, f"`is` tests for a variant of a union, not of {show(found)}"
-        )
+    elif not isinstance(found, Union):
+        checker.unfit(node.left.span, found, f"`is` tests for a variant of a union, not of {show(found)}")
     return BOOL
 
 
