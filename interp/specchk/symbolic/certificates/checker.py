@@ -173,7 +173,7 @@ class CertificateChecker:
 
 
 def of_invariants(program: Program) -> Program:
-    """The program without what a proof by induction says nothing about: witnesses and deadlocks."""
+    """The program without witnesses and deadlocks, which a proof by induction does not cover."""
     span = program.variables[0].span
     anything = Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
     return replace(program, witnesses=(), deadlock_ok=anything)
