@@ -111,6 +111,7 @@ _FOREIGN = MappingProxyType(
         "operators are written between their operands: `a union b`": "union intersect subset intersection",
         "all subsets of S are `subsets(S)`; a type needs a name here: `type Any = set[T]`": "set seq bag",
         "the empty set is `{}`": "empty emptyset Set",
+        "the condition of an action is no value: name it with a `def`": "ENABLED enabled",
     }
 )
 _INSTEAD = MappingProxyType({name: hint for hint, names in _FOREIGN.items() for name in names.split()})

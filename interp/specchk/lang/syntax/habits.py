@@ -147,6 +147,12 @@ _HABITS = tuple(
         ("var", r"\bin\b[^=]*\Z", r"=(?!=)",
          "a variable starts with one value, `= e`, or with any of a set, `in S`"),
         ("var", r"\bin\b.*\Z", r"->|\?|set\b|seq\b|bag\b|nat\b|enum\b", _TYPE),
+        ("", r"(?:\.\.|\bupto\b)[^=]*\b(?:card|len|min|max)\s*\Z", r"\(",
+         "a bound has numbers and constants only: declare `const N : int`, which the model binds"),
+        ("", r"^(?:var|type|const|def)\b[^=]*[:(,]\s*\(\s*\w+\s*\Z", r"->",
+         "a type in parentheses needs a name: `type Votes = K -> V`, then `Votes?`"),
+        ("liveness", r"^\s*\Z", r"\s*(?:always|eventually)\b",
+         "a block begins after the property's name; in it each formula has its own `forall x in S:`"),
         # Expressions.
         ("", r"(?:^|[^\w\s)\]'])\s*\([^()]*\Z", r",", _NO_TUPLES),
         ("", r"\bin\s*\([^()]*\Z", r",", _NO_TUPLES),
