@@ -193,8 +193,10 @@ def test_tla_rs_66_every_arrow_of_a_loop_is_a_step(run: Runs, tmp_path: Path) ->
     assert trace.states[trace.loop] == trace.last
 
 
-def test_tla_rs_88_a_refinement_is_not_accepted(tmp_path: Path) -> None:
-    (tmp_path / "other.spec").write_text("spec other\nvar s : 0..9 = 0\n", encoding="utf-8")
+def test_tla_rs_88_nothing_is_mapped_by_its_name_alone(tmp_path: Path) -> None:
+    """The variable `on` of the other spec has the name of one of ours."""
+    other = "spec other\nvar s : 0..9 = 0\nvar on : bool = false\n"
+    (tmp_path / "other.spec").write_text(other, encoding="utf-8")
     with pytest.raises(SpecError) as caught:
         program_of(RING + "refines other with { s = s }\n" + MODEL, tmp_path)
     assert [found.code for found in caught.value.diagnostics] == ["S603"]

@@ -24,6 +24,7 @@ from specchk.report.progress import TerminalProgress
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, Entry, engine_named
 from specchk.search.reference import search
+from specchk.search.refined import claim
 from specchk.search.verdict import Outcome
 
 SPARK = "spark"
@@ -159,9 +160,9 @@ def refuse_temporal(program: Program, where: str, *, as_json: bool) -> None:
     hint = "run them with --engine native, or select other properties with --property"
     found = [
         Diagnostic(
-            "S702", f"{where} does not check `{prop.name}` and other temporal properties", prop.span, hint
+            "S702", f"{where} does not check {claim(prop)}, nor other temporal properties", prop.span, hint
         )
-        for prop in program.liveness
+        for prop in program.temporal
     ]
     with rejections(as_json=as_json):
         if found:

@@ -50,6 +50,11 @@ class Ground:
         self._open: list[str] = []
         self._types: dict[lang.Type, Type] = {}
         self._consts = consts_of(checked.spec)
+        self._given = dict(model.bindings)
+        for refines in checked.spec.refines:
+            other = checked.spec.refined[refines.alias]
+            self._consts |= {other.prefix + name: (decl, other) for name, decl in other.consts.items()}
+            self._given |= {other.prefix + binding.name.full: binding for binding in refines.mapping}
 
     def sort(self, full: str) -> Sort:
         """A sort with its elements' names."""
@@ -65,7 +70,7 @@ class Ground:
             hint = f"give one of them a value of its own, e.g. with `--set {full}=1`"
             raise refusal("S508", decl.span, f"constants depend on each other: {circle}", hint)
         self._open.append(full)
-        binding = self.model.bindings.get(full)
+        binding = self._given.get(full)
         node = binding.value if binding is not None else decl.default
         assert node is not None, "an open constant is reported before lowering"
         kind = self.checked.facts.declared[id(decl.type)]

@@ -20,6 +20,7 @@ from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
 from specchk.ir.types import Type, cardinality
 from specchk.ir.verify import verify
+from specchk.lang.check.model_rules import claims
 from specchk.lang.check.models import FixedModel
 from specchk.lang.frontend import CheckedSpec, check_expression, choose_model
 from specchk.lang.syntax import tree
@@ -105,7 +106,7 @@ def _searchable(program: Program) -> bool:
 
 
 def _select(checked: CheckedSpec, fixed: FixedModel, properties: Sequence[str]) -> None:
-    known = checked.spec.properties
+    known = claims(checked.spec)
     unknown = [name for name in properties if name not in known]
     if unknown:
         raise SpecError(

@@ -2,8 +2,7 @@
 
 One pass over the declarations that the model selects, in declaration order; the result is verified
 (`ir.verify`) before anyone sees it.  Properties left out by a model's selection are named in
-`left_out`; a temporal formula outside of the fragment (`temporal`) and `refines` are refused, never
-dropped.
+`left_out`; a temporal formula outside of the fragment (`temporal`) is refused, never dropped.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from dataclasses import dataclass
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import refusal
 from specchk.compile.points import Points
+from specchk.compile.refine import RefinementLowering, as_is
 from specchk.compile.scope import Scope
-from specchk.compile.statements import StatementLowering
+from specchk.compile.statements import StatementLowering, Store
 from specchk.compile.store import stored
 from specchk.compile.temporal import TemporalLowering, fair_actions
 from specchk.ir.nodes import Expr, Local
 from specchk.ir.program import Action, Constant, Liveness, Program, Property, Start, Variable
 from specchk.ir.types import Set, Type, cardinality
 from specchk.lang.check import types as lang
-from specchk.lang.check.models import FixedModel, sorts_of
+from specchk.lang.check.models import FixedModel, consts_of, sorts_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.text.diagnostics import Report
 from specchk.lang.text.source import Span
 
 MAX_INSTANCES = 1 << 20
@@ -35,12 +34,15 @@ MAX_INSTANCES = 1 << 20
 class Lowering:
     """The declarations of one spec under a model, and further expressions over its states."""
 
-    def __init__(self, checked: CheckedSpec, model: FixedModel) -> None:
-        self.spec = checked.spec
+    def __init__(
+        self, checked: CheckedSpec, model: FixedModel, spec: Spec | None = None, store: Store = stored
+    ) -> None:
+        self.checked = checked
+        self.spec = spec if spec is not None else checked.spec  # or one that it refines
         self.model = model
         self.points = Points()
         self.expressions = ExpressionLowering(checked, model, self.points)
-        self.statements = StatementLowering(self.expressions)
+        self.statements = StatementLowering(self.expressions, store)
         self.ground = self.expressions.ground
 
     def _begin(self, owner: str) -> None:
@@ -117,7 +119,7 @@ class Lowering:
         variables, starts = [], []
         for slot, decl in enumerate(self.spec.variables.values()):
             kind = self.ground.declared(decl.type, self.spec)
-            self.expressions.names.slots[decl.name] = (slot, kind)
+            self.expressions.names.slots[self.spec.prefix + decl.name] = (slot, kind)
             variables.append(Variable(decl.name, kind, decl.span))
         for decl, variable in zip(self.spec.variables.values(), variables, strict=True):
             starts.append(
@@ -133,6 +135,7 @@ class Lowering:
 class _Selected:
     actions: list[decls.Action]
     properties: list[decls.Property]
+    refines: list[decls.Refines]
     left_out: tuple[str, ...]
     left_out_actions: tuple[str, ...]
 
@@ -147,10 +150,11 @@ def _select(spec: Spec, model: FixedModel) -> _Selected:
         wanted = {name.text for name in model.properties}
         # A constraint is no claim that may be left unchecked: it defines which states there are.
         properties = [prop for prop in properties if prop.name in wanted or prop.kind == "constraint"]
-    kept = {prop.name for prop in properties}
-    left_out = tuple(name for name in spec.properties if name not in kept)
+    refines = [one for one in spec.refines if model.properties is None or one.alias in wanted]
+    kept = {prop.name for prop in properties} | {one.alias for one in refines}
+    left_out = tuple(name for name in (*spec.properties, *spec.refined) if name not in kept)
     omitted = tuple(action.name for action in spec.actions.values() if action not in actions)
-    return _Selected(actions, properties, left_out, omitted)
+    return _Selected(actions, properties, refines, left_out, omitted)
 
 
 def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
@@ -160,7 +164,6 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     """
     spec = checked.spec
     selected = _select(spec, model)
-    _refuse_refinement(spec, model)
     lowering = Lowering(checked, model)
     # Variables before everything that reads their slots.  Coverage points and listed types are complete only
     # when all is lowered, so `points` and `horizons` follow all else among the arguments, which Python
@@ -169,6 +172,9 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     properties = [lowering.property(p) for p in selected.properties if p.kind != "liveness"]
     liveness = tuple(lowering.liveness(p) for p in selected.properties if p.kind == "liveness")
     actions = tuple(lowering.action(a) for a in selected.actions)
+    refinements = [_refinement(lowering, decl) for decl in selected.refines]
+    refined = tuple(one.lower() for one in refinements)
+    is_temporal = liveness or any(one.abstract.fairness for one in refined)
     program = Program(
         spec=spec.name, path=spec.source.path, model=model.name,
         sorts=tuple(lowering.ground.sort(full) for full in sorts_of(spec)),
@@ -176,15 +182,35 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         variables=variables, starts=starts,
         inits=tuple(lowering.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in spec.inits),
         actions=actions,
-        invariants=_of_kind(properties, "invariant"), step_invariants=_of_kind(properties, "step invariant"),
+        invariants=_of_kind(properties, "invariant"),
+        step_invariants=(*_of_kind(properties, "step invariant"), *refined),
         witnesses=_of_kind(properties, "reachable"), constraints=_of_kind(properties, "constraint"),
         deadlock_ok=_deadlock(lowering), points=tuple(lowering.points.listed),
-        horizons=_horizons(lowering, selected.actions), left_out=selected.left_out,
+        horizons=_horizons(lowering, selected.actions, refinements), left_out=selected.left_out,
         # Safety does not depend on fairness, so without a temporal property there is none.
-        liveness=liveness, fairness=fair_actions(spec, actions) if liveness else (),
+        liveness=liveness, fairness=fair_actions(spec, actions) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
     )  # fmt: skip
     return program, lowering
+
+
+def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
+    checked, model = lowering.checked, lowering.model
+    other = checked.spec.refined[decl.alias]
+    of_other = Lowering(checked, model, other, as_is)
+    variables, starts = of_other.variables()
+    actions = tuple(of_other.action(action) for action in other.actions.values())
+    abstract = Program(
+        spec=other.name, path=other.source.path, model=model.name,
+        sorts=tuple(lowering.ground.sort(full) for full in sorts_of(checked.spec)), constants=(),
+        variables=variables, starts=starts,
+        inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),
+        actions=actions, invariants=(), step_invariants=(), witnesses=(), constraints=(), deadlock_ok=None,
+        points=tuple(of_other.points.listed), horizons=(), left_out=(), fairness=fair_actions(other, actions),
+    )  # fmt: skip
+    expressions = ExpressionLowering(checked, model, Points())
+    expressions.names.slots.update(lowering.expressions.names.slots)
+    return RefinementLowering(checked.spec, decl, abstract, expressions)
 
 
 def ground(checked: CheckedSpec, model: FixedModel) -> None:
@@ -199,8 +225,7 @@ def _of_kind(properties: list[Property], kind: str) -> tuple[Property, ...]:
 
 
 def _constants(lowering: Lowering) -> tuple[Constant, ...]:
-    ground = lowering.ground
-    return tuple(Constant(full, *ground.constant(full)) for full in ground._consts)
+    return tuple(Constant(full, *lowering.ground.constant(full)) for full in consts_of(lowering.spec))
 
 
 def _deadlock(lowering: Lowering) -> Property | None:
@@ -214,21 +239,15 @@ def _deadlock(lowering: Lowering) -> Property | None:
     return lowering.predicate("deadlock ok", "deadlock", (), (either,), spec.deadlock[0].span)
 
 
-def _refuse_refinement(spec: Spec, model: FixedModel) -> None:
-    report = Report()
-    hint = "omit it from the model: select properties with `properties a, b` or --property"
-    if model.properties is None:
-        for refines in spec.refines:
-            report.add("S603", refines.span, "refinement is not checked yet", hint)
-    report.stop_if_any()
-
-
-def _horizons(lowering: Lowering, actions: list[decls.Action]) -> tuple[str, ...]:
+def _horizons(
+    lowering: Lowering, actions: list[decls.Action], refinements: list[RefinementLowering]
+) -> tuple[str, ...]:  # fmt: skip
     """The horizons of variables, of parameters and of types whose values are listed."""
     declared = [decl.type for decl in lowering.spec.variables.values()]
     declared += [param.type for action in actions for param in action.params]
     types, listed = lowering.expressions.facts.declared, lowering.expressions.names.listed
     found: dict[str, None] = {}
+    listed = [*listed, *[kind for one in refinements for kind in one.listed]]
     for kind in (*[types[id(node)] for node in declared], *listed):
         for node in _horizon_nodes(kind):
             value = lowering.ground.bound(node, lowering.spec)

@@ -18,13 +18,17 @@ MAX_UNIVERSE = 1 << 20
 
 
 class Names:
-    """Every name but a property's; `slots` has the variables' positions once these are known."""
+    """Every name but a property's; `slots` has the variables' positions once these are known.
+
+    `images` are the values that variables of a refined spec have, where these are read under its mapping.
+    """
 
     def __init__(self, ground: Ground, facts: Facts) -> None:
         self.ground = ground
         self.facts = facts
         self.universe = Values()
         self.slots: dict[str, tuple[int, Type]] = {}
+        self.images: dict[str, Expr] = {}
         self.listed: list[lang.Type] = []  # types of which all values are listed
 
     def type_of(self, node: tree.Expr, scope: Scope) -> Type:
@@ -45,7 +49,9 @@ class Names:
         home = ref.home
         assert home is not None
         if ref.kind == "variable":
-            slot, kind = self.slots[name]
+            if home.prefix + name in self.images:
+                return replace(self.images[home.prefix + name], span=span)
+            slot, kind = self.slots[home.prefix + name]
             return Var(kind, span, slot, scope.primed)
         if ref.kind == "constant":
             kind, value = self.ground.constant(home.prefix + name)

@@ -44,7 +44,7 @@ from specchk.ir.nodes import (
     Var,
     When,
 )
-from specchk.ir.program import Clause, Program, Property
+from specchk.ir.program import Clause, Program, Property, Refinement
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Int, Option
 from specchk.lang.text.source import Span
@@ -78,6 +78,8 @@ def _properties(props: tuple[Property, ...]) -> tuple[Property, ...]:
 
 
 def _property(prop: Property) -> Property:
+    if isinstance(prop, Refinement):
+        prop = replace(prop, initial=_property(prop.initial))
     return replace(prop, body=_expr(prop.body, {}))
 
 

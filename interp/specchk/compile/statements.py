@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from specchk.compile.expressions import ExpressionLowering
@@ -13,6 +14,7 @@ from specchk.ir.nodes import (
     Block,
     Choice,
     Either,
+    Expr,
     Guard,
     PathStep,
     Stmt,
@@ -23,12 +25,15 @@ from specchk.ir.types import Option, Set, Type
 from specchk.ir.typing import part_at
 from specchk.lang.syntax import decls, tree
 
+Store = Callable[[Expr, Type], Expr]
+
 
 class StatementLowering:
-    """The statements of one program, with its expressions inside them."""
+    """The statements of one program, with its expressions inside them; `store` as `store.stored`."""
 
-    def __init__(self, expressions: ExpressionLowering) -> None:
+    def __init__(self, expressions: ExpressionLowering, store: Store = stored) -> None:
         self.expressions = expressions
+        self.store = store
         self.lower = expressions.lower
         self.points = expressions.points
 
@@ -94,19 +99,19 @@ class StatementLowering:
 
     def _assign(self, stmt: decls.Assign, scope: Scope) -> Assign:
         slot, path, place = self._place(stmt, scope)
-        return Assign(slot, path, stored(self.lower(stmt.value, scope), place), stmt.span)
+        return Assign(slot, path, self.store(self.lower(stmt.value, scope), place), stmt.span)
 
     def _assign_in(self, stmt: decls.AssignIn, scope: Scope) -> Choice:
         slot, path, place = self._place(stmt, scope)
         domain = self.expressions.domain(stmt.domain, scope)
         assert isinstance(domain.type, Set)
         local = self.expressions.local(stmt.target.text, domain.type.item, stmt.span)
-        return Choice(local, domain, (Assign(slot, path, stored(local, place), stmt.span),))
+        return Choice(local, domain, (Assign(slot, path, self.store(local, place), stmt.span),))
 
     def _place(
         self, stmt: decls.Assign | decls.AssignIn, scope: Scope
     ) -> tuple[int, tuple[PathStep, ...], Type]:
         """The variable that is written, the path to the place in it, and the place's type."""
-        slot, kind = self.expressions.names.slots[stmt.target.text]
+        slot, kind = self.expressions.names.slots[scope.home.prefix + stmt.target.text]
         path = self.expressions.path(stmt.path, kind, scope)
         return slot, path, reduce(part_at, path, kind)

@@ -20,6 +20,7 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.coverage import complete_search_warnings
+from specchk.search.refined import claim, with_abstract_step, wrong_beginnings
 from specchk.search.verdict import (
     INTERRUPTED,
     Inconclusive,
@@ -75,7 +76,10 @@ class _Simulation:
     def run(self) -> Outcome:
         violation, stopped = None, None
         try:
-            violation, stopped = self._walks(initial_states(self.program))
+            states = initial_states(self.program)
+            violation, stopped = next(wrong_beginnings(self.program, states), None), None
+            if violation is None:
+                violation, stopped = self._walks(states)
         except Undefined as undefined:
             violation = Violation("undefined", "init", None, Blame(undefined.span, undefined.reason, ()))
         except KeyboardInterrupt:
@@ -83,13 +87,14 @@ class _Simulation:
         nothing = Inconclusive(
             f"{self.walks.walks} random walks found no violation, which is not a proof", budget=True
         )
-        verdict = Violated((violation,)) if violation else stopped or nothing
+        found = (with_abstract_step(self.program, violation),) if violation else ()
+        verdict = Violated(found) if found else stopped or nothing
         statistics = Statistics(len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
                                 self.stepper.horizon_cuts)  # fmt: skip
         warnings = complete_search_warnings(self.program, self.stepper.counts, complete=False)
         # A walk has an end, and what is owed there may still be met.
-        names = ", ".join(prop.name for prop in self.program.liveness)
-        warnings += (f"not checked by walks: liveness {names}",) if names else ()
+        names = ", ".join(map(claim, self.program.temporal))
+        warnings += (f"not checked by walks: {names}",) if names else ()
         return Outcome(
             self.program,
             "reference (simulation)",

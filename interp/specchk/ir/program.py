@@ -45,7 +45,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A named predicate: `invariant`, `step invariant`, `reachable` or `constraint`."""
+    """A named predicate: `invariant`, `step invariant`, `refinement`, `reachable` or `constraint`."""
 
     kind: str
     name: str
@@ -65,6 +65,20 @@ class Point:
     owner: str
     label: str
     span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement(Property):
+    """The claim that a program refines another: every step is one of the other, or changes nothing there.
+
+    `images` are the values of the other's variables in a state.  `body` is the claim on steps, a predicate of
+    two states, `initial` that on the states in which a behaviour begins.  `abstract` is the other program, in
+    which numbers have no ranges: a step out of these leads to no image.  Its fairness is claimed, too.
+    """
+
+    images: tuple[Expr, ...]
+    initial: Property
+    abstract: Program
 
 
 class Form(Enum):
@@ -145,3 +159,13 @@ class Program:
     liveness: tuple[Liveness, ...] = ()
     fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected
     left_out_actions: tuple[str, ...] = ()  # actions the model does not select
+
+    @property
+    def refinements(self) -> tuple[Refinement, ...]:
+        """Those of the step invariants that are claims of a refinement."""
+        return tuple([prop for prop in self.step_invariants if isinstance(prop, Refinement)])
+
+    @property
+    def temporal(self) -> tuple[Liveness | Refinement, ...]:
+        """The properties of whole behaviours: refinements where the other program is fair."""
+        return (*self.liveness, *[prop for prop in self.refinements if prop.abstract.fairness])

@@ -268,6 +268,11 @@ def without_horizons(kind: Type) -> Type:
     return _mapped(kind, lambda one: Int(one.low, UNBOUNDED, one.horizon) if one.horizon else one)
 
 
+def with_ends(kind: Type) -> Type:
+    """The type with its horizons as ends: a number above one is out of range."""
+    return _mapped(kind, lambda one: replace(one, horizon=False))
+
+
 def narrowest(kind: Type) -> Type:
     """The narrowest type of the same shape: what comes out of an empty collection."""
     return _mapped(kind, lambda _: Int(0, -1), empty=True)

@@ -56,7 +56,7 @@ def verify(program: Program) -> None:
     for action in program.actions:
         check.block(action.body, frozenset(param.slot for param in action.params))
     for prop in properties(program):
-        check.primes = prop.kind == "step invariant"
+        check.primes = prop.kind in ("step invariant", "refinement")
         check.expr(prop.body, frozenset())
         check.demand(prop.body.type == BOOL, f"{prop.name} is not a truth value")
     check.primes = False
@@ -67,6 +67,7 @@ def properties(program: Program) -> Iterator[Property]:
     yield from program.inits
     yield from program.invariants
     yield from program.step_invariants
+    yield from (prop.initial for prop in program.refinements)
     yield from program.witnesses
     yield from program.constraints
     if program.deadlock_ok is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from specchk.lang.check.spec import Spec
+from specchk.lang.check.spec import Role, Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.parse import parse, parse_once
 from specchk.lang.text.diagnostics import Report, nearest
@@ -46,14 +46,16 @@ def load(path: str, report: Report, text: str | None = None) -> Spec | None:
     return _load(Path(path), path, _Loading(report), text)
 
 
-def _load(path: Path, shown: str, loading: _Loading, text: str | None = None) -> Spec | None:
+def _load(
+    path: Path, shown: str, loading: _Loading, text: str | None = None, role: Role = Role.RUN
+) -> Spec | None:  # fmt: skip
     source = Source(shown, text) if text is not None else read(path, shown, loading.report)
     if source is None or not fits(source, loading.report):
         return None
     loading.stack.append(path.resolve())
     module = loading.tree(source)
     name = next((d.name for d in module.decls if isinstance(d, decls.Header)), path.stem)
-    spec = Spec(name, module.span.source)
+    spec = Spec(name, module.span.source, role)
     _include(spec, module, path, loading, set())
     loading.stack.pop()
     return spec
@@ -128,7 +130,11 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
             _extend(spec, decl, path, loading, seen)
     for decl in module.decls:
         if isinstance(decl, decls.Import):
-            _import(spec, decl, path, loading)
+            _attach(spec, decl, path, loading, Role.LIBRARY)
+        elif isinstance(decl, decls.Refines):
+            # That an imported or refined file refines another is a claim of that file.
+            if spec.role is Role.RUN and _attach(spec, decl, path, loading, Role.REFINED):
+                spec.refines.append(decl)
         elif own or not isinstance(decl, decls.Model | decls.Scenario):
             _declare(spec, decl, loading.report)
 
@@ -160,18 +166,22 @@ def _extend(spec: Spec, decl: decls.Extends, base: Path, loading: _Loading, seen
     loading.stack.pop()
 
 
-def _import(spec: Spec, decl: decls.Import, base: Path, loading: _Loading) -> None:
+def _attach(
+    spec: Spec, decl: decls.Import | decls.Refines, base: Path, loading: _Loading, role: Role
+) -> bool:  # fmt: skip
+    """Load an imported or refined file as a namespace of its own; whether that worked."""
     path = _find(decl.path, base, decl.span, loading)
     if path is None:
-        return
-    imported = _load(path, str(path), loading)
-    if imported is None or not _claim(spec, decl.alias, decl.span.word(decl.alias), loading.report):
-        return
-    for alias in imported.imports:
+        return False
+    other = _load(path, str(path), loading, role=role)
+    if other is None or not _claim(spec, decl.alias, decl.span.word(decl.alias), loading.report):
+        return False
+    for alias in other.imports:
         loading.report.add("S007", decl.span, f"{path} itself imports `{alias}`: names stay one level deep",
                            "import both files here, or let one extend the other")  # fmt: skip
-    imported.prefix = f"{decl.alias}."
-    spec.imports[decl.alias] = imported
+    other.prefix = f"{decl.alias}."
+    (spec.imports if role is Role.LIBRARY else spec.refined)[decl.alias] = other
+    return True
 
 
 def _claim(spec: Spec, name: str, span: Span, report: Report) -> bool:
@@ -196,11 +206,9 @@ def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
             spec.deadlock.append(decl)
         case decls.Fair():
             spec.fair.append(decl)
-        case decls.Refines():
-            spec.refines.append(decl)
         case decls.View():
             spec.views.append(decl)
-        case decls.Header() | decls.Import() | decls.Extends():
+        case decls.Header() | decls.Import() | decls.Extends() | decls.Refines():
             pass
         case _:
             _declare_named(spec, decl, report)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program, Property, Refinement
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame, blame
-from specchk.meaning.step import Stepper
+from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 
 Test = Callable[[list[Any]], Any]
+
+
+MAX_KNOWN = 1 << 16  # images of which the steps are kept
 
 
 class NoAnswer(Exception):
@@ -26,6 +29,67 @@ class NoAnswer(Exception):
 
     def __reduce__(self) -> tuple[type[NoAnswer], tuple[object, ...]]:
         return type(self), self._made_of
+
+
+class Refining:
+    """One refinement, ready to be checked on states and steps.
+
+    A step is allowed if its ends have one image (to the other program nothing happens), or if an action of
+    the other program leads from the first image to the second.  A fault in an action of the other program is
+    one of the claim, unless a way that comes before it allows the step.
+
+    This is the meaning of a refinement, by the other program's own stepper.  The predicate of two states that
+    compiled engines check (`compile.relation`) is compared with it.
+    """
+
+    def __init__(self, refinement: Refinement, variables: int) -> None:
+        self.refinement = refinement
+        self.program = refinement.abstract
+        self.stepper = Stepper(self.program)
+        evaluator = Evaluator(variables)
+        self._size = variables
+        self._locals = [0] * (max(refinement.locals, refinement.initial.locals) + 1)
+        self._images = [evaluator.compile(image) for image in refinement.images]
+        self._begins = evaluator.compile(refinement.initial.body)
+        self._known: dict[State, tuple[frozenset[State], Undefined | None]] = {}
+
+    def image(self, state: Sequence[Any]) -> State:
+        """The state of the other program; raises `Undefined`."""
+        env = [*state, *state, *self._locals]
+        return tuple([value(env) for value in self._images])
+
+    def begins(self, state: State) -> bool:
+        """Whether the image of a state is an initial one; raises `Undefined`."""
+        return bool(self._begins([*state, *state, *self._locals]))
+
+    def allows(self, env: Sequence[Any]) -> bool:
+        """Whether the step of an environment is allowed; raises `Undefined`."""
+        before, after = self.image(env[: self._size]), self.image(env[self._size : 2 * self._size])
+        if before == after:
+            return True
+        reached, fault = self._steps(before)
+        if after not in reached and fault is not None:
+            raise fault
+        return after in reached
+
+    def fault(self, image: State) -> Undefined | None:
+        """The first fault in the actions of the other program, in one of its states."""
+        return self._steps(image)[1]
+
+    def _steps(self, before: State) -> tuple[frozenset[State], Undefined | None]:
+        """The states that steps lead to, of those before the first fault, and that fault."""
+        known = self._known.get(before)
+        if known is None:
+            fault: Undefined | None = None
+            try:
+                self.stepper.successors(before)
+            except Faulty as faulty:
+                fault = faulty.undefined
+            known = frozenset(after for _, _, after in self.stepper.emitted), fault
+            if len(self._known) == MAX_KNOWN:
+                self._known.clear()
+            self._known[before] = known
+        return known
 
 
 class Properties:
@@ -46,7 +110,13 @@ class Properties:
             self._locals = max(self._locals, program.deadlock_ok.locals)
 
     def _compiled(self, props: tuple[Property, ...]) -> list[tuple[Property, Test]]:
-        return [(prop, self.evaluator.compile(prop.body)) for prop in props]
+        return [(prop, self._test(prop)) for prop in props]
+
+    def _test(self, prop: Property) -> Test:
+        # By the steps of the other program, and not by the predicate that was made of them.
+        if isinstance(prop, Refinement):
+            return Refining(prop, self.size).allows
+        return self.evaluator.compile(prop.body)
 
     def environment(self, state: State, after: State | None = None) -> list[Any]:
         """An environment for predicates of a state, or of a step to `after`."""
@@ -69,7 +139,12 @@ class Properties:
                     yield prop, "undefined", Blame(undefined.span, undefined.reason, ())
                 continue
             if (prop.kind, prop.name) not in known:
-                yield prop, prop.kind, blame(prop, self._quiet, env)
+                yield prop, prop.kind, self._blame(prop, env)
+
+    def _blame(self, prop: Property, env: list[Any]) -> Blame:
+        if isinstance(prop, Refinement):
+            return Blame(prop.span, f"no action of `{prop.abstract.spec}` allows this step", ())
+        return blame(prop, self._quiet, env)
 
     def inside(self, env: list[Any]) -> bool:
         """Whether a state satisfies all constraints; raises `NoAnswer`."""

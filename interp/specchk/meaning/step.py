@@ -99,6 +99,11 @@ class Stepper:
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may ask for other states' successors meanwhile
 
+    @property
+    def emitted(self) -> tuple[Successor, ...]:
+        """The successors found last; those before the fault where there was one."""
+        return tuple(self._out)
+
     def _arguments(self, env: list[Any], index: int) -> tuple[Any, ...]:
         first = self.evaluator.first_local
         return tuple(env[first : first + len(self.program.actions[index].params)])

@@ -87,7 +87,7 @@ class Explainer:
     def _violation(self, record: RecordKind, found: Found, levels: Levels) -> Violation:
         of_level = found.record < old_records(self.program)  # of a state that was expanded
         # A step ends outside of the levels, so its trace is that of its state and one step more.
-        if record.kind == "step invariant" or self._is_step(record):
+        if record.kind in ("step invariant", "refinement") or self._is_step(record):
             return self._step(record, found, levels)
         # What was expanded is in the last level, what is new is behind it.
         trace = self.trace(found.state, levels[:-1] if of_level else levels)

@@ -21,7 +21,16 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, int_of, show, universe
 from specchk.report.diff import changes
 from specchk.report.forecast import compared_json
-from specchk.search.verdict import HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation, name_of
+from specchk.search.verdict import (
+    AbstractStep,
+    HoldsWithin,
+    Inconclusive,
+    Outcome,
+    Trace,
+    Violated,
+    Violation,
+    name_of,
+)
 
 SCHEMA = "specchk.run/1"
 
@@ -110,6 +119,24 @@ def violation_json(program: Program, violation: Violation) -> dict[str, Any]:
             {"condition": p.condition, "kept": p.kept.value, "at": p.at} for p in violation.fairness
         ],
         "notes": list(violation.notes),
+        "abstract": _abstract_json(violation.abstract) if violation.abstract is not None else None,
+    }
+
+
+def _abstract_json(step: AbstractStep) -> dict[str, Any]:
+    """A step in the refined spec, and why each of its actions does not allow it."""
+    return {
+        "spec": step.program.spec,
+        "before": state_json(step.program, step.before) if step.before is not None else None,
+        "after": state_json(step.program, step.after),
+        "actions": [
+            {
+                "action": one.action,
+                "guards": [_place(guard) for guard in one.guards],
+                "differs": [{"variable": v, "action": a, "image": b} for v, a, b in one.differs],
+            }
+            for one in step.obstacles
+        ],
     }
 
 
@@ -157,7 +184,8 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "violations": violations,
         "checked": {
             "invariants": [p.name for p in program.invariants],
-            "step_invariants": [p.name for p in program.step_invariants],
+            "step_invariants": [p.name for p in program.step_invariants if p.kind == "step invariant"],
+            "refinements": [p.name for p in program.refinements],
             "witnesses": [p.name for p in program.witnesses],
             "liveness": [p.name for p in program.liveness],
             "fairness": [("strong " if f.strong else "") + f.span.text for f in program.fairness],

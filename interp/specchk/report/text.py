@@ -12,9 +12,10 @@ from textwrap import wrap
 
 from specchk.explore.scenario import ScenarioResult
 from specchk.ir.footprint import switched_off
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Refinement
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import show
+from specchk.report.abstract import abstract_lines
 from specchk.report.behaviour import ending, fair_line, length
 from specchk.report.diff import changes, parts
 from specchk.report.fold import irrelevant
@@ -138,7 +139,8 @@ def checked(outcome: Outcome) -> list[str]:
     reached = {name for name, _ in outcome.witnesses}
     asked = [
         ("invariants", [prop.name for prop in program.invariants]),
-        ("step invariants", [prop.name for prop in program.step_invariants]),
+        ("step invariants", [prop.name for prop in program.step_invariants if prop.kind == "step invariant"]),
+        ("refines", [_refined(prop) for prop in program.refinements]),
         ("witnesses reached", [prop.name for prop in program.witnesses if prop.name in reached]),
         ("liveness", [prop.name for prop in program.liveness]),
         ("fair", [("strong " if f.strong else "") + f.span.text for f in program.fairness]),
@@ -197,6 +199,12 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         lines.append("  all states were searched, and none satisfies it")
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
+    if violation.abstract is not None:
+        lines += [
+            line
+            for indent, text in abstract_lines(violation.abstract)
+            for line in wrapped(text, width, indent)
+        ]
     lines += [line for note in violation.notes for line in wrapped(note, width, 7)]
     if violation.fairness:
         lines.append("  and it is fair:")
@@ -242,6 +250,11 @@ def blame_lines(blame: Blame, width: int) -> list[str]:
     lines += wrapped(blame.text, width, 7)
     lines += [line for name, value in blame.values for line in wrapped(f"where {name} = {value}", width, 7)]
     return [*lines, f"       at {blame.span.where}"]
+
+
+def _refined(prop: Refinement) -> str:
+    fair = prop.abstract.fairness
+    return f"{prop.name} (fair {', '.join(f.span.text for f in fair)})" if fair else prop.name
 
 
 def scenario_lines(program: Program, result: ScenarioResult, width: int) -> list[str]:

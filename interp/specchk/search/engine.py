@@ -25,6 +25,7 @@ from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.search.liveness.explored import Explored, StepSource
+from specchk.search.refined import claim, wrong_beginnings
 from specchk.search.symmetry import Symmetry, symmetry_of
 from specchk.search.temporal import TemporalCheck
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
@@ -103,7 +104,7 @@ class Search:
         self.findings = Findings(self.program)
         # Renamed, a state has the same future, but not the same instances: what is fair to one element of a
         # sort and what is to another would become one (tlaplus #59).
-        temporal = bool(self.program.liveness)
+        temporal = bool(self.program.temporal)
         wanted = self.options.symmetry and not temporal
         self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=wanted)
         if temporal and self.options.symmetry:
@@ -128,6 +129,8 @@ class Search:
             return []
         if not states:
             self.findings.stopped = NOTHING_TO_CHECK
+        for violation in wrong_beginnings(self.program, states):
+            self.findings.note(violation)
         return states
 
     def look(self, states: int, generated: int, frontier: int) -> bool:
@@ -166,15 +169,15 @@ class Search:
                 # is found again.
                 self.findings.clear()
                 self.levels.clear()
-        if self.program.liveness:
+        if self.program.temporal:
             with self._stoppable():
                 self._check_temporal(engine)
 
     def _check_temporal(self, engine: Engine[F]) -> None:
         """Check the temporal properties, once all states are known and safe."""
         if not self.findings.is_complete(keep_going=self.options.keep_going) or not sum(self.levels):
-            names = ", ".join(prop.name for prop in self.program.liveness)
-            self.findings.notes.append(f"not checked, because the search ended before: liveness {names}")
+            names = ", ".join(map(claim, self.program.temporal))
+            self.findings.notes.append(f"not checked, because the search ended before: {names}")
             return
         fair = FairSteps(self.program)
         coverage = engine.totals().coverage

@@ -56,7 +56,7 @@ def _answers(violation: Violation, expect: decls.Expect) -> bool:
         return (
             violation.kind == "unreachable" and expect.name is not None and violation.name == expect.name.full
         )
-    kinds = ("invariant", "step invariant", "liveness")
+    kinds = ("invariant", "step invariant", "refinement", "liveness")
     return (
         expect.kind == "violates"
         and violation.kind in kinds

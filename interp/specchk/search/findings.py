@@ -17,6 +17,7 @@ from specchk.meaning.deadlock import End
 from specchk.meaning.explain import Blame
 from specchk.meaning.undefined import Undefined
 from specchk.search.coverage import complete_search_warnings, vacuous
+from specchk.search.refined import with_abstract_step
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
 
 NOTHING_TO_CHECK = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
@@ -106,7 +107,8 @@ class Findings:
         # Before the reason for stopping: a violation was confirmed by the reference stepper, so it is true
         # however little was searched.  That there is none, or no witness, is known of a complete search only.
         if self.found:
-            return Violated(tuple(sorted(self.found.values(), key=_length)))
+            explained = [with_abstract_step(self.program, one) for one in self.found.values()]
+            return Violated(tuple(sorted(explained, key=_length)))
         if self.stopped is not None:
             return self.stopped
         # Only where something was cut off: a model that ends by itself below its horizons holds without a

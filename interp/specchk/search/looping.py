@@ -59,10 +59,11 @@ def judged(
     fair: FairSteps, owed: Owed, trace: Trace
 ) -> tuple[tuple[FairPoint, ...], tuple[str, ...]]:  # fmt: skip
     """Why a looping trace is fair, condition by condition, and where it owes its goal."""
-    return _fairness(fair, trace), (_owes(owed, trace),)
+    return kept_fairness(fair, trace), (_owes(owed, trace),)
 
 
-def _fairness(fair: FairSteps, trace: Trace) -> tuple[FairPoint, ...]:
+def kept_fairness(fair: FairSteps, trace: Trace) -> tuple[FairPoint, ...]:
+    """Why a looping trace is fair, condition by condition."""
     assert trace.loop is not None
     states = trace.states
     inside = range(trace.loop, len(states))  # the first state once more at the end, unless it is a rest

@@ -18,19 +18,22 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from specchk.ir.program import Clause, Form, Liveness, Property
+from specchk.ir.program import Clause, Form, Liveness, Property, Refinement
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import NoAnswer, answer
+from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.findings import Findings
 from specchk.search.liveness.components import Conditions, fair_components
 from specchk.search.liveness.explored import StepSource
 from specchk.search.liveness.graph import EVERY, OwedRegion, owed_region
-from specchk.search.liveness.lassos import nearest_rest, shortest_lasso
+from specchk.search.liveness.lassos import Lasso, nearest_rest, shortest_lasso
+from specchk.search.liveness.pulled import PulledFairness
 from specchk.search.looping import judged, replayed
-from specchk.search.verdict import Violation
+from specchk.search.refined import RefinedFairness
+from specchk.search.verdict import Trace, Violation
 
 Look = Callable[[int, int, int], bool]  # as `search.engine.Search.look`: whether the search is stopped
 
@@ -66,6 +69,9 @@ class TemporalCheck:
             self.explored.run(self._counted)
             for liveness in self.program.liveness:
                 self._property(liveness)
+            for refinement in self.program.refinements:
+                if refinement.abstract.fairness:
+                    self._refined_fairness(refinement)
             self._unused_fairness()
         except _Stopped:
             pass
@@ -94,9 +100,7 @@ class TemporalCheck:
             if lasso is not None:
                 if not lasso.is_shortest:
                     self.findings.notes.append(f"`{liveness.name}` may be violated by a shorter loop")
-                path = self._states(lasso.path)
-                loop = [(self.explored.state(number), mask) for number, mask in lasso.loop]
-                trace = replayed(self.fair, path, loop)
+                trace = self._behaviour(lasso)
                 points, notes = judged(self.fair, region, trace)
                 blame = Blame(clause.span, " ".join(clause.span.text.split()), clause.bindings)
                 self.findings.note(
@@ -108,6 +112,42 @@ class TemporalCheck:
             place = clause.span.start, clause.span.end
             begun.setdefault(place, []).append((region.is_triggered, region.is_owed(owed)))
         self._vacuity(liveness, begun)
+
+    def _refined_fairness(self, refinement: Refinement) -> None:
+        """The first fair condition of the refined program that a fair behaviour does not keep."""
+        name = refinement.name
+        if any(of == name for _, of in self.findings.found):
+            self.findings.notes.append(f"not checked, because its steps are none: fairness of {name}")
+            return
+        check = RefinedFairness(refinement, self.fair)
+        number = 0
+
+        def image(of: int) -> State:
+            nonlocal number
+            number = of
+            return check.image(self.explored.state(of))
+
+        try:
+            pulled = PulledFairness(self.graph, check.abstract, image, self._pause)
+        except Undefined as fault:
+            trace = replayed(self.fair, self._states(self.graph.path(number)), None)
+            blame = Blame(fault.span, fault.reason, ())
+            self.findings.note(Violation("undefined", name, trace, blame))
+            return
+        for bit in range(len(check.abstract.conditions)):
+            owed = pulled.region(bit)
+            lasso = shortest_lasso(owed, self.conditions, self._pause)
+            if lasso is not None:
+                if not lasso.is_shortest:
+                    self.findings.notes.append(f"`{name}` may be violated by a shorter loop")
+                self.findings.note(check.violation(bit, self._behaviour(lasso)))
+                return
+            if any(self.graph.cut):
+                self._note_horizon(owed)
+
+    def _behaviour(self, lasso: Lasso) -> Trace:
+        loop = [(self.explored.state(number), mask) for number, mask in lasso.loop]
+        return replayed(self.fair, self._states(lasso.path), loop)
 
     def _vacuity(self, liveness: Liveness, begun: dict[tuple[int, int], list[tuple[bool, bool]]]) -> None:
         """Warn of clauses that cannot fail: all values of a `forall` together, as they are one text."""

@@ -81,12 +81,38 @@ class FairPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why one action of the other program does not allow a step: guards, or values that differ.
+
+    `differs` has of each such variable its name, the value that the action gives it, and the image's.
+    """
+
+    action: str
+    guards: tuple[Blame, ...]
+    differs: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractStep:
+    """A step as the other program sees it; `before` is None where it is an initial state.
+
+    `obstacles` has the nearest instance of each action, the nearest action first.
+    """
+
+    program: Program
+    before: State | None
+    after: State
+    obstacles: tuple[Obstacle, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A property that does not hold, with a shortest trace to it.
 
-    `kind`: `invariant`, `step invariant`, `liveness`, `deadlock`, `undefined` or `unreachable` (a witness
-    that no state satisfies; it has no trace).  `condition`: what of the offsets at its end matters, where
-    the engine knows.  `fairness` and `notes` explain a behaviour that violates a temporal property.
+    `kind`: `invariant`, `step invariant`, `refinement`, `liveness`, `deadlock`, `undefined` or `unreachable`
+    (a witness that no state satisfies; it has no trace).  `condition`: what of the offsets at its end
+    matters, where the engine knows.  `fairness` and `notes` explain a behaviour that violates a temporal
+    property; `abstract` is the last step of one that violates a refinement, as the refined program sees it.
     """
 
     kind: str
@@ -96,6 +122,7 @@ class Violation:
     condition: tuple[str, ...] = ()
     fairness: tuple[FairPoint, ...] = ()
     notes: tuple[str, ...] = ()
+    abstract: AbstractStep | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from specchk.lang.text.diagnostics import Diagnostic, SpecError
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 HINT = "give it a bounded type, or use an engine that enumerates: --engine native"
 
+_REFINEMENT = "the symbolic engine checks no refinement; --prove proves the steps of one by induction"
 ENUMERATE = "run them with --engine native, or select other properties with --property"
 
 
@@ -41,7 +42,8 @@ def check(program: Program) -> None:
     found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
     # Zones have no steps of their own to go round: a loop of them may be a way up that never ends.
     temporal = "the symbolic engine does not check temporal properties"
-    found += [Diagnostic("S702", temporal, prop.span, ENUMERATE) for prop in program.liveness]
+    found += [Diagnostic("S702", temporal, prop.span, ENUMERATE) for prop in program.temporal]
+    found += [Diagnostic("S702", _REFINEMENT, prop.span, ENUMERATE) for prop in program.refinements]
     if found:
         raise SpecError(found)
 

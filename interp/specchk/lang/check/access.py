@@ -35,7 +35,7 @@ def check_field(checker: Checker, node: tree.Field, context: Context, expected: 
     """`r.f`, or a name of an imported file."""
     base = node.base
     # `log.truncate` and `r.f` parse alike; a local name hides an import, as it hides every other name.
-    if isinstance(base, tree.Name) and base.text in context.spec.imports and base.text not in context.locals:
+    if isinstance(base, tree.Name) and base.text not in context.locals and context.spec.lookup(base.text):
         return check_as_name(checker, node, tree.Name(node.span, node.name, base.text), context, expected)
     return field_of(checker, checker.check(base, context), node.name, node)
 

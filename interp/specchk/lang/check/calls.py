@@ -5,7 +5,7 @@ from __future__ import annotations
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.names import foreign_hint, no_import
-from specchk.lang.check.spec import Ref, Spec
+from specchk.lang.check.spec import Ref, Role, Spec
 from specchk.lang.check.types import UNKNOWN, Record, Type, Union, show
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import counted, nearest
@@ -17,7 +17,7 @@ def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected
     name = node.callee.text
     if home is not None and name in home.variants:
         return _construct(checker, node, home, context)
-    if home is not None and name in home.defs:
+    if home is not None and name in home.defs and _may_call(home, context):
         return _apply(checker, node, home, context)
     # Behind the spec's own definitions, which may have such a name: a built-in function that is added to the
     # language later changes no spec.
@@ -29,12 +29,19 @@ def check_call(checker: Checker, node: tree.CallExpr, context: Context, expected
     return UNKNOWN
 
 
+def _may_call(home: Spec, context: Context) -> bool:
+    # A refined spec's definitions read its state, which only its own text names.
+    return home.role is not Role.REFINED or home is context.spec
+
+
 def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, context: Context) -> None:
     name = node.callee.text
     if home is None:
         no_import(checker, node.callee, context)
     elif name in home.declared or name in context.locals:
         what = "an action" if name in home.actions else "not a definition"
+        if name in home.defs:
+            what = "a definition of the refined spec"
         checker.report.add(
             "S203",
             node.callee.span,

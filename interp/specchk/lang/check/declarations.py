@@ -5,7 +5,8 @@ from __future__ import annotations
 from specchk.lang.check.access import place_at
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.levels import Level, LevelChecker, children
-from specchk.lang.check.spec import Spec
+from specchk.lang.check.model_rules import Refinements
+from specchk.lang.check.spec import Role, Spec
 from specchk.lang.check.types import (
     BOOL,
     UNKNOWN,
@@ -35,8 +36,10 @@ class Declarations:
 
     def check(self, spec: Spec) -> None:
         """Check all of a namespace but its models and scenarios."""
-        for imported in spec.imports.values():
-            self.check(imported)
+        refinements = Refinements(self.checker, self.levels)
+        refinements.sorts(spec)  # before anything of a refined spec is typed
+        for other in (*spec.imports.values(), *spec.refined.values()):
+            self.check(other)
         self._types(spec)
         for const in spec.consts.values():
             self._const(const, spec)
@@ -46,10 +49,11 @@ class Declarations:
                     self.checker.resolver.resolve(node, spec)
                     self._bounds(node, spec)
             self.checker.returns(definition, spec, definition)
+            is_library = spec.role is Role.LIBRARY
             self.levels.demand(definition, self._most(spec), "an imported definition has no state to read"
-                               if spec.prefix else "a definition is a state expression")  # fmt: skip
+                               if is_library else "a definition is a state expression")  # fmt: skip
         # Only what can be imported: variables, actions and properties of a library take no part here.
-        if spec.prefix:
+        if spec.role is Role.LIBRARY:
             return
         for variable in spec.variables.values():
             self._variable(variable, spec)
@@ -57,14 +61,19 @@ class Declarations:
             self._conjuncts(init.lets, init.conjuncts, spec, Level.STATE, "`init` describes a state")
         for action in spec.actions.values():
             self._action(action, spec)
+        self._fair_lines(spec)
+        # What else a refined spec claims of itself is checked where it is the spec that runs.
+        if spec.role is Role.REFINED:
+            return
         for prop in spec.properties.values():
             self._property(prop, spec)
-        self._rest(spec)
+        self._deadlock(spec)
+        refinements.mappings(spec)
         for view in spec.views:
             self._view(view, spec)
 
     def _most(self, spec: Spec) -> Level:
-        return Level.CONSTANT if spec.prefix else Level.STATE
+        return Level.CONSTANT if spec.role is Role.LIBRARY else Level.STATE
 
     def _types(self, spec: Spec) -> None:
         for decl in spec.types.values():
@@ -200,17 +209,16 @@ class Declarations:
                 self.checker.mismatch(node.span, found, lane)
             self.levels.demand(node, Level.STATE, "an arrow is drawn from the state before the step")
 
-    def _rest(self, spec: Spec) -> None:
+    def _deadlock(self, spec: Spec) -> None:
         for ok in spec.deadlock:
             if ok.when is not None:
                 self.checker.boolean(ok.when, Context(spec))
                 self.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
+
+    def _fair_lines(self, spec: Spec) -> None:
         for fair in spec.fair:
             for item in fair.actions:
                 self._fair(item, spec)
-        for refines in spec.refines:
-            for binding in refines.mapping:
-                self.checker.check(binding.value, Context(spec))
 
     def _fair(self, item: decls.FairAction, spec: Spec) -> None:
         action = spec.actions.get(item.action.full)

@@ -101,11 +101,15 @@ class TypeResolver:
                             nearest(name.qualifier or "", home.imports))  # fmt: skip
             return UNKNOWN
         if name.text in where.sorts:
-            return Sort(where.prefix + name.text)
+            return self.sort(name.text, where)
         if name.text in where.types:
             return self.declared(name.text, where, name)
         self._unknown(name, where)
         return UNKNOWN
+
+    def sort(self, text: str, where: Spec) -> Type:
+        """The type of a sort's elements: of a refined spec's sort that which the mapping gives."""
+        return where.sort_types.get(text) or Sort(where.prefix + text)
 
     def _unknown(self, name: tree.Name, where: Spec) -> None:
         if name.text in where.declared:

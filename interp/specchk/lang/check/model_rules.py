@@ -1,14 +1,17 @@
-"""Checking models and scenarios: names, types of bindings, steps that exist."""
+"""Checking models, scenarios and mappings of refinements: names, types of bindings, steps that exist."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.models import FixedModel, consts_of, fixed, sorts_of
 from specchk.lang.check.spec import Spec
-from specchk.lang.check.types import BOOL, Sort, Type
+from specchk.lang.check.types import BOOL, Set, Sort, Type, enumerable
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report, counted, nearest
+from specchk.lang.text.source import Span
 
 
 class Models:
@@ -45,7 +48,7 @@ class Models:
             self.levels.demand(binding.value, Level.CONSTANT, "a model binds constants")
         self._nothing_open(model, consts)
         self._selection(spec, model.actions, spec.actions, "action")
-        self._selection(spec, model.properties, spec.properties, "property")
+        self._selection(spec, model.properties, claims(spec), "property")
 
     def _nothing_open(self, model: FixedModel, consts: dict[str, tuple[decls.Const, Spec]]) -> None:
         open_ = [
@@ -64,7 +67,7 @@ class Models:
 
     def _selection(
         self, spec: Spec, names: tuple[tree.Name, ...] | None,
-        table: dict[str, decls.Action] | dict[str, decls.Property], what: str,
+        table: Collection[str], what: str,
     ) -> None:  # fmt: skip
         for name in names or ():
             if name.full not in table:
@@ -75,9 +78,9 @@ class Models:
             if (
                 isinstance(item, decls.Expect)
                 and item.name is not None
-                and item.name.full not in spec.properties
+                and item.name.full not in claims(spec)
             ):
-                self.checker.unknown(item.name, spec.properties, "property", spec)
+                self.checker.unknown(item.name, claims(spec), "property", spec)
 
     def _scenario(self, spec: Spec, scenario: decls.Scenario) -> None:
         name = scenario.model
@@ -124,6 +127,90 @@ class Models:
             self.levels.demand(arg.value, Level.CONSTANT, "an argument in a scenario is a constant")
 
 
+def claims(spec: Spec) -> list[str]:
+    """The names of all that a model may select: properties, and refinements by the names of their specs."""
+    return [*spec.properties, *spec.refined]
+
+
 def elements(model: FixedModel) -> dict[str, Type]:
     """The sort elements that a model names, with their sorts."""
     return {name: Sort(full) for full, names in model.members.items() for name in names}
+
+
+class Refinements:
+    """Checks the `refines` lines of one spec.
+
+    A mapping is full.  Nothing is mapped by its name alone: a variable that is forgotten would be compared
+    with another one of ours that only happens to have its name.
+    """
+
+    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
+        self.checker = checker
+        self.levels = levels
+        self.report = checker.report
+
+    def sorts(self, spec: Spec) -> None:
+        """Note of each mapped sort the type that it is."""
+        for decl in spec.refines:
+            other = spec.refined[decl.alias]
+            for binding in decl.mapping:
+                if binding.name.full in other.sorts:
+                    self._sort(binding, spec, other)
+
+    def _sort(self, binding: decls.ModelBinding, spec: Spec, other: Spec) -> None:
+        found = self.checker.check(binding.value, Context(spec))
+        ref = self.checker.facts.refs.get(id(binding.value))
+        if ref is None or ref.kind != "typeset" or not isinstance(found, Set) or not enumerable(found.item):
+            self.report.add("S605", binding.value.span,
+                            f"the sort `{binding.name.full}` is mapped to a type, and this is none",
+                            "name a sort or a declared type whose values can be listed")  # fmt: skip
+            return
+        other.sort_types[binding.name.text] = found.item
+
+    def mappings(self, spec: Spec) -> None:
+        """Check all mappings, once both specs are typed."""
+        for decl in spec.refines:
+            other = spec.refined[decl.alias]
+            given: dict[str, Span] = {}
+            for binding in decl.mapping:
+                name = binding.name.full
+                if name in given:
+                    self.report.add("S202", binding.name.span, f"`{name}` is mapped twice", "remove one",
+                                    [(given[name], "first mapped here")])  # fmt: skip
+                given.setdefault(name, binding.name.span)
+                self._binding(binding, spec, other)
+            self._nothing_open(decl, other, given)
+
+    def _binding(self, binding: decls.ModelBinding, spec: Spec, other: Spec) -> None:
+        name, resolver = binding.name.full, self.checker.resolver
+        if name in other.variables:
+            kind = resolver.resolve(other.variables[name].type, other)
+            self.checker.check(binding.value, Context(spec), kind)
+            self.levels.demand(binding.value, Level.STATE, "a mapping reads one state")
+        elif name in other.consts:
+            kind = resolver.resolve(other.consts[name].type, other)
+            self.checker.check(binding.value, Context(spec), kind)
+            self.levels.demand(binding.value, Level.CONSTANT, "a constant is mapped to a constant")
+        elif name not in other.sorts:
+            known = [*other.variables, *other.consts, *other.sorts]
+            self.report.add("S201", binding.name.span,
+                            f"`{other.name}` has no variable, constant or sort `{name}`",
+                            nearest(name, known))  # fmt: skip
+
+    def _nothing_open(self, decl: decls.Refines, other: Spec, given: dict[str, Span]) -> None:
+        wanted = [
+            *other.sorts,
+            *[name for name, const in other.consts.items() if const.default is None],
+            *other.variables,
+        ]
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            self.report.add("S603", decl.span.word(decl.path[-1]),
+                            f"the refinement of `{other.name}` leaves {_listed(missing)} open",
+                            f"add {_listed([f'{name} = ...' for name in missing])}: nothing is mapped by its "
+                            "name alone",
+                            [(other.declared[missing[0]], "declared here")])  # fmt: skip
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

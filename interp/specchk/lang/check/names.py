@@ -45,12 +45,14 @@ def _lookup(
     home = context.spec.lookup(node.qualifier)
     if home is None:
         return None
-    return _global(checker, text, home) or (_property(checker, text, home) if context.properties else None)
+    found = _global(checker, text, home, context)
+    if found is None and context.properties and home.has_state_for(context.spec):
+        found = _property(checker, text, home)
+    return found
 
 
-def _global(checker: Checker, text: str, home: Spec) -> tuple[Ref, Type] | None:
-    # An imported file is a library: it brings no state, so its variables have no values here.
-    if text in home.variables and not home.prefix:
+def _global(checker: Checker, text: str, home: Spec, context: Context) -> tuple[Ref, Type] | None:
+    if text in home.variables and home.has_state_for(context.spec):
         return Ref("variable", text, home), checker.resolver.resolve(home.variables[text].type, home)
     if text in home.consts:
         return Ref("constant", text, home), checker.resolver.resolve(home.consts[text].type, home)
@@ -64,7 +66,7 @@ def _global(checker: Checker, text: str, home: Spec) -> tuple[Ref, Type] | None:
             return Ref("constructor", text, home), kind
         return None
     if text in home.sorts:
-        return Ref("typeset", text, home), Set(Sort(home.prefix + text))
+        return Ref("typeset", text, home), Set(checker.resolver.sort(text, home))
     if text in home.types:
         return Ref("typeset", text, home), Set(checker.resolver.declared(text, home, home.types[text]))
     return None
@@ -141,6 +143,6 @@ def _kind_of(text: str, home: Spec) -> str:
     tables = (
         (home.actions, "an action"), (home.defs, "a definition"), (home.properties, "a property"),
         (home.variants, "a constructor"), (home.imports, "an imported file"),
-        (home.variables, "a variable, which an imported file does not export"),
+        (home.variables, "a variable, which has no value outside of its own file"),
     )  # fmt: skip
     return next((what for table, what in tables if text in table), "something else")

@@ -7,18 +7,28 @@ finds out about its tree, keyed by node identity.  Both are read-only for later 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from specchk.lang.check.types import Type
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
 
 
+class Role(Enum):
+    """How a file is used: run itself, imported for its types and definitions, or refined by another."""
+
+    RUN = auto()
+    LIBRARY = auto()
+    REFINED = auto()
+
+
 @dataclass(slots=True)
 class Spec:
-    """One namespace: a file with all that it extends; imported files hang below by alias."""
+    """One namespace: a file with all that it extends; imported and refined files hang below by alias."""
 
     name: str
     source: Source
+    role: Role = Role.RUN
     sources: list[Source] = field(default_factory=list)  # its own, and those of all that it extends
     sorts: dict[str, decls.Sort] = field(default_factory=dict)
     consts: dict[str, decls.Const] = field(default_factory=dict)
@@ -35,14 +45,22 @@ class Spec:
     scenarios: dict[str, decls.Scenario] = field(default_factory=dict)
     views: list[decls.View] = field(default_factory=list)
     imports: dict[str, Spec] = field(default_factory=dict)
+    refined: dict[str, Spec] = field(default_factory=dict)
+    sort_types: dict[str, Type] = field(default_factory=dict)  # of a refined spec: what its sorts are
     members: dict[str, tuple[str, int]] = field(default_factory=dict)  # enum member: type, index
     variants: dict[str, str] = field(default_factory=dict)  # constructor -> union type's name
     declared: dict[str, Span] = field(default_factory=dict)
-    prefix: str = ""  # `log.` in front of the names of a file imported as `log`
+    prefix: str = ""  # `log.` in front of the names of a file imported or refined as `log`
 
     def lookup(self, alias: str | None) -> Spec | None:
         """The namespace behind a qualifier; itself without one; None when nothing has that name."""
-        return self if alias is None else self.imports.get(alias)
+        return self if alias is None else self.imports.get(alias) or self.refined.get(alias)
+
+    def has_state_for(self, user: Spec) -> bool:
+        """Whether names of this spec's state have a value where `user` names them."""
+        # A library brings no state, and the state of a refined spec is the mapping's: only its own text,
+        # which is read under the mapping, names it.
+        return self.role is Role.RUN or (self.role is Role.REFINED and self is user)
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,18 +184,18 @@ fair finish(m)
 """,
             ),
             Page(
-                "S603", "refinement is not checked yet",
-                """`refines` is parsed and typed, but no engine checks it yet.""",
-                """Let the model name the properties that it checks: `properties p, q`.""",
+                "S603", "a refinement that leaves something open",
+                """`refines` maps every variable of the refined spec, and every sort and constant that has no
+                default, to an expression over ours.  Nothing is mapped by its name alone: a variable that was
+                forgotten would be mistaken for one of ours that has its name.""",
+                """Map the names that the message lists.""",
                 """
 spec refined
 var done : bool = false
+var at : 0..3 = 0
 refines abstract with { finished = done }
-model default:
-    expect holds
 """,
-                (("abstract.spec", "spec abstract\nvar finished : bool = false\n"),),
-                needs_model=True,
+                (("abstract.spec", "spec abstract\nvar finished : bool = false\nvar at : 0..3 = 0\n"),),
             ),
             Page(
                 "S604", "too many temporal clauses or fair conditions",
@@ -214,6 +214,18 @@ model default:
     expect holds
 """,
                 needs_model=True,
+            ),
+            Page(
+                "S605", "a sort of a refined spec that is mapped to no type",
+                """The elements of a refined spec's sort are the values of one of our types: a sort, an enum,
+                or another declared type whose values can be listed.""",
+                """Name the type: `Client = Broker`.""",
+                """
+spec refined
+var done : bool = false
+refines abstract with { Client = 3, finished = done }
+""",
+                (("abstract.spec", "spec abstract\nsort Client\nvar finished : bool = false\n"),),
             ),
         )
     }

@@ -118,7 +118,8 @@ class Builder(Statements):
         return decls.FairAction(self.span(meta), c[0], params)
 
     def refines(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Refines(self.span(meta), c[0], tuple(c[1:]))
+        alias = str(c[1]) if c[1] is not None else c[0][-1]
+        return decls.Refines(self.span(meta), c[0], alias, present(c[2:]))
 
     def names(self, _: Meta, c: list[Child]) -> Child:
         return tuple(c)

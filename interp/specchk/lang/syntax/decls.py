@@ -203,9 +203,10 @@ class Fair(Node):
 
 @dataclass(frozen=True, slots=True)
 class Refines(Node):
-    """`refines other with { x = e }`."""
+    """`refines other as name with { x = e }`."""
 
     path: tuple[str, ...]
+    alias: str
     mapping: tuple[ModelBinding, ...]
 
 

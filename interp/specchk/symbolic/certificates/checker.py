@@ -82,10 +82,13 @@ class CertificateChecker:
         """Whether all states in which the program's invariants hold are closed under steps."""
         state = self.system.state(0)
         hold = self._all_hold
+        begins = [(one.name, conj(self.system.holds(one.initial, state))) for one in self.program.refinements]
         facts = (*self.system.constrained(state), *hold(state))
         # Facts last: they are noted while trees are made.
         first = conj([*self.system.initial(state), *self.system.fresh.facts])
         self._arrival("an initial state", state, lambda trees: conj(hold(trees)), first)
+        for name, kept in begins:
+            self._never(conj([first, negation(kept)]), f"an initial state begins nothing that `{name}` does")
         case = CertifiedCase(
             "a state in which all invariants hold", state, (*facts, *self.system.fresh.facts)
         )

@@ -8,18 +8,23 @@ Source: Biere, Cimatti, Clarke, Zhu, "Symbolic model checking without BDDs" (199
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import z3
 
 from specchk.ir.program import Program
+from specchk.ir.types import has_horizon
+from specchk.meaning.initial import initial_states
 from specchk.search.budget import Budget, Meter
+from specchk.search.refined import with_abstract_step, wrong_beginnings
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
+from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.encode.steps import ActionInstance
 from specchk.symbolic.induction.models import path_of
 from specchk.symbolic.replay import Replay, ReplayPath, raised
@@ -177,7 +182,8 @@ class _Unrolling:
         failed = replay.left(trace.last) if is_left else replay.met(trace)
         if not failed:
             raise ReplayFailed("nothing fails at the end of a path that the solver found to be wrong")
-        return tuple([Violation(what, name, trace, blame) for what, name, blame in failed])
+        found = [Violation(what, name, trace, blame) for what, name, blame in failed]
+        return tuple([with_abstract_step(replay.program, one) for one in found])
 
     def _witnesses(self) -> Verdict | None:
         for prop in self.program.witnesses:
@@ -194,6 +200,17 @@ class _Unrolling:
         return None
 
 
+def _wrong_beginnings(program: Program) -> Iterator[Violation]:
+    """The initial states that violate a refinement: they have no offsets that are not known."""
+    if not program.refinements:
+        return
+    for variable, start in zip(program.variables, program.starts, strict=True):
+        if start.value is None and has_horizon(variable.type):
+            raise Unencodable(variable.span, f"`{variable.name}` begins with any offset")
+    for violation in wrong_beginnings(program, initial_states(program)):
+        yield with_abstract_step(program, violation)
+
+
 def bounded(program: Program, depth: int, budget: Budget, query_seconds: float = QUERY_SECONDS) -> Outcome:
     """Search for a violation in at most `depth` steps; finding none is not a proof, nor reported as one.
 
@@ -201,7 +218,8 @@ def bounded(program: Program, depth: int, budget: Budget, query_seconds: float =
     """
     meter = Meter(budget)
     run = _Unrolling(program, depth, meter, Unrolling(program, query_seconds))
-    verdict = run.run()
+    wrong = tuple(_wrong_beginnings(program))
+    verdict = Violated(wrong) if wrong else run.run()
     states = run.unrolling.states
     statistics = Statistics(
         distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,

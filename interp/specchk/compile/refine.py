@@ -1,0 +1,141 @@
+"""Lowering a refinement: the claim that each step is one of another spec, seen through a mapping.
+
+The other spec's actions are lowered twice.  Once as the actions of a program of its own, whose steps are the
+meaning (`meaning.properties`); and once under the mapping, as a predicate of two of our states (`relation`),
+which every engine that checks step invariants checks.
+
+The types of the other spec's variables bound the images, and these only: a value of one of its own steps
+that is out of range equals no image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from specchk.compile.expressions import ExpressionLowering
+from specchk.compile.operators import applied
+from specchk.compile.relation import Relation
+from specchk.compile.scope import Scope
+from specchk.compile.statements import StatementLowering
+from specchk.compile.store import stored
+from specchk.ir.nodes import And, Const, Expr, Local, Narrow, Or
+from specchk.ir.ops import Op
+from specchk.ir.program import Action, Program, Property, Refinement
+from specchk.ir.types import BOOL, Set, Type, has_horizon, with_ends
+from specchk.lang.check import types as lang
+from specchk.lang.check.spec import Spec
+from specchk.lang.syntax import decls
+
+
+def as_is(expr: Expr, kind: Type) -> Expr:
+    """A value that is stored without a check."""
+    return expr
+
+
+def _within(image: Expr, kind: Type) -> Expr:
+    """The image, checked to be a value of its variable's type."""
+    # With an end where the other spec has a horizon: no step of ours is left out because of it.
+    found = stored(image, with_ends(kind))
+    # That our horizon is within its range shows nothing where numbers have none.
+    if found is image and has_horizon(image.type) and not has_horizon(kind):
+        return Narrow(kind, image.span, image)
+    return found
+
+
+class RefinementLowering:
+    """One `refines` line; `abstract` is the program of the refined spec, `spec` the one that refines it."""
+
+    def __init__(
+        self, spec: Spec, decl: decls.Refines, abstract: Program, expressions: ExpressionLowering
+    ) -> None:  # fmt: skip
+        self.spec = spec
+        self.decl = decl
+        self.other = spec.refined[decl.alias]
+        self.abstract = abstract
+        self.expressions = expressions
+        for slot, variable in enumerate(abstract.variables):
+            self.expressions.names.slots[self._full(variable.name)] = slot, variable.type
+
+    @property
+    def listed(self) -> list[lang.Type]:
+        """The types of which all values are listed."""
+        params = [param.type for action in self.other.actions.values() for param in action.params]
+        declared = self.expressions.facts.declared
+        return [*self.expressions.names.listed, *[declared[id(node)] for node in params]]
+
+    def _full(self, name: str) -> str:
+        return self.other.prefix + name
+
+    def lower(self) -> Refinement:
+        """The refinement as a predicate of two states, and of the first one."""
+        span = self.decl.span
+        initial = self._under(self._images(primed=False), [], self._begins)
+        images = self._images(primed=False)
+        body = self._under(images, self._images(primed=True), self._steps)
+        count, name = self.expressions.next_local, self.decl.alias
+        begins = Property("refinement", name, initial, count, span)
+        return Refinement("refinement", name, body, count, span, tuple(images), begins, self.abstract)
+
+    def _images(self, *, primed: bool) -> list[Expr]:
+        values = {binding.name.full: binding.value for binding in self.decl.mapping}
+        scope = Scope(self.spec, primed=primed)
+        return [
+            _within(self.expressions.lower(values[variable.name], scope), variable.type)
+            for variable in self.abstract.variables
+        ]
+
+    def _under(
+        self, before: list[Expr], after: list[Expr], body: Callable[[list[Expr], list[Expr]], Expr]
+    ) -> Expr:
+        """A predicate in which the images are evaluated once, and the other spec's variables are these."""
+        names = [variable.name for variable in self.abstract.variables]
+        kept: list[Expr] = []
+
+        def bound(rest: list[Expr]) -> Expr:
+            if rest:
+                name = names[len(kept) % len(names)]
+                return self.expressions.let(name, rest[0], rest[0].span, lambda x: _next(x, rest))
+            first, second = kept[: len(names)], kept[len(names) :]
+            self.expressions.names.images = dict(zip(map(self._full, names), first, strict=True))
+            found = body(first, second)
+            self.expressions.names.images = {}
+            return found
+
+        def _next(value: Expr, rest: list[Expr]) -> Expr:
+            kept.append(value)
+            return bound(rest[1:])
+
+        return bound([*before, *after])
+
+    def _begins(self, images: list[Expr], _: list[Expr]) -> Expr:
+        span = self.decl.span
+        parts: list[Expr] = [Const(BOOL, span, True)]
+        for image, start in zip(images, self.abstract.starts, strict=True):
+            if start.value is not None:
+                parts.append(applied(start.value.span, Op.EQ, image, start.value))
+            elif start.choices is not None:
+                parts.append(applied(start.choices.span, Op.IN_SET, image, start.choices))
+        for init in self.other.inits:
+            scope = Scope(self.other)
+            parts.append(self.expressions.conjunction(init.lets, init.conjuncts, scope, init.span))
+        return And(BOOL, span, tuple(parts))
+
+    def _steps(self, before: list[Expr], after: list[Expr]) -> Expr:
+        relation = Relation(self.expressions, before, after)
+        actions = [self._action(decl) for decl in self.other.actions.values()]
+        ways = [relation.of(action, [self._values(param) for param in action.params]) for action in actions]
+        return Or(BOOL, self.decl.span, (relation.same(self.decl.span), *ways))
+
+    def _action(self, decl: decls.Action) -> Action:
+        scope = Scope(self.other)
+        params: list[Local] = []
+        for param in decl.params:
+            kind = self.expressions.ground.declared(param.type, self.other)
+            params.append(self.expressions.local(param.name, kind, param.span))
+            scope = scope.bind(param.name, params[-1])
+        body = StatementLowering(self.expressions, as_is).block(decl.body, scope)
+        return Action(decl.name, tuple(params), body, self.expressions.next_local, 0, decl.span)
+
+    def _values(self, param: Local) -> Expr:
+        values = self.expressions.names.universe.values(param.type)
+        return Const(Set(param.type), param.span, values, has_horizon(param.type))

@@ -1,0 +1,222 @@
+"""An action as a predicate of two states: whether one of its ways leads from the first to the second.
+
+    require p      p and ...                    any x in S: b      exists x in S: b ...
+    x'[k] = e      the new x is { x with [k]: e }, for what follows
+    either, when   `or`, `if`, each branch with what follows
+    at the end     every variable's new value, or its old one, equals its value in the second state
+
+Ways are tried in the order of `meaning.step`, and all that may be undefined is evaluated where it is there.
+An action that always has a value is compared with the variables that it leaves alone first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from specchk.compile import operators
+from specchk.compile.expressions import ExpressionLowering
+from specchk.compile.ground import refusal
+from specchk.ir.nodes import (
+    And,
+    Assign,
+    Bind,
+    Block,
+    Case,
+    Choice,
+    Choose,
+    Const,
+    Either,
+    Expr,
+    Guard,
+    If,
+    Let,
+    Local,
+    Or,
+    PathStep,
+    Quantifier,
+    Stmt,
+    Unwrap,
+    When,
+)
+from specchk.ir.ops import Op
+from specchk.ir.program import Action
+from specchk.ir.totality import is_total
+from specchk.ir.types import BOOL, Map, Set
+from specchk.ir.walk import roots
+from specchk.lang.text.source import Span
+
+MAX_STATEMENTS = 10_000  # of an action, those after a branch counted once for each branch
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The new value of a variable so far, and the paths that were assigned."""
+
+    value: Expr
+    paths: tuple[tuple[PathStep, ...], ...]
+
+
+_Writes = Mapping[int, _Written]
+_Then = Callable[[_Writes], Expr]
+
+
+class Relation:
+    """Makes predicates of actions whose variables are `before`, and `after` in the second state."""
+
+    def __init__(
+        self, expressions: ExpressionLowering, before: Sequence[Expr], after: Sequence[Expr]
+    ) -> None:  # fmt: skip
+        self.expressions = expressions
+        self.before = before
+        self.after = after
+        self._made = 0
+
+    def same(self, span: Span) -> Expr:
+        """That the step changes nothing."""
+        return self._conjoined([self._equal(slot, {}, span) for slot in range(len(self.before))], span)
+
+    def of(self, action: Action, domains: Sequence[Expr]) -> Expr:
+        """The predicate of an action; `domains` are the values of its parameters."""
+        span, self._made = action.span, 0
+        written = frozenset(stmt.slot for stmt in _assignments(action.body))
+        frame: list[int] = []
+        if _has_value(action.body):
+            frame = [slot for slot in range(len(self.before)) if slot not in written]
+        late = [slot for slot in range(len(self.before)) if slot not in frame]
+
+        def ends(writes: _Writes) -> Expr:
+            return self._conjoined([self._equal(slot, writes, span) for slot in late], span)
+
+        found = self._block(action.body, {}, ends, action)
+        for param, domain in reversed(list(zip(action.params, domains, strict=True))):
+            found = Quantifier(BOOL, span, False, param, domain, found)
+        return self._conjoined([*[self._equal(slot, {}, span) for slot in frame], found], span)
+
+    def _equal(self, slot: int, writes: _Writes, span: Span) -> Expr:
+        value = writes[slot].value if slot in writes else self.before[slot]
+        return operators.applied(span, Op.EQ, self.after[slot], value)
+
+    def _conjoined(self, parts: list[Expr], span: Span) -> Expr:
+        return parts[0] if len(parts) == 1 else And(BOOL, span, tuple(parts))
+
+    def _block(self, body: Block, writes: _Writes, then: _Then, action: Action) -> Expr:
+        if not body:
+            return then(writes)
+        self._made += 1
+        if self._made > MAX_STATEMENTS:
+            message = f"`{action.name}` has too many ways to be compared with one step"
+            hint = "split it into several actions; each `when` and `either` doubles what follows it"
+            raise refusal("S509", action.span, message, hint)
+        first, rest = body[0], body[1:]
+        return self._statement(first, writes, lambda after: self._block(rest, after, then, action), action)
+
+    def _statement(self, stmt: Stmt, writes: _Writes, then: _Then, action: Action) -> Expr:
+        match stmt:
+            case Guard():
+                return And(BOOL, stmt.condition.span, (stmt.condition, then(writes)))
+            case Bind():
+                return Let(BOOL, stmt.value.span, stmt.local, stmt.value, then(writes))
+            case Unwrap():
+                span = stmt.value.span
+                no = Const(BOOL, span, False)
+                return Case(BOOL, span, stmt.value, ((1, stmt.local, then(writes)),), no)
+            case Assign():
+                return self._assign(stmt, writes, then)
+            case Choice():
+                body = self._block(stmt.body, writes, then, action)
+                return Quantifier(BOOL, stmt.domain.span, False, stmt.local, stmt.domain, body)
+            case Either():
+                ways = tuple(self._block(branch, writes, then, action) for branch in stmt.branches)
+                return Or(BOOL, action.span, ways)
+            case When():
+                yes, no_ = (self._block(branch, writes, then, action) for branch in (stmt.then, stmt.orelse))
+                return If(BOOL, stmt.condition.span, stmt.condition, yes, no_)
+
+    def _assign(self, stmt: Assign, writes: _Writes, then: _Then) -> Expr:
+        known = writes.get(stmt.slot, _Written(self.before[stmt.slot], ()))
+        keys = [step.key for step in stmt.path if step.key is not None]
+
+        def assigned(parts: list[Expr]) -> Expr:
+            *found, value = parts
+            path = _with_keys(stmt.path, found)
+            accessors = [(step, stmt.span) for step in path]
+            new = operators.updated(stmt.span, known.value, accessors, value)
+            paths = (*known.paths, path)
+            rest = self._kept([new], lambda kept: then({**writes, stmt.slot: _Written(kept[0], paths)}), stmt)
+            return self._once(known, path, stmt.span, rest)
+
+        return self._kept([*keys, stmt.value], assigned, stmt)
+
+    def _kept(self, values: list[Expr], body: Callable[[list[Expr]], Expr], stmt: Assign) -> Expr:
+        """The body on values that are evaluated here, where one may be undefined."""
+        if all(map(is_total, values)):
+            return body(values)
+        kept: list[tuple[Local, Expr]] = []
+        parts: list[Expr] = []
+        for value in values:
+            if isinstance(value, Const | Local):
+                parts.append(value)
+            else:
+                local = self.expressions.local("_", value.type, value.span)
+                kept.append((local, value))
+                parts.append(local)
+        found = body(parts)
+        for local, value in reversed(kept):
+            found = Let(BOOL, stmt.span, local, value, found)
+        return found
+
+    def _once(self, known: _Written, path: tuple[PathStep, ...], span: Span, rest: Expr) -> Expr:
+        """The rest, undefined where the place was assigned before: as a step that does so is."""
+        clashes = [clash for other in known.paths if (clash := _meets(other, path, span)) is not None]
+        if not clashes:
+            return rest
+        nothing = Const(Set(BOOL), span, ())
+        fault = Choose(BOOL, span, self.expressions.local("_", BOOL, span), nothing, Const(BOOL, span, True))
+        return If(BOOL, span, Or(BOOL, span, (Const(BOOL, span, False), *clashes)), fault, rest)
+
+
+def _meets(one: tuple[PathStep, ...], other: tuple[PathStep, ...], span: Span) -> Expr | None:
+    """That two paths lead to one place or into it; None where they certainly do not."""
+    parts: list[Expr] = [Const(BOOL, span, True)]
+    for a, b in zip(one, other, strict=False):
+        if a.field != b.field:
+            return None
+        if a.key is not None and b.key is not None:
+            parts.append(operators.applied(span, Op.EQ, a.key, b.key))
+    return And(BOOL, span, tuple(parts))
+
+
+def _with_keys(path: tuple[PathStep, ...], keys: list[Expr]) -> tuple[PathStep, ...]:
+    rest = iter(keys)
+    return tuple(
+        PathStep(step.field, next(rest) if step.key is not None else None, step.container) for step in path
+    )
+
+
+def _has_value(body: Block) -> bool:
+    """Whether no way of a block is undefined."""
+    assigned = _assignments(body)
+    once = len({stmt.slot for stmt in assigned}) == len(assigned)
+    return once and all(map(is_total, roots(body))) and not any(map(_may_miss, assigned))
+
+
+def _may_miss(stmt: Assign) -> bool:
+    """Whether an index on an assignment's path may be outside of what it is an index of."""
+    keys = [(step.container, step.key.type) for step in stmt.path if step.key is not None]
+    return any(not isinstance(of, Map) or Op.MAP_GET.card.partial((of, key)) for of, key in keys)
+
+
+def _assignments(body: Block) -> list[Assign]:
+    found: list[Assign] = []
+    for stmt in body:
+        match stmt:
+            case Assign():
+                found.append(stmt)
+            case Choice():
+                found += _assignments(stmt.body)
+            case Either():
+                found += [a for branch in stmt.branches for a in _assignments(branch)]
+            case When():
+                found += _assignments(stmt.then) + _assignments(stmt.orelse)
+    return found
