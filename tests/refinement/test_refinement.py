@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from specchk.explore.simulate import Walks, simulate
+from specchk.ir.nodes import Quantifier
 from specchk.ir.program import Program
+from specchk.ir.walk import inside
 from specchk.lang.text.diagnostics import SpecError
+from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.properties import Refining
+from specchk.meaning.values import universe
+from specchk.native import engine as native
+from specchk.native.engine import NativeOptions
 from specchk.report.json import run_json
 from specchk.report.text import render
+from specchk.search.budget import Budget
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated, Violation
 from specchk.symbolic import legality
 from specchk.symbolic.induction.prove import ProofOptions, prove
@@ -257,6 +266,15 @@ def test_compiled_code_finds_false_steps_and_unfair_loops(tmp_path: Path) -> Non
     assert violation.notes != ()
 
 
+def test_a_wrong_beginning_is_found_after_a_checkpoint(tmp_path: Path) -> None:
+    """A search that is resumed has no initial states, and reports them all the same."""
+    program = minutes(tmp_path, start="1")
+    place = NativeOptions(workers=1, keep_going=True, checkpoint=tmp_path / "kept", checkpoint_every_s=0.0)
+    cut = native.search(program, replace(place, budget=Budget(max_states=10)))
+    assert failed(cut).trace is not None
+    assert failed(native.search(program, replace(place, resume=True))).trace == failed(cut).trace
+
+
 def test_walks_check_steps_and_beginnings_and_warn_of_fairness(tmp_path: Path) -> None:
     wrong = simulate(minutes(tmp_path, hour="(h + 2) % (Last + 1)"), Walks(walks=8, steps=20, seed=1))
     assert failed(wrong).abstract is not None
@@ -270,6 +288,46 @@ def test_the_symbolic_engine_refuses_refinements(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         legality.check(minutes(tmp_path))
     assert {found.code for found in caught.value.diagnostics} == {"S702"}
+
+
+PUT = """
+spec put
+sort Key
+var last : 0..3 = 0
+var at : Key -> 0..2 = { k: 0 for k in Key }
+var left : bool = false
+action put(p: 0..3, k: Key, q: 0..2):
+    require p > q
+    any l in bool:
+        require l or left
+        last' = p
+        at'[k] = q
+        left' = l
+"""
+PUTS = """
+spec puts
+sort Place
+var last : 0..3 = 0
+var at : Place -> 0..2 = { k: 0 for k in Place }
+var left : bool = false
+refines put with { Key = Place, last = last, at = at, left = left }
+model m:
+    Place = 2
+"""
+
+
+def test_names_that_are_assigned_as_they_are_are_not_tried_one_by_one(tmp_path: Path) -> None:
+    """Their values are those of the second state; on all pairs of states the steps are the other spec's."""
+    (tmp_path / "put.spec").write_text(PUT, encoding="utf-8")
+    program = program_of(PUTS, tmp_path)
+    (claim,) = program.refinements
+    listed = [part.local.name for part in inside(claim.body) if isinstance(part, Quantifier)]
+    assert listed == ["k"]
+    predicate, steps = Evaluator(3).compile(claim.body), Refining(claim, 3)
+    states = list(product(*(universe(variable.type) for variable in program.variables)))
+    for before, after in product(states, repeat=2):
+        env = [*before, *after, *([0] * claim.locals)]
+        assert bool(predicate(list(env))) == steps.allows(env)
 
 
 COUNT = """

@@ -200,8 +200,9 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
     of_other = Lowering(checked, model, other, as_is)
     variables, starts = of_other.variables()
     actions = tuple(of_other.action(action) for action in other.actions.values())
+    # Without the place of its file, which is in no identity of a search.
     abstract = Program(
-        spec=other.name, path=other.source.path, model=model.name,
+        spec=other.name, path="", model="",
         sorts=tuple(lowering.ground.sort(full) for full in sorts_of(checked.spec)), constants=(),
         variables=variables, starts=starts,
         inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),

@@ -22,6 +22,7 @@ from specchk.ir.nodes import And, Const, Expr, Local, Narrow, Or
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property, Refinement
 from specchk.ir.types import BOOL, Set, Type, has_horizon, with_ends
+from specchk.ir.walk import inside
 from specchk.lang.check import types as lang
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls
@@ -53,12 +54,15 @@ class RefinementLowering:
         self.other = spec.refined[decl.alias]
         self.abstract = abstract
         self.expressions = expressions
+        self._lists_horizon = False
         for slot, variable in enumerate(abstract.variables):
             self.expressions.names.slots[self._full(variable.name)] = slot, variable.type
 
     @property
     def listed(self) -> list[lang.Type]:
-        """The types of which all values are listed."""
+        """The types of which all values are listed; known once it is lowered."""
+        if not self._lists_horizon:
+            return []
         params = [param.type for action in self.other.actions.values() for param in action.params]
         declared = self.expressions.facts.declared
         return [*self.expressions.names.listed, *[declared[id(node)] for node in params]]
@@ -72,6 +76,7 @@ class RefinementLowering:
         initial = self._under(self._images(primed=False), [], self._begins)
         images = self._images(primed=False)
         body = self._under(images, self._images(primed=True), self._steps)
+        self._lists_horizon = any(isinstance(p, Const) and p.ends_at_horizon for p in inside(body))
         count, name = self.expressions.next_local, self.decl.alias
         begins = Property("refinement", name, initial, count, span)
         return Refinement("refinement", name, body, count, span, tuple(images), begins, self.abstract)

@@ -6,7 +6,8 @@
     at the end     every variable's new value, or its old one, equals its value in the second state
 
 Ways are tried in the order of `meaning.step`, and all that may be undefined is evaluated where it is there.
-An action that always has a value is compared with the variables that it leaves alone first.
+Of an action that always has a value, the variables that it leaves alone are compared first, and a name
+whose value is assigned as it is has its value in the second state.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from specchk.ir.nodes import (
 from specchk.ir.ops import Op
 from specchk.ir.program import Action
 from specchk.ir.totality import is_total
-from specchk.ir.types import BOOL, Map, Set
+from specchk.ir.types import BOOL, Map, Set, Type, cardinality, fits, has_horizon
 from specchk.ir.walk import roots
 from specchk.lang.text.source import Span
 
@@ -71,6 +72,7 @@ class Relation:
         self.before = before
         self.after = after
         self._made = 0
+        self._has_value = False
 
     def same(self, span: Span) -> Expr:
         """That the step changes nothing."""
@@ -81,7 +83,8 @@ class Relation:
         span, self._made = action.span, 0
         written = frozenset(stmt.slot for stmt in _assignments(action.body))
         frame: list[int] = []
-        if _has_value(action.body):
+        self._has_value = _has_value(action.body)
+        if self._has_value:
             frame = [slot for slot in range(len(self.before)) if slot not in written]
         late = [slot for slot in range(len(self.before)) if slot not in frame]
 
@@ -89,9 +92,31 @@ class Relation:
             return self._conjoined([self._equal(slot, writes, span) for slot in late], span)
 
         found = self._block(action.body, {}, ends, action)
-        for param, domain in reversed(list(zip(action.params, domains, strict=True))):
-            found = Quantifier(BOOL, span, False, param, domain, found)
+        for index, (param, domain) in reversed(list(enumerate(zip(action.params, domains, strict=True)))):
+            known = frozenset(action.params[:index])
+            found = self._some(param, domain, known, action.body, found)
         return self._conjoined([*[self._equal(slot, {}, span) for slot in frame], found], span)
+
+    def _some(self, local: Local, domain: Expr, known: frozenset[Expr], body: Block, found: Expr) -> Expr:
+        """The predicate for some value of a name, the one in the second state where that is the only one."""
+        if self._has_value and isinstance(domain, Const) and isinstance(domain.value, tuple):
+            value = self._given(local, known, body)
+            is_whole = len(domain.value) == cardinality(local.type)
+            if is_whole and value is not None and _has_room(local.type, value.type):
+                return Let(BOOL, domain.span, local, value, found)
+        return Quantifier(BOOL, domain.span, False, local, domain, found)
+
+    def _given(self, local: Local, known: frozenset[Expr], body: Block) -> Expr | None:
+        """The place in the second state to which a block assigns the value of a name, as it is."""
+        for stmt in body:
+            if isinstance(stmt, Choice):
+                return self._given(local, known, stmt.body)
+            if not isinstance(stmt, Assign) or stmt.value != local:
+                continue
+            keys = [step.key for step in stmt.path if step.key is not None]
+            if all(isinstance(key, Const) or key in known for key in keys):
+                return _place(self.after[stmt.slot], stmt)
+        return None
 
     def _equal(self, slot: int, writes: _Writes, span: Span) -> Expr:
         value = writes[slot].value if slot in writes else self.before[slot]
@@ -125,7 +150,8 @@ class Relation:
                 return self._assign(stmt, writes, then)
             case Choice():
                 body = self._block(stmt.body, writes, then, action)
-                return Quantifier(BOOL, stmt.domain.span, False, stmt.local, stmt.domain, body)
+                known = frozenset(action.params)
+                return self._some(stmt.local, stmt.domain, known, stmt.body, body)
             case Either():
                 ways = tuple(self._block(branch, writes, then, action) for branch in stmt.branches)
                 return Or(BOOL, action.span, ways)
@@ -192,6 +218,22 @@ def _with_keys(path: tuple[PathStep, ...], keys: list[Expr]) -> tuple[PathStep, 
     return tuple(
         PathStep(step.field, next(rest) if step.key is not None else None, step.container) for step in path
     )
+
+
+def _has_room(kind: Type, found: Type) -> bool:
+    """Whether all values of a type are values of another, with horizons and without."""
+    return fits(found, kind) and (has_horizon(kind) or not has_horizon(found))
+
+
+def _place(value: Expr, stmt: Assign) -> Expr:
+    """The place in a value that an assignment writes."""
+    for step in stmt.path:
+        if step.field is not None:
+            value = operators.applied(stmt.span, Op.FIELD, value, data=step.field)
+        else:
+            assert step.key is not None
+            value = operators.at(stmt.span, value, step.key)
+    return value
 
 
 def _has_value(body: Block) -> bool:

@@ -12,7 +12,7 @@ them keep is `tests/agreement/test_contract.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -129,9 +129,14 @@ class Search:
             return []
         if not states:
             self.findings.stopped = NOTHING_TO_CHECK
-        for violation in wrong_beginnings(self.program, states):
-            self.findings.note(violation)
         return states
+
+    def _check_beginnings(self) -> None:
+        """Note the initial states that violate a refinement: here, since a resumed engine has no others."""
+        if self.program.refinements:
+            with suppress(Undefined):  # of which the engine notes that it is so
+                for violation in wrong_beginnings(self.program, initial_states(self.program)):
+                    self.findings.note(violation)
 
     def look(self, states: int, generated: int, frontier: int) -> bool:
         """Compare with the budget, and report progress now and then; whether the search is stopped.
@@ -160,6 +165,7 @@ class Search:
         is_done = False
         while not is_done:
             with self._stoppable():
+                self._check_beginnings()
                 self._make_levels(engine)
             is_done = True  # an interruption of what follows ends the search, too
             with self._stoppable():
