@@ -122,8 +122,8 @@ def test_the_predicate_allows_the_steps_of_the_other_spec(tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_many_predicates_allow_the_steps_of_the_other_spec(part: int, tmp_path: Path) -> None:
-    """The same for 800 pairs of specs more."""
-    compare(range(1000 + 200 * part, 1200 + 200 * part), tmp_path)
+    """The same for 400 pairs of specs more."""
+    compare(range(1000 + 100 * part, 1100 + 100 * part), tmp_path)
 
 
 def shown(outcome: Outcome) -> object:
@@ -162,6 +162,6 @@ def test_compiled_code_finds_the_violated_refinements_of_the_reference(tmp_path:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_compiled_code_finds_many_violated_refinements(part: int, tmp_path: Path) -> None:
-    """The same for 160 pairs of specs more."""
-    kinds = agree(range(3000 + 40 * part, 3040 + 40 * part), tmp_path)
-    assert min(kinds["refinement"], kinds["other"]) > 2
+    """The same for 80 pairs of specs more."""
+    kinds = agree(range(3000 + 20 * part, 3020 + 20 * part), tmp_path)
+    assert min(kinds["refinement"], kinds["other"]) > 0

@@ -94,6 +94,15 @@ def test_it_does_not_matter_what_moves_the_states() -> None:
     assert said(search(checked, replace(AT_ONCE, shuffle=True))) == said(natively(checked, AT_ONCE))
 
 
+@pytest.mark.slow
+def test_a_violated_refinement_is_the_native_engine_s() -> None:
+    """With the step in both specs; from a search that Spark took over before the violation."""
+    checked = program("delivery_once.spec", "processed_again")
+    found = search(checked, AT_ONCE)
+    assert found.engine == "spark"
+    assert said(found) == said(natively(checked, AT_ONCE))
+
+
 @pytest.mark.parametrize("handover", [slow(1), slow(100), 700])
 def test_it_does_not_matter_when_spark_takes_over(handover: int) -> None:
     """A complete search says the same, whatever part of it the native engine did."""

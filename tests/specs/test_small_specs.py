@@ -22,7 +22,10 @@ from specs.spec_runs import (
 )  # fmt: skip
 
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
-FILES = ["delivery", "isr_timing", "placement", "two_round_fetch", *EXAMPLES]
+FILES = [
+    "delivery", "delivery_once", "isr_timing", "log", "once", "placement", "two_round_fetch",
+    "two_round_fetch_log", *EXAMPLES,
+]  # fmt: skip
 
 SLOW = {
     "examples/sliding_block": {"huarong_dao"},

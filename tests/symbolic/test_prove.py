@@ -107,6 +107,7 @@ def test_two_rounds_are_proved_for_any_length(model: str) -> None:
         ("replication_proof.spec", "two_brokers_two_epochs"),
         ("replication_proof.spec", "three_brokers_two_epochs"),
         ("replication_proof_faults.spec", "slow_follower"),
+        ("replication_log_proof.spec", "two_brokers_two_epochs"),  # and refines log.spec
     ],
 )
 def test_replication_is_proved_for_any_length(name: str, model: str) -> None:
