@@ -24,13 +24,17 @@ var d : 0..2 = 1
 var s : set[0..1]
 var q : seq[0..1] upto 2
 var m : 0..1 -> 0..2
+var f : bool
 """
 CONDITIONS = (
     "a == b", "a == c - 1", "a == len(q)", "b == 3", "c == a", "d == a", "s == { a }", "s == elements(q)",
     "q == [0, 1]", "a == head(q)", "6 // a == c", "m == { k: d for k in 0..1 }", "a == a", "m[a] == b",
     "m == { k: a for k in 0..1 }", "a == 3 - a", "card(s) == a", "a in s", "q != []",
     "a < 2 and b == a", "a == 1 or b == 6 // a", "len(q) == a and a == d", "let x = b: a == x",
-    "(a == 1) == (b == 1)", "not (a == 1)", "true",
+    "(a == 1) == (b == 1)", "not (a == 1)", "true", "f", "not f", "f == (b == 1)", "b in { a, 7 }",
+    "c in 0..a",
+    "forall k in 0..1: m[k] == a + k", "forall k in 0..1: b == m[k]", "forall k in 0..1: m[k] == m[0]",
+    "forall k in 0..0: m[k] == a", "forall k in 0..1: m[k] == 2 // (b - k)",
 )  # fmt: skip
 
 
@@ -87,6 +91,15 @@ def test_conditions_and_equations_pick_no_product() -> None:
     found = initial_states(instance_of(PRODUCT.format(init=equations)).program)
     assert [state[0] for state in found] == [(place,) * 6 for place in range(1, 7)]
     assert all(b == a and u == ((a[0],),) for a, b, u in found)
+
+
+def test_items_of_a_map_and_lets_pick_no_product() -> None:
+    """A `forall` over the keys gives the map its items, and a `let` is no variable."""
+    conditions = (
+        "init:\n    let n = 2\n    a == { p: n for p in Place }\n    forall p in Place: a[p] == b[p]\n"
+    )
+    found = initial_states(instance_of(PRODUCT.format(init=conditions + "    u in { {}, { {n} } }")).program)
+    assert found == [((2,) * 6, (2,) * 6, ()), ((2,) * 6, (2,) * 6, ((2,),))]
 
 
 def test_too_many_initial_states_are_refused_without_listing_them() -> None:

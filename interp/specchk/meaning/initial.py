@@ -1,21 +1,72 @@
-"""Initial states: initial values, choices, and the constraints of `init` on the variables left open."""
+"""Initial states: initial values, choices, and the conjuncts of `init` on the variables left open.
+
+They are the states of the product of all variables' values in which the conjuncts of `init` hold, from left
+to right: behind a false conjunct nothing is evaluated.  The product itself is never made.  As in TLC, the
+conjuncts are taken in their order (`plan`): one of the form `x == e` gives `x` its value, one of the form
+`x in e` its candidates, and any other a test, before which the variables that it reads are enumerated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
-from specchk.ir.nodes import And, Apply, Expr, Value, Var
+from specchk.ir.nodes import And, Apply, Const, Expr, Let, Local, Quantifier, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Start
-from specchk.ir.types import cardinality, fits
+from specchk.ir.types import BOOL, Map, Type, cardinality
 from specchk.ir.verify import bound
 from specchk.ir.walk import inside
-from specchk.meaning.evaluate import Evaluator
+from specchk.lang.text.source import Span
+from specchk.meaning.evaluate import Env, Evaluator, checker
 from specchk.meaning.undefined import BeyondHorizon, Undefined
-from specchk.meaning.values import State, Values
+from specchk.meaning.values import State, Values, universe
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A variable has each of its values, or those that are items of `among`."""
+
+    slot: int
+    among: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """A variable has the value of an expression, if that is one of its values."""
+
+    slot: int
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SolveMap:
+    """A variable, a map, has at each key the value of an expression."""
+
+    slot: int
+    key: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A `let` of `init`."""
+
+    local: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A conjunct that has to be true."""
+
+    condition: Expr
+
+
+Evaluate = Callable[[Env], Any]
+Part = Draw | Solve | SolveMap | Named | Tested
 
 
 def value_of(expr: Expr) -> Value:
@@ -24,135 +75,274 @@ def value_of(expr: Expr) -> Value:
     return Evaluator(0).compile(expr)([0] * (max(slots, default=-1) + 1))
 
 
+def plan(program: Program) -> list[tuple[int, Part]]:
+    """The parts of the enumeration in their order, each with the number of its `init` (0 without one)."""
+    known = {slot for slot, start in enumerate(program.starts) if start.value is not None}
+    found: list[tuple[int, Part]] = []
+    for number, init in enumerate(program.inits):
+        for conjunct in _conjuncts(init.body):
+            part = conjunct if isinstance(conjunct, Named) else _solved(conjunct, known) or Tested(conjunct)
+            found += [(number, Draw(slot)) for slot in sorted(_reads(part) - known)]
+            known |= _reads(part)
+            if isinstance(part, Draw | Solve | SolveMap):
+                known.add(part.slot)
+            found.append((number, part))
+    return found + [(0, Draw(slot)) for slot in range(len(program.variables)) if slot not in known]
+
+
+def _conjuncts(body: Expr) -> Iterator[Expr | Named]:
+    if isinstance(body, And):
+        for part in body.parts:
+            yield from _conjuncts(part)
+    elif isinstance(body, Let):
+        yield Named(body.local, body.value)
+        yield from _conjuncts(body.body)
+    else:
+        yield body
+
+
+def _reads(part: Part | Expr) -> set[int]:
+    """The variables whose values are needed before a part of the enumeration."""
+    match part:
+        case Draw():
+            return _reads(part.among) if part.among is not None else set()
+        case Solve() | SolveMap() | Named():
+            return _reads(part.value)
+        case Tested():
+            return _reads(part.condition)
+    return {node.slot for node in inside(part) if isinstance(node, Var)}
+
+
+def _solved(conjunct: Expr, known: set[int]) -> Part | None:
+    """The variable that a conjunct gives its value or its candidates; None where it gives none."""
+    match conjunct:
+        case Apply(op=Op.EQ, args=(left, right)):
+            for target, value in ((left, right), (right, left)):
+                if isinstance(target, Var) and _is_open(target, known, value):
+                    return Solve(target.slot, value)
+        case Apply(op=Op.IN_SET, args=(Var() as target, among)) if _is_open(target, known, among):
+            return Draw(target.slot, among)
+        case Var() if _is_open(conjunct, known):
+            return Solve(conjunct.slot, Const(BOOL, conjunct.span, True))
+        case Apply(op=Op.NOT, args=(Var() as target,)) if _is_open(target, known):
+            return Solve(target.slot, Const(BOOL, conjunct.span, False))
+        case Quantifier(every=True, body=Apply(op=Op.EQ, args=(left, right))):
+            for place, value in ((left, right), (right, left)):
+                map_ = _at_each_key(place, conjunct)
+                if map_ is not None and _is_open(map_, known, value):
+                    return SolveMap(map_.slot, conjunct.local, value)
+    return None
+
+
+def _is_open(target: Var, known: set[int], *others: Expr) -> bool:
+    """Whether a variable has no values yet, and none of the other expressions needs them."""
+    return target.slot not in known and all(target.slot not in _reads(other) for other in others)
+
+
+def _at_each_key(place: Expr, around: Quantifier) -> Var | None:
+    """The variable `m` of a place `m[k]`, where `k` is what the quantifier binds."""
+    match place, around.domain:
+        case Apply(op=Op.MAP_GET, args=(Var(type=Map(key=keys)) as target, Local() as key)), Const(
+            value=listed
+        ):
+            return target if key == around.local and listed == tuple(sorted(universe(keys))) else None
+    return None
+
+
 def initial_states(program: Program) -> list[State]:
     """All initial states, ascending, each once; `Undefined` where an initial value has none."""
-    # In the order of values, not of `product`: the order decides which of two counterexamples is reported.
-    return sorted(set(_Search(program).states()))
+    # In the order of values, not of the plan: the order decides which of two counterexamples is reported.
+    return sorted(_Enumeration(program).states())
 
 
 def tries(program: Program, most: int) -> int:
     """The number of values that are tried for the initial states; above `most` some number above it."""
-    search = _Search(program, most)
-    for _ in search.states():
-        pass
+    search = _Enumeration(program, most)
+    with suppress(_TooMany):
+        search.states()
     return search.tried
 
 
-@dataclass(frozen=True, slots=True)
-class _Try:
-    """Try each value of a variable."""
-
-    slot: int
+class _TooMany(Exception):
+    """More values would be tried than are wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Give:
-    """Give a variable the value of an expression."""
-
-    slot: int
-    expr: Expr
-    evaluate: Callable[[list[Any]], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """Drop all for which a condition is false."""
-
-    test: Callable[[list[Any]], Any]
-
-
-class _Search:
-    """Initial states by trying values; the conditions of `init` in their order, each as early as possible.
-
-    A condition is tested once the variables that it reads have values, and after all conditions before it, so
-    that the same is undefined as if whole states were tested.  `x == e` gives x its value.
-    """
+class _Enumeration:
+    """The plan as functions: each does its part in the environment, and calls the next."""
 
     def __init__(self, program: Program, most: int | None = None) -> None:
-        self.kinds = [variable.type for variable in program.variables]
-        self.most = most
+        self.program = program
+        self.most = most  # values to try
         self.tried = 0
-        self.evaluator = Evaluator(len(self.kinds))
-        self.domains = dict(enumerate(map(_domain, program.starts)))
-        self.steps = list(self._steps([part for init in program.inits for part in _conjuncts(init.body)]))
-        local_slots = max((init.locals for init in program.inits), default=0)
-        self.env: list[Any] = [0] * (2 * len(self.kinds) + local_slots)
+        size = len(program.variables)
+        self.found: list[State] = []
+        # Each `init` has locals of its own, which stay while later ones are evaluated.
+        self.evaluators = [Evaluator(size)]
+        for init in program.inits:
+            following = Evaluator(size)
+            following.first_local = self.evaluators[-1].first_local + init.locals + 1
+            self.evaluators.append(following)
+        self.env: Env = [0] * self.evaluators[-1].first_local
+        self.values = Values()
+        self.chosen: list[tuple[Value, ...] | None] = []
 
-    def states(self) -> Iterator[State]:
-        """The states; one may come again."""
-        # Without a value for one variable there is no state, and no condition is evaluated.
-        if all(cardinality(self.kinds[slot]) if d is None else d for slot, d in self.domains.items()):
-            yield from self._from(0)
+    def states(self) -> list[State]:
+        """The states, each once."""
+        program, env = self.program, self.env
+        # All of them first: an initial value without meaning is one, whatever `init` says.
+        self.chosen = [_chosen(start) for start in program.starts]
+        if any(chosen == () for chosen in self.chosen):
+            return []
+        for slot, start in enumerate(program.starts):
+            if start.value is not None:
+                env[slot] = self.chosen[slot][0]  # type: ignore[index]
+        size, found = len(program.variables), self.found
 
-    def _steps(self, conditions: list[Expr]) -> Iterator[_Test | _Give | _Try]:
-        known: set[int] = set()
-        for condition in conditions:
-            given = next(self._equations(condition, known), None)
-            needs = _reads(given.expr if given is not None else condition)
-            yield from (_Try(slot) for slot in sorted(needs - known))
-            yield given if given is not None else _Test(self.evaluator.compile(condition))
-            known |= needs | ({given.slot} if given is not None else set())
-        yield from (_Try(slot) for slot in self.domains if slot not in known)
+        def following() -> None:
+            found.append(tuple(env[:size]))
 
-    def _equations(self, condition: Expr, known: set[int]) -> Iterator[_Give]:
-        if isinstance(condition, Apply) and condition.op is Op.EQ:
-            for one, other in (condition.args, reversed(condition.args)):
-                if isinstance(one, Var) and self._is_given(one.slot, other, known):
-                    yield _Give(one.slot, other, self.evaluator.compile(other))
+        for number, part in reversed(plan(program)):
+            following = self._function(part, self.evaluators[number], following)
+        following()
+        return found
 
-    def _is_given(self, slot: int, value: Expr, known: set[int]) -> bool:
-        """Whether an equation gives a variable its value: it has none yet, and any such value fits."""
-        is_open = self.domains[slot] is None and slot not in known | _reads(value)
-        return is_open and fits(value.type, self.kinds[slot])
+    def _function(
+        self, part: Part, evaluator: Evaluator, following: Callable[[], None]
+    ) -> Callable[[], None]:
+        """The function of a part of the plan and of all behind it."""
+        env = self.env
+        match part:
+            case Draw(slot, among):
+                return self._draw(slot, evaluator.compile(among) if among is not None else None, following)
+            case Solve(slot, value):
+                return self._solve(slot, evaluator.compile(value), following)
+            case SolveMap(slot, key, value):
+                return self._solve(
+                    slot, self._map(slot, evaluator.index(key), evaluator.compile(value)), following
+                )
+            case Named(local, value):
+                index, named = evaluator.index(local), evaluator.compile(value)
 
-    def _from(self, place: int) -> Iterator[State]:
-        if self.most is not None and self.tried > self.most:
-            return
-        if place == len(self.steps):
-            yield tuple(self.env[: len(self.kinds)])
-            return
-        match self.steps[place]:
-            case _Test(test):
-                if test(self.env):
-                    yield from self._from(place + 1)
-            case _Give(slot, _, evaluate):
-                self.env[slot] = evaluate(self.env)
-                yield from self._from(place + 1)
-            case _Try(slot):
-                for value in self._values(slot):
-                    self.tried += 1
-                    self.env[slot] = value
-                    yield from self._from(place + 1)
+                def name() -> None:
+                    env[index] = named(env)
+                    following()
 
-    def _values(self, slot: int) -> tuple[Any, ...]:
-        values, kind = self.domains[slot], self.kinds[slot]
-        if values is None:
-            if self.most is not None and cardinality(kind) > self.most:
-                self.tried += self.most + 1
-                return ()
-            self.domains[slot] = values = Values().values(kind)
-        return values
+                return name
+            case Tested(condition):
+                holds = evaluator.compile(condition)
+
+                def test() -> None:
+                    if holds(env):
+                        following()
+
+                return test
+
+    def _draw(self, slot: int, among: Evaluate | None, following: Callable[[], None]) -> Callable[[], None]:
+        env = self.env
+        if among is None:
+            if self.most is not None:
+                return self._draw_counted(slot, following)
+            values = self._all(slot)
+
+            def each() -> None:
+                for env[slot] in values:
+                    following()
+
+            return each
+        is_value = self._membership(slot)
+
+        def some() -> None:
+            for value in among(env):
+                if is_value(value):
+                    self._count(1)
+                    env[slot] = value
+                    following()
+
+        return some
+
+    def _draw_counted(self, slot: int, following: Callable[[], None]) -> Callable[[], None]:
+        """As `_draw`, and the values are listed only when they are needed, and if they are few enough."""
+
+        def each() -> None:
+            if self.chosen[slot] is None:
+                self._count(cardinality(self.program.variables[slot].type), at_once=True)
+            for value in self._all(slot):
+                self._count(1)
+                self.env[slot] = value
+                following()
+
+        return each
+
+    def _count(self, values: int, *, at_once: bool = False) -> None:
+        """Count values that are tried; those `at_once` are only compared with how many may be."""
+        if self.most is not None:
+            self.tried += values
+            if self.tried > self.most:
+                raise _TooMany
+            self.tried -= values * at_once
+
+    def _all(self, slot: int) -> tuple[Value, ...]:
+        return self.chosen[slot] or self.values.values(self.program.variables[slot].type)
+
+    def _solve(self, slot: int, solution: Evaluate, following: Callable[[], None]) -> Callable[[], None]:
+        env, is_value = self.env, self._membership(slot)
+
+        def solve() -> None:
+            value = solution(env)
+            if is_value(value):
+                env[slot] = value
+                following()
+
+        return solve
+
+    def _map(self, slot: int, key: int, item: Evaluate) -> Evaluate:
+        kind = self.program.variables[slot].type
+        assert isinstance(kind, Map)
+        keys, is_item = sorted(universe(kind.key)), _within(kind.value, self.program.variables[slot].span)
+
+        def items(env: Env) -> Value:
+            found = []
+            for env[key] in keys:
+                found.append(item(env))
+                # As `forall` stops at the first key that is different: no map has this item.
+                if not is_item(found[-1]):
+                    break
+            return tuple(found)
+
+        return items
+
+    def _membership(self, slot: int) -> Callable[[Any], bool]:
+        """Whether something is a value that a variable may start with."""
+        chosen, variable = self.chosen[slot], self.program.variables[slot]
+        return frozenset(chosen).__contains__ if chosen is not None else _within(variable.type, variable.span)
 
 
-def _domain(start: Start) -> tuple[Any, ...] | None:
-    """The values that a variable may start with; None where `init` is to decide."""
+def _within(kind: Type, span: Span) -> Callable[[Any], bool]:
+    """Whether a value of a type's shape is within its ranges and limits."""
+    check = checker(kind, span)
+
+    def within(value: Any) -> bool:
+        try:
+            check(value)
+        except (Undefined, BeyondHorizon):
+            return False
+        return True
+
+    return within
+
+
+def _chosen(start: Start) -> tuple[Value, ...] | None:
+    """The values that a declaration gives a variable; None where it gives all of the type."""
     if start.value is not None:
         return (_constant(start.value),)
-    return _constant(start.choices) if start.choices is not None else None
+    if start.choices is None:
+        return None
+    chosen = _constant(start.choices)
+    assert isinstance(chosen, tuple)
+    return chosen
 
 
-def _conjuncts(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, And):
-        yield from chain.from_iterable(map(_conjuncts, expr.parts))
-    else:
-        yield expr
-
-
-def _reads(expr: Expr) -> set[int]:
-    return {node.slot for node in inside(expr) if isinstance(node, Var)}
-
-
-def _constant(expr: Expr) -> Any:
+def _constant(expr: Expr) -> Value:
     try:
         return value_of(expr)
     except BeyondHorizon:

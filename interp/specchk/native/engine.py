@@ -28,7 +28,7 @@ from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
-from specchk.native.machine.frames import DEADLOCK, Thread, records_of
+from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.packed import PackedExplored
@@ -153,8 +153,8 @@ class NativeEngine(Engine[list[Run]]):
         states = self.search.initial_states()
         self.initial_count = len(states)
         runs: list[Run] = []
-        for state in states:
-            self.store.add(self.store.layout.pack(state))
+        for first in range(0, len(states), CHUNK):
+            self.store.add(states[first : first + CHUNK])
             runs += self.store.workers[0].drain()
             # The table can grow only between two calls of the kernel, and initial states may be millions.
             self._make_room()

@@ -174,6 +174,13 @@ class Words:
         self._block = (ctypes.c_uint64 * max(1, count))()
         self.address = ctypes.addressof(self._block)
 
+    @classmethod
+    def of(cls, data: bytes) -> Words:
+        """A block with a copy of some words."""
+        block = cls(len(data) // 8)
+        ctypes.memmove(block.address, data, len(data))
+        return block
+
     def __getitem__(self, index: int) -> int:
         return self._block[index]
 

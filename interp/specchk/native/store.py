@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from specchk.ir.program import Program
+from specchk.meaning.values import State
 from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import (
     BATCH,
@@ -229,12 +230,13 @@ class Store:
             self.workers[0].block[Thread.COUNTS + point] = count
         self.grow(self.slots_needed)
 
-    def add(self, state: Sequence[int]) -> None:
-        """An initial state."""
-        # The kernel makes the state canonical in place, so it gets a copy.
-        words = Words(len(state))
-        words.fill(list(state))
-        self.kernel.call["add"](self.control.address, self.workers[0].block.address, words.address)
+    def add(self, states: Sequence[State]) -> None:
+        """Initial states, at most `CHUNK` of them."""
+        # The kernel makes the states canonical in place, so it gets copies.
+        words = Words.of(self.layout.packed(states))
+        add, control, thread = self.kernel.call["add"], self.control.address, self.workers[0].block.address
+        for index in range(len(states)):
+            add(control, thread, words.address + index * self.state_bytes)
 
     def set_work(self, runs: Sequence[Run]) -> None:
         """The states that `work` is to expand."""

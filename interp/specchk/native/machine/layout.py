@@ -26,9 +26,11 @@ engine.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
+from operator import or_
 from typing import Any
 
 from specchk.ir.nodes import Apply
@@ -254,6 +256,17 @@ class StateLayout:
             # own.
             code |= encode(place.type, value) << place.offset
         return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
+
+    def packed(self, states: Sequence[State]) -> bytes:
+        """The words of many states, one state after the other."""
+        codes: Iterable[int] = repeat(0, len(states))
+        # By columns and not by states: a value that many states have is encoded once, and nothing else is
+        # done for each of them by the interpreter.
+        for place, column in zip(self.places, zip(*states, strict=True), strict=False):
+            code = {value: encode(place.type, value) << place.offset for value in set(column)}
+            codes = map(or_, codes, map(code.__getitem__, column))
+        size = WORD // 8 * self.words
+        return b"".join([code.to_bytes(size, "little") for code in codes])
 
     def unpack(self, words: tuple[int, ...]) -> State:
         """The state of packed words: the inverse of `pack`."""
