@@ -41,7 +41,7 @@ from specchk.conform.mutation.outcomes import (
 from specchk.conform.replay.frozen import frozen
 from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
-from specchk.native.compiler import load_kernel
+from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.machine.layout import layout_of
 
 PROGRAM = bank().program
@@ -79,9 +79,10 @@ def _kept(folder: Path) -> list[Path]:
     write_outcome("an outcome", OUTCOME)
     write_ground("the ground", GROUND)
     since.write_map(since.map_path(folder / "binding.py", "about"), MAP)
-    program = program_of("spec s\nvar n : 0..3 = 0\naction up():\n    n' = (n + 1) % 4\n", folder)
-    assert program is not None
-    load_kernel(program, layout_of(program), [], compact=False)
+    for step, is_long in ((1, False), (2, True)):
+        program = program_of(f"spec s\nvar n : 0..3 = 0\naction up():\n    n' = (n + {step}) % 4\n", folder)
+        assert program is not None
+        load_kernel(KernelSource(program, layout_of(program), [], compact=False), is_long=is_long)
     return sorted(path for path in (folder / "cache" / "specchk").rglob("*") if path.is_file())
 
 

@@ -123,6 +123,7 @@ NOT_THE_CODE = {
     "points",  # statements have their own
 }  # nothing is compiled of
 LATER_OR_WHERE = {
+    "optimise_after",
     "on_end",
     "room",
     "anew",

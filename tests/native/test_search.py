@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.native import checkpoint
+from specchk.native import checkpoint, engine
 from specchk.native.engine import NativeOptions, search
+from specchk.native.optimise import Optimiser, initialize, optimised, quick
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
@@ -40,6 +42,48 @@ def test_any_number_of_workers_says_the_same(symmetry: bool) -> None:
     alone, *others = [search(program, NativeOptions(symmetry=symmetry, workers=n)) for n in (1, 2, 3, 3)]
     assert isinstance(alone.verdict, Violated)
     assert all(same(alone, other) for other in others)
+
+
+class AtOnce:
+    """An optimiser that is done when it begins."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self.code = optimised(text())
+
+    def stop(self) -> None:
+        """Nothing is left to end."""
+
+
+@pytest.mark.parametrize(("spec", "model"), [("kip101", "fast_failover"), ("kip320", "small")])
+def test_results_do_not_depend_on_when_code_is_optimised(
+    spec: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, during or never: the same verdict, counts, coverage and steps of the counterexample."""
+    monkeypatch.setattr(engine, "Optimiser", AtOnce)
+    program = instantiate(check(str(KAFKA / f"{spec}.spec")), model).program
+    found = []
+    for after in (0, 1, 100, 1 << 40):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(after)))
+        found.append(search(program, NativeOptions(workers=2, optimise_after=after)))
+        names = [path.name for path in (tmp_path / str(after)).rglob("*.o")]
+        assert [name.endswith("-quick.o") for name in sorted(names, key=len)] == (
+            [False] if after == 0 else [False, True] if after < 1 << 40 else [True]
+        )
+    assert all(same(found[0], other) for other in found[1:])
+
+
+def test_another_process_optimises_what_this_one_would() -> None:
+    """The same object code; one that is stopped has none, and leaves no process behind."""
+    text = 'define i64 @"f"(i64 %a) {\n  %b = add i64 %a, 1\n  ret i64 %b\n}\n'
+    initialize()
+    waiting, stopped = Optimiser(lambda: text), Optimiser(lambda: text)
+    stopped.stop()
+    waiting._thread.join()
+    assert waiting.code == optimised(text) != quick(text)
+    assert stopped._process is None or stopped._process.returncode is not None
+    broken = Optimiser(lambda: "no IR")
+    broken._thread.join()
+    assert broken.code is None
 
 
 def test_counts_are_those_of_tlc() -> None:

@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -26,6 +27,7 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
+from specchk.native.optimise import initialize, machine, optimised, quick
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
@@ -46,6 +48,7 @@ class Loaded:
     call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
     keeper: object  # what owns the code
     was_cached: bool
+    is_optimised: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,47 +95,77 @@ def build_module(
     return module
 
 
-def load_kernel(program: Program, layout: StateLayout, renamings: list[Renaming], *, compact: bool) -> Loaded:
-    """The kernel of a program, from the cache or newly compiled."""
-    _initialize()
-    # Object code and not IR: most of the time of a small search is LLVM's.
-    path = kept.place("kernels", f"{kernel_key(program, renamings, compact=compact)}.o")
-    code = kept.read(path)
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """All that a search's kernel is made of."""
+
+    program: Program
+    layout: StateLayout
+    renamings: list[Renaming]
+    compact: bool
+
+    def text(self) -> str:
+        """Its LLVM IR."""
+        return str(build_module(self.program, self.layout, self.renamings, compact=self.compact))
+
+    def path(self, kind: str = "") -> Path | None:
+        """Where its object code is kept: object code and not IR, whose making takes as long as a search."""
+        return kept.place(
+            "kernels", f"{kernel_key(self.program, self.renamings, compact=self.compact)}{kind}.o"
+        )
+
+    def linked(self, code: bytes) -> Loaded:
+        """The kernel of newly optimised object code, which is kept."""
+        kept.write(self.path(), code)
+        return _linked(code, SEARCH, was_cached=False)
+
+
+def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
+    """The kernel of a search, from the cache or newly compiled: optimised if the search `is_long`."""
+    initialize()
+    code = kept.read(source.path())
     if code is not None:
         return _linked(code, SEARCH, was_cached=True)
-    code = compile_module(str(build_module(program, layout, renamings, compact=compact)))
-    kept.write(path, code)
-    return _linked(code, SEARCH, was_cached=False)
+    if is_long:
+        return source.linked(optimised(source.text()))
+    path = source.path("-quick")
+    code = kept.read(path)
+    was_cached = code is not None
+    if code is None:
+        code = quick(source.text())
+        kept.write(path, code)
+    return _linked(code, SEARCH, was_cached=was_cached, is_optimised=False)
 
 
 def load_labels(program: Program, layout: StateLayout) -> Loaded:
     """The code that labels steps with fair conditions, from the cache or newly compiled."""
-    _initialize()
+    initialize()
     path = kept.place("kernels", f"{kernel_key(program, [], compact=False)}-labels.o")
     code = kept.read(path)
     was_cached = code is not None
     if code is None:
-        code = compile_module(str(build_labels(program, layout)))
+        # They are called once for each state, by a graph that is made in Python: its time is not theirs.
+        code = quick(str(build_labels(program, layout)))
         kept.write(path, code)
     return _linked(code, LABELS, was_cached=was_cached)
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming]) -> Loaded:
     """The kernel that lists steps and names states, from the cache or newly compiled."""
-    _initialize()
+    initialize()
     path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-edges.o")
     code = kept.read(path)
     if code is not None:
         return _linked(code, EDGES, was_cached=True)
     module = build_module(program, layout, renamings, compact=False, kernel=EdgeKernel, steps=RankedSteps)
-    code = compile_module(str(module))
+    code = optimised(str(module))
     kept.write(path, code)
     return _linked(code, EDGES, was_cached=False)
 
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
-    _initialize()
+    initialize()
     path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-exchange.o")
     code = kept.read(path)
     if code is None:
@@ -145,7 +178,7 @@ def load_exchange(
     program: Program, layout: StateLayout, renamings: list[Renaming], shipped: ObjectCode
 ) -> Loaded:
     """The kernel of shipped object code or, on a machine of another kind, compiled here."""
-    _initialize()
+    initialize()
     fits = shipped.machine == machine_name()
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     code = shipped.code if fits else _exchange_compiled(program, layout, renamings)
@@ -154,7 +187,7 @@ def load_exchange(
 
 def _exchange_compiled(program: Program, layout: StateLayout, renamings: list[Renaming]) -> bytes:
     module = build_module(program, layout, renamings, compact=False, kernel=ExchangeKernel)
-    return compile_module(str(module))
+    return optimised(str(module))
 
 
 def machine_name() -> str:
@@ -163,43 +196,10 @@ def machine_name() -> str:
     return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
 
 
-def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-
-
-def _machine() -> llvm.TargetMachine:
-    target = llvm.Target.from_default_triple()
-    machine: llvm.TargetMachine = target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
-        reloc="pic",
-        codemodel="small",
-    )
-    return machine
-
-
-def compile_module(text: str) -> bytes:
-    """Optimised object code of LLVM IR."""
-    machine = _machine()
-    module = llvm.parse_assembly(text)
-    # Invalid IR is an error here, and a crash or worse once it is compiled.
-    module.verify()
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=1)  # -O2 and -O3 make no faster code here
-    # Loops here run over few words or end early: vectorising has little to gain and takes time to compile.
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    code: bytes = machine.emit_object(module)
-    return code
-
-
-def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bool) -> Loaded:
-    jit = llvm.create_lljit_compiler(_machine())
+def _linked(
+    code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bool, is_optimised: bool = True
+) -> Loaded:
+    jit = llvm.create_lljit_compiler(machine())
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name, _ in entries:
         library.export_symbol(name)
@@ -210,7 +210,7 @@ def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bo
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
         calls[name] = shape(tracker[name])
     # The code is freed with these two, so whoever can call it keeps them.
-    return Loaded(calls, (jit, tracker), was_cached)
+    return Loaded(calls, (jit, tracker), was_cached, is_optimised)
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:

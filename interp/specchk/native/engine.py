@@ -25,12 +25,13 @@ from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.checkpoint import Checkpoints, Saved, found_of, room_of
 from specchk.native.claims import claimed, purpose_of
-from specchk.native.compiler import load_kernel
+from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
+from specchk.native.optimise import Optimiser
 from specchk.native.packed import PackedExplored
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
@@ -41,6 +42,7 @@ from specchk.search.liveness.explored import Explored, StepSource
 from specchk.search.verdict import Inconclusive, Outcome
 
 PAGE_OUT_EVERY_S = 1.0
+LONG = 1 << 20  # successors of a search that takes longer than optimising its code, as a rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class NativeOptions(Options):
     `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: leave the search to
     another engine before a level of so many states is expanded.  `room`: what sets have at first,
     None for a guess; `anew` replaces a checkpoint of this search, in which they had too little.
+    `optimise_after` so many successors compiled code is optimised, while the search goes on; 0: before it.
     """
 
     workers: int = 0
@@ -63,6 +66,7 @@ class NativeOptions(Options):
     handover: int | None = None
     room: Room | None = None
     anew: bool = False
+    optimise_after: int = LONG
 
 
 def search(
@@ -114,6 +118,7 @@ class NativeEngine(Engine[list[Run]]):
     program: Program = field(init=False)
     roomy: Program = field(init=False)  # as it is compiled: sets have slots for their items
     findings: Findings = field(init=False)
+    source: KernelSource = field(init=False)
     store: Store = field(init=False)
     explain: Explainer = field(init=False)
     checkpoints: Checkpoints | None = field(init=False, default=None)
@@ -134,8 +139,10 @@ class NativeEngine(Engine[list[Run]]):
         self.roomy = roomy = with_room(self.program, room)
         layout = layout_of(roomy)
         renamings = search.symmetry.renamings if search.symmetry is not None else []
-        kernel = load_kernel(roomy, layout, renamings, compact=options.compact)
+        self.source = KernelSource(roomy, layout, renamings, options.compact)
+        kernel = load_kernel(self.source, is_long=not options.optimise_after)
         self.store = Store(roomy, layout, kernel, options.workers or os.cpu_count() or 1)
+        search.prepared_s = search.meter.seconds
         self.explain = Explainer(self.program, layout, self.store, search.symmetry)
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
@@ -188,6 +195,7 @@ class NativeEngine(Engine[list[Run]]):
         while not store.is_level_done and not self.search.is_stopped:
             store.work(self._should_pause)
             self._check_room()
+            self._change_kernel()
             for worker in store.workers:
                 following += worker.drain()
             self._make_room()
@@ -236,13 +244,26 @@ class NativeEngine(Engine[list[Run]]):
     def _should_pause(self) -> bool:
         """Whether the workers should return; checked while they run."""
         self._check_room()
-        return self._look() or self._is_save_due
+        optimiser = self.store.optimiser
+        return self._look() or self._is_save_due or (optimiser is not None and optimiser.code is not None)
+
+    def _change_kernel(self) -> None:
+        """Continue with optimised code, once it is there."""
+        store = self.store
+        if store.optimiser is not None and store.optimiser.code is not None:
+            # No worker runs now. States, table and blocks are the same for both.
+            store.kernel = self.source.linked(store.optimiser.code)
+            store.stop_optimising()
 
     def _look(self) -> bool:
         """Compare with the budget and report progress; whether the search is stopped."""
-        states = self.store.total(Thread.NEW)
+        store = self.store
+        states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
+        is_long = generated >= self.options.optimise_after
+        if is_long and not store.kernel.is_optimised and store.optimiser is None:
+            store.optimiser = Optimiser(self.source.text)
         frontier = states - sum(self.search.levels[:-1])
-        return self.search.look(states, self.store.total(Thread.GENERATED), frontier)
+        return self.search.look(states, generated, frontier)
 
     def _note_found(self) -> None:
         """Turn what the workers noted of the last level into violations and witnesses."""

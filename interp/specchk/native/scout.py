@@ -83,6 +83,7 @@ def forecast(
     run the model.
     """
     end = time.monotonic() + effort.last_begins
+    options = replace(options, optimise_after=0)  # a long search has its rate with optimised code
     program = question.program({})
     sample = _sampled(program, replace(options, budget=effort.budget))
     layout = layout_of(with_room(program, options.room or first_room(program)))

@@ -27,6 +27,7 @@ from specchk.native.machine.frames import (
 )  # fmt: skip
 from specchk.native.machine.layout import StateLayout
 from specchk.native.memory import Region, Words
+from specchk.native.optimise import Optimiser
 from specchk.native.resting import resting
 
 Run = tuple[int, int]
@@ -125,6 +126,7 @@ class Store:
     def __init__(self, program: Program, layout: StateLayout, kernel: Loaded, workers: int) -> None:
         self.layout = layout
         self.kernel = kernel
+        self.optimiser: Optimiser | None = None
         self.control = Words(int(SharedWord.SIZE))
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
@@ -345,8 +347,15 @@ class Store:
         """The sum over all workers."""
         return sum(worker[word] for worker in self.workers)
 
+    def stop_optimising(self) -> None:
+        """Want no other kernel any more."""
+        if self.optimiser is not None:
+            self.optimiser.stop()
+            self.optimiser = None
+
     def release(self) -> None:
         """Give everything back."""
+        self.stop_optimising()
         self._pool.shutdown()
         for region in (self.states, self.table):
             if region is not None:

@@ -78,7 +78,8 @@ def statistics(outcome: Outcome) -> list[str]:
             f"{steps}, {numbers.queries} queries, {numbers.seconds:.2f} s",
             f"engine {outcome.engine}, unrolled",
         ]
-    rate = numbers.distinct / numbers.seconds if numbers.seconds > 0 else 0
+    searching = numbers.seconds - numbers.prepared_s
+    rate = numbers.distinct / searching if searching > 0 else 0
     kind = "symbolic state" if numbers.symbolic is not None else "state"
     states = f"{numbers.distinct} {kind}{_s(numbers.distinct)}"
     counts = f"{states}, {numbers.generated} transition{_s(numbers.generated)}, depth {numbers.depth}"

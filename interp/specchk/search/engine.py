@@ -97,6 +97,7 @@ class Search:
     symmetry: Symmetry | None = field(init=False)
     symmetry_text: str = field(init=False)
     owed_at_horizon: int = field(init=False, default=0)
+    prepared_s: float = field(init=False, default=0.0)  # seconds before the search, as of compiling
     _last_report: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -224,7 +225,8 @@ class Search:
         )  # fmt: skip
         statistics = Statistics(
             distinct=totals.distinct, generated=totals.generated, depth=len(self.levels),
-            levels=tuple(self.levels), seconds=self.meter.seconds, horizon_cuts=totals.cuts,
+            levels=tuple(self.levels), seconds=self.meter.seconds, prepared_s=self.prepared_s,
+            horizon_cuts=totals.cuts,
             symmetry=self.symmetry_text, symbolic=totals.symbolic, owed_at_horizon=self.owed_at_horizon,
         )  # fmt: skip
         return Outcome(

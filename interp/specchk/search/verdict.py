@@ -188,6 +188,7 @@ class Statistics:
     `depth` is the number of levels of the breadth-first search, the initial states being the first;
     `levels` the number of distinct states of each; `generated` counts every successor and initial
     state, repeated or not.  `queries` are questions to a solver, of a run that has them and no states.
+    `prepared_s` of the `seconds` were over when the search began.
     `owed_at_horizon` are states in which a temporal property is open and the only fair steps are cut off.
     """
 
@@ -197,6 +198,7 @@ class Statistics:
     levels: tuple[int, ...]
     seconds: float
     horizon_cuts: int = 0
+    prepared_s: float = field(default=0.0, compare=False)
     symmetry: str = "off"
     symbolic: Symbolic | None = None
     queries: int | None = None

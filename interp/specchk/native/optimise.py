@@ -1,0 +1,116 @@
+"""LLVM IR to object code: quickly, or optimised, also in another process during a search.
+
+A kernel without optimisation takes a fifteenth of the time to compile and up to twice the time to run, and
+gives the same results.  So a search begins with it, and a long one continues with the optimised one when that
+is there (Kohn, Leis, Neumann, Adaptive Execution of Compiled Queries, 2018).  Another process makes it, which
+can be stopped when the search ends before.
+
+Not here: names and caching of object code (`compiler`), and when it is worth while (`engine`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from subprocess import DEVNULL, PIPE, Popen
+from threading import Lock, Thread
+
+import llvmlite.binding as llvm
+
+from specchk.kept import SPECCHK
+
+# The whole program of the other process: IR on its standard input, object code on its standard output.
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from specchk.native.optimise import initialize, optimised; "
+    "initialize(); sys.stdout.buffer.write(optimised(sys.stdin.buffer.read().decode()))"
+)
+
+
+def initialize() -> None:
+    """Prepare LLVM for this machine; once more changes nothing."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def machine(level: int = 2) -> llvm.TargetMachine:
+    """The machine of this process, with an optimisation level of the code generator."""
+    target = llvm.Target.from_default_triple()
+    made: llvm.TargetMachine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=level,
+        reloc="pic",
+        codemodel="small",
+    )
+    return made
+
+
+def optimised(text: str) -> bytes:
+    """Optimised object code of LLVM IR."""
+    return _object_code(text, code_level=2, passes_level=1)  # -O2 and -O3 make no faster code here
+
+
+def quick(text: str) -> bytes:
+    """Object code of LLVM IR that is compiled as fast as possible."""
+    return _object_code(text, code_level=0, passes_level=0)
+
+
+def _object_code(text: str, *, code_level: int, passes_level: int) -> bytes:
+    target = machine(code_level)
+    module = llvm.parse_assembly(text)
+    # Invalid IR is an error here, and a crash or worse once it is compiled.
+    module.verify()
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=passes_level)
+    # Loops here run over few words or end early: vectorising has little to gain and takes time to compile.
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(module, builder)
+    code: bytes = target.emit_object(module)
+    return code
+
+
+class Optimiser:
+    """Optimises the IR that `text` builds, beside the search; `code` is the object code once it is there."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self.code: bytes | None = None
+        self._text = text
+        self._process: Popen[bytes] | None = None
+        self._lock = Lock()
+        self._is_stopped = False
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        text = self._text()
+        process = self._begun()
+        if process is None:
+            return
+        code, _ = process.communicate(text.encode())
+        if process.returncode == 0:
+            self.code = code
+
+    def _begun(self) -> Popen[bytes] | None:
+        """The process, None after `stop` or where the system has none for us: the search keeps its kernel."""
+        command = [sys.executable, "-c", _PROGRAM, str(SPECCHK.parent)]
+        with self._lock:
+            if self._is_stopped:
+                return None
+            try:
+                self._process = Popen(  # noqa: S603 - ourselves
+                    command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+                )
+            except OSError:
+                return None
+            return self._process
+
+    def stop(self) -> None:
+        """End the process, and wait for the thread."""
+        with self._lock:
+            self._is_stopped = True
+            if self._process is not None:
+                self._process.kill()
+        self._thread.join()
