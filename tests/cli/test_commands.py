@@ -108,6 +108,20 @@ def test_specs_are_read_from_standard_input(
     assert (said.code, said.err.splitlines()[0]) == (30, "stdin:3:16: error S201: no name `z` is known here")
 
 
+def test_a_spec_without_models_or_variables_is_no_silent_ok(specchk: Any, here: Path) -> None:
+    """`check` has a note for each, `run` a warning, or the model that is missing."""
+    (here / "empty.spec").write_text("spec empty\n")
+    _, models, variables = specchk("check", "empty.spec").out.splitlines()
+    assert models.startswith("note: empty.spec: no model")
+    assert variables.startswith("note: empty.spec: the spec has no variables")
+    assert "warning: the spec has no variables" in specchk("run", "empty.spec").out
+    (here / "open.spec").write_text("spec open\nsort R\nconst N : int\nvar x : 0..N = 0\n")
+    said = specchk("run", "open.spec")
+    assert (said.code, "there is no model that sizes sort `R`" in said.err) == (30, True)
+    said = specchk("run", "open.spec", "--set", "R=2")
+    assert "there is no model that fixes constant `N`" in said.err
+
+
 def test_test_overrides_constants(specchk: Any) -> None:
     """In each model and its scenarios, and the line names them."""
     said = specchk("test", "shop.spec", "--model", "bad", "--set", "Most=2")

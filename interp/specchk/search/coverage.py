@@ -18,6 +18,8 @@ NOTHING_ASKED = (
     "no property is checked, and `deadlock ok` allows every end: only undefined values can be detected"
 )
 
+NO_VARIABLES = "the spec has no variables: it has one state, and no step changes anything"
+
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
     """The points never reached, in source order; what the constants decide is not counted."""
@@ -44,6 +46,8 @@ def complete_search_warnings(program: Program, counts: Sequence[int], *, complet
     found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
     if asks_nothing(program):
         found.append(NOTHING_ASKED)
+    if not program.variables:
+        found.append(NO_VARIABLES)
     if complete:
         idle = {point.owner for point in never(program, counts) if point.kind == "action"}
         found += [describe(p) for p in never(program, counts) if p.kind == "action" or p.owner not in idle]

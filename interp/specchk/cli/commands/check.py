@@ -14,6 +14,7 @@ from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate, survey
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
+from specchk.search.coverage import NO_VARIABLES
 
 
 @click.command("check")
@@ -67,6 +68,10 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
         except SpecError as error:  # what no engine checks yet is for `run` to refuse
             found += [d for d in error.diagnostics if not d.code.startswith("S6") and d not in found]
     spec = checked.spec
+    if not spec.models:
+        notes.append(f"{file}: no model; what only its constants decide was not checked")
+    if not spec.variables:
+        notes.append(f"{file}: {NO_VARIABLES}")
     counts = (
         f"{len(spec.variables)} variables, {len(spec.actions)} actions, {len(spec.properties)} properties"
     )

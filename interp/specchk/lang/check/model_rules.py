@@ -60,7 +60,10 @@ class Models:
         bindings = ", ".join(f"{full} = ..." for full in open_)
         sets = " ".join(f"--set {full}=..." for full in open_)
         if model.decl is None:
-            self.report.add("S502", consts[open_[0]][0].span, f"nothing fixes {constants}", f"pass {sets}")
+            hint = f"declare a model, `model small:` with `{bindings}` below it, or pass {sets}"
+            self.report.add(
+                "S502", consts[open_[0]][0].span, f"there is no model that fixes {constants}", hint
+            )
             return
         place, message = model.decl.span.word(model.name), f"model `{model.name}` leaves {constants} open"
         self.report.add("S502", place, message, f"add `{bindings}` to the model, or pass {sets}")

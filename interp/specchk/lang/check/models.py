@@ -133,9 +133,13 @@ def _members(spec: Spec, model: FixedModel, report: Report) -> None:
     for full, decl in sorts_of(spec).items():
         binding = model.bindings.get(full)
         if binding is None:
+            if model.decl is None:
+                hint = f"declare a model, `model small:` with `{full} = 2` below it, or pass --set {full}=2"
+                report.add("S502", decl.span, f"there is no model that sizes sort `{full}`", hint)
+                continue
             report.add(
                 "S502",
-                model.decl.span.word(model.name) if model.decl else decl.span,
+                model.decl.span.word(model.name),
                 f"model `{model.name}` does not size sort `{full}`",
                 f"add `{full} = 2`, or --set {full}=2",
             )
