@@ -193,7 +193,7 @@ model one:
 
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("a : Offset = 0", "a : Offset in Offset", "so all of them would be listed"),
-    ("model one", "liveness turned: eventually b == 1\nfair turn\nmodel one", "does not check `turned`"),
+    ("model one", "liveness turned: eventually b == 1\nfair turn\nmodel one", "S702"),
     ("model one", "invariant calm: b == 0\nmodel one", "`calm` fails"),
     ("model one", "step invariant calm: b' == b\nmodel one", "`calm` fails"),
 ])  # fmt: skip
