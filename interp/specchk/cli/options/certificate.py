@@ -64,6 +64,7 @@ class Certifying:
     def _write(self, choice: ModelChoice, instance: Instance, **content: Any) -> None:
         assert self.certificate is not None
         form = loaded("specchk.symbolic.certificates.format")
+        lines = loaded("specchk.symbolic.zones.certify").written
         model = instance.program.model
         certificate = form.Certificate(choice.file, model, choice.table, choice.properties, **content)
-        write_text(Path(self.certificate), "".join([f"{line}\n" for line in form.written(certificate)]))
+        write_text(Path(self.certificate), "".join([f"{line}\n" for line in lines(certificate)]))

@@ -23,7 +23,8 @@ from specchk.ir.types import BOOL
 from specchk.meaning.initial import initial_states
 from specchk.symbolic.certificates.states import CertifiedStates, Member
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
-from specchk.symbolic.induction.encode.program import State, System
+from specchk.symbolic.induction.encode.program import State
+from specchk.symbolic.induction.encode.recall import RecallingSystem
 from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath
 from specchk.symbolic.induction.encode.trees import lift
 
@@ -50,7 +51,7 @@ class Recheck:
 
 
 class CertificateChecker:
-    """Checks the obligations of a program one by one.
+    """Checks the obligations of a program: for each part together, and one by one where that fails.
 
     `on_query` is called with each query: its number, the problem that it would show, and its SMT-LIB text.
     """
@@ -59,20 +60,25 @@ class CertificateChecker:
         self, program: Program, query_seconds: float = 60.0, on_query: OnQuery | None = None
     ) -> None:
         self.program = program
-        self.system = System(program)
+        self.system = RecallingSystem(program)
         self.on_query = on_query
         self.result = Recheck()
         self._milliseconds = int(query_seconds * 1000)
-        self._solver = self._new_solver()
+        self._open: list[tuple[Truth, str]] = []
+        self._together = False
 
     def parts(self, states: CertifiedStates, on_case: Callable[[Recheck], None] = lambda _: None) -> Recheck:
         """Whether the states of some parts are closed under steps, and safe."""
+        self._together = True
         for state in initial_states(self.program):
             pairs = zip(state, self.program.variables, strict=True)
             trees = tuple([lift(value, variable.type) for value, variable in pairs])
             self._arrival("an initial state", trees, states.member, True)
+            for one in self.program.refinements:
+                self._never(negation(self.system.kept(one.initial, trees)), f"`{one.name}` does not begin")
+        self._decide(())
         for group in states.groups:
-            self.check(CertifiedCase(group.label, group.trees, group.facts), states.member)
+            self.check(CertifiedCase(group.label, group.trees, (group.fact,)), states.member)
             on_case(self.result)
             if len(self.result.problems) >= MAX_PROBLEMS:
                 break
@@ -80,8 +86,7 @@ class CertificateChecker:
 
     def invariants(self) -> Recheck:
         """Whether all states in which the program's invariants hold are closed under steps."""
-        state = self.system.state(0)
-        hold = self._all_hold
+        state, hold = self.system.state(0), self._all_hold
         begins = [(one.name, conj(self.system.holds(one.initial, state))) for one in self.program.refinements]
         facts = (*self.system.constrained(state), *hold(state))
         # Facts last: they are noted while trees are made.
@@ -89,9 +94,9 @@ class CertificateChecker:
         self._arrival("an initial state", state, lambda trees: conj(hold(trees)), first)
         for name, kept in begins:
             self._never(conj([first, negation(kept)]), f"an initial state begins nothing that `{name}` does")
-        case = CertifiedCase(
-            "a state in which all invariants hold", state, (*facts, *self.system.fresh.facts)
-        )
+        self._decide(())
+        facts = (*facts, *self.system.fresh.facts)
+        case = CertifiedCase("a state in which all invariants hold", state, facts)
         self.check(case, lambda trees: conj(hold(trees)))
         return self.result
 
@@ -102,29 +107,28 @@ class CertificateChecker:
     def check(self, case: CertifiedCase, member: Member) -> None:
         """The obligations of some of the states."""
         self.result.cases += 1
-        # A solver of its own: the answers of a case then depend on nothing that was asked before.
-        self._solver = self._new_solver()
-        self._solver.add([fact for fact in case.facts if fact is not True])
-        if False in [fact for fact in case.facts if isinstance(fact, bool)]:
+        if any(fact is False for fact in case.facts):
             return  # no state, so nothing to show
         program, where = self.program, case.label
         for prop in program.invariants:
-            kept = conj(self.system.holds(prop, case.trees))
+            kept = self.system.kept(prop, case.trees)
             self._never(negation(kept), f"`{prop.name}` fails in {where}")
         for prop in program.witnesses:
             self._never(self.system.unclear(prop, case.trees), f"`{prop.name}` is undefined in {where}")
-        instances = self.system.instances(case.trees, "t.")
+        instances = self.system.instances(case.trees)
         for instance in instances:
             name = program.actions[instance.action].name
             faults = disj([fault.when for fault in instance.faults])
             self._never(faults, f"`{name}` is undefined in {where}")
             for outcome in instance.outcomes:
                 self._step(case, outcome, member, f"`{name}` from {where}")
-        self._deadlock(case, instances)
+        self._decide(case.facts)
+        self._deadlock(case, instances)  # apart, since it may have a quantifier
+        self._decide(case.facts)
 
     def _step(self, case: CertifiedCase, outcome: ActionPath, member: Member, label: str) -> None:
         for prop in self.program.step_invariants:
-            kept = conj(self.system.holds(prop, case.trees, outcome.after))
+            kept = self.system.kept(prop, case.trees, outcome.after)
             self._never(conj([outcome.guard, negation(kept)]), f"`{prop.name}` fails after {label}")
         self._arrival(label, outcome.after, member, outcome.guard)
 
@@ -146,33 +150,41 @@ class CertificateChecker:
         fine = self.program.deadlock_ok
         if fine is not None and isinstance(fine.body, Const) and fine.body.value:
             return
-        allowed = [] if fine is None else [negation(conj(self.system.holds(fine, case.trees)))]
+        allowed = [] if fine is None else [negation(self.system.kept(fine, case.trees))]
         # Idle parts may have a quantifier, over the numbers that could be chosen.
         idle = conj([*[instance.idle for instance in instances], *allowed])
         self._never(idle, f"nothing can be done in {case.label}")
 
     def _never(self, wrong: Truth, problem: str) -> None:
-        """One query: `wrong` holds in no state of the case."""
-        if wrong is False or len(self.result.problems) >= MAX_PROBLEMS:
-            return
-        solver = self._solver
-        self.result.queries += 1
-        solver.push()
-        try:
-            solver.add(wrong)
-            if self.on_query is not None:
-                self.on_query(self.result.queries, problem, solver.to_smt2())
-            answer = solver.check()
-        finally:
-            solver.pop()
-        if answer != z3.unsat:
-            how = "" if answer == z3.sat else f" perhaps (Z3: {solver.reason_unknown()})"
-            self.result.problems.append(f"{problem}{how}")
+        """Note an obligation: `wrong` holds in no state of the case."""
+        if wrong is not False:
+            self._open.append((wrong, problem))
 
-    def _new_solver(self) -> Any:
-        solver = z3.Solver()
+    def _decide(self, facts: Sequence[Truth]) -> None:
+        """Have the noted obligations decided: together, and one by one where that shows too little."""
+        noted, self._open = self._open, []
+        if len(noted) > 1 and self._together:
+            label = f"one of {len(noted)} obligations, the first: {noted[0][1]}"
+            if self._problem(facts, disj([wrong for wrong, _ in noted]), label) is None:
+                return
+        for wrong, label in noted:
+            problem = self._problem(facts, wrong, label)
+            if problem is not None and len(self.result.problems) < MAX_PROBLEMS:
+                self.result.problems.append(problem)
+
+    def _problem(self, facts: Sequence[Truth], wrong: Truth, label: str) -> str | None:
+        """One query; None where no state is wrong."""
+        # A solver of its own: the answer then depends on nothing that was asked before.
+        solver = z3.SimpleSolver()
         solver.set("timeout", self._milliseconds)
-        return solver
+        solver.add([*[fact for fact in facts if fact is not True], wrong])
+        self.result.queries += 1
+        if self.on_query is not None:
+            self.on_query(self.result.queries, label, solver.to_smt2())
+        answer = solver.check()
+        if answer == z3.unsat:
+            return None
+        return label if answer == z3.sat else f"{label} perhaps (Z3: {solver.reason_unknown()})"
 
 
 def of_invariants(program: Program) -> Program:

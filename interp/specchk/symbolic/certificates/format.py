@@ -14,7 +14,7 @@ A file has a JSON object in its first line, and one a line for each part.  Sourc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,30 +48,6 @@ class Certificate:
     invariants: tuple[str, ...] | None = None
     lemmas: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[CertifiedPart, ...] = ()
-
-
-def written(certificate: Certificate) -> Iterator[str]:
-    """The lines of a certificate's file."""
-    yield json.dumps({
-        "schema": SCHEMA, "kind": "zones" if certificate.invariants is None else "invariants",
-        "spec": certificate.spec, "model": certificate.model, "constants": dict(certificate.constants),
-        "properties": certificate.properties, "invariants": certificate.invariants,
-        "lemmas": dict(certificate.lemmas), "parts": len(certificate.parts),
-    })  # fmt: skip
-    for part in certificate.parts:
-        places = iter(range(1, 1 << 30))
-        rows = [[_terms(terms), bound] for terms, bound in part.constraints]
-        yield json.dumps({"state": _placed(part.state, places), "constraints": rows}, separators=(",", ":"))
-
-
-def _placed(value: Any, places: Iterator[int]) -> Any:
-    if value is None:
-        return f"x{next(places)}"
-    return [_placed(part, places) for part in value] if isinstance(value, tuple) else value
-
-
-def _terms(terms: Terms) -> list[Any]:
-    return [[p if isinstance(p, int) else ["//", _terms(p[0]), p[1], p[2]], times] for p, times in terms]
 
 
 def read(path: Path) -> Certificate:
@@ -171,8 +147,3 @@ def _whole(found: Any) -> int:
     if not isinstance(found, int) or isinstance(found, bool):
         raise TypeError(found)
     return found
-
-
-def places_in(state: Sequence[Any]) -> int:
-    """The number of offsets of a part's state."""
-    return sum([1 if one is None else places_in(one) if isinstance(one, tuple) else 0 for one in state])

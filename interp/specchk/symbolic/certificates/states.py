@@ -31,21 +31,29 @@ from specchk.symbolic.certificates.format import CertifiedPart, Constraint, Malf
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
 from specchk.symbolic.induction.encode.merge import equal
 from specchk.symbolic.induction.encode.numbers import equal_numbers, term
-from specchk.symbolic.induction.encode.trees import CannotEncode, Opt, SeqOf, Tagged, Tree, expanded, lift
+from specchk.symbolic.induction.encode.trees import (
+    BagOf,
+    CannotEncode,
+    Opt,
+    SeqOf,
+    SetOf,
+    Tagged,
+    Tree,
+    expanded,
+)
 
 Member = Callable[[Sequence[Tree]], Truth]
+Pairs = list[tuple[Any, Any]]  # places of a part, and the numbers of a state there
 MAX_KEYS = 256  # control parts that a state after a step is looked for in; beyond, in all
 
 
 @dataclass(frozen=True, slots=True)
 class PartGroup:
-    """All parts of one control part: its state with Z3 numbers `x1`, ... , and what holds of them."""
+    """All parts of one control part: its state with a Z3 number for each place, and what holds of them."""
 
     label: str
-    state: tuple[Any, ...]
     trees: tuple[Tree, ...]
-    facts: tuple[Truth, ...]
-    regions: tuple[tuple[Constraint, ...], ...]
+    fact: Truth
 
 
 class CertifiedStates:
@@ -53,186 +61,196 @@ class CertifiedStates:
 
     def __init__(self, program: Program, parts: Sequence[CertifiedPart]) -> None:
         self.program = program
-        self._kinds = [variable.type for variable in program.variables]
-        self._fixed = [slot for slot, kind in enumerate(self._kinds) if not has_horizon(kind)]
+        kinds = [variable.type for variable in program.variables]
+        self._fixed = [slot for slot, kind in enumerate(kinds) if not has_horizon(kind)]
+        # One tree for each value of a variable, with its places: control parts that agree on it share it.
+        self._trees: dict[tuple[int, Any], tuple[Tree, list[Any]]] = {}
+        self._constraints: dict[Any, Truth] = {}
+        self._values: dict[tuple[int, int], Any] = {}  # of a variable, by the identity of such a tree
         regions: dict[tuple[Any, ...], list[tuple[Constraint, ...]]] = {}
         for part in parts:
             regions.setdefault(part.state, []).append(part.constraints)
-        self.groups = [self._group(n, state, tuple(r)) for n, (state, r) in enumerate(regions.items(), 1)]
+        self.groups: list[PartGroup] = []
         self._by_key: dict[tuple[Any, ...], list[PartGroup]] = {}
-        for group in self.groups:
-            self._by_key.setdefault(tuple([group.state[slot] for slot in self._fixed]), []).append(group)
+        for state, some in regions.items():
+            group = self._group(state, some)
+            self.groups.append(group)
+            self._by_key.setdefault(tuple([state[slot] for slot in self._fixed]), []).append(group)
 
-    def _group(
-        self, number: int, state: tuple[Any, ...], regions: tuple[tuple[Constraint, ...], ...]
-    ) -> PartGroup:
-        if len(state) != len(self._kinds):
-            raise MalformedCertificate(f"a state has {len(state)} variables, the spec {len(self._kinds)}")
-        places: list[Any] = []
-        trees = tuple([_tree(value, kind, places) for value, kind in zip(state, self._kinds, strict=True)])
-        facts = _in_regions(regions, places)
-        return PartGroup(f"control part {number}", state, trees, (facts,), regions)
+    def _group(self, state: tuple[Any, ...], regions: Sequence[tuple[Constraint, ...]]) -> PartGroup:
+        if len(state) != len(self.program.variables):
+            size = len(self.program.variables)
+            raise MalformedCertificate(f"a state has {len(state)} variables, the spec {size}")
+        rows = [self._tree(slot, value) for slot, value in enumerate(state)]
+        places = [place for _, some in rows for place in some]
+        fact = disj([conj([self._at_most(one, places) for one in region]) for region in regions])
+        return PartGroup(f"control part {len(self.groups) + 1}", tuple([tree for tree, _ in rows]), fact)
+
+    def _tree(self, slot: int, value: Any) -> tuple[Tree, list[Any]]:
+        found = self._trees.get((slot, value))
+        if found is None:
+            variable, places = self.program.variables[slot], list[Any]()
+            found = self._trees[slot, value] = _tree(value, variable.type, places, variable.name), places
+            self._values[slot, id(found[0])] = value
+        return found
+
+    def _at_most(self, constraint: Constraint, places: Sequence[Any]) -> Truth:
+        terms, bound = constraint
+        # Each operation of Z3's Python takes long, and control parts have many constraints in common.
+        key = _keyed(terms, places), bound
+        if key not in self._constraints:
+            total = _sum(terms, places)
+            self._constraints[key] = total <= bound if terms else bool(total <= bound)
+        return self._constraints[key]
 
     def member(self, trees: Sequence[Tree]) -> Truth:
         """Whether a state is among them."""
-        return disj([self._in_group(group, trees) for group in self._candidates(trees)])
+        # A tree of a part has one shape: where a state has it, others with another tree there are no match.
+        known = [(slot, tree) for slot, tree in enumerate(trees) if (slot, id(tree)) in self._values]
+        return disj([_in_group(group, trees) for group in self._candidates(trees)
+                     if all(group.trees[slot] is tree for slot, tree in known)])  # fmt: skip
 
     def _candidates(self, trees: Sequence[Tree]) -> Iterator[PartGroup]:
-        listed = [expanded(trees[slot], MAX_KEYS) for slot in self._fixed]
+        listed = [self._listed(slot, trees[slot]) for slot in self._fixed]
         size = 1
         for values in listed:
             size *= len(values) if values is not None else MAX_KEYS + 1
         if size > MAX_KEYS:
             yield from self.groups
             return
-        rows = [[value for value, guard in values or () if guard is not False] for values in listed]
-        for key in dict.fromkeys(product(*rows)):
+        for key in dict.fromkeys(product(*[values or () for values in listed])):
             yield from self._by_key.get(key, ())
 
-    def _in_group(self, group: PartGroup, trees: Sequence[Tree]) -> Truth:
-        places: list[Any] = []
-        alike: Truth = True
-        for tree, value, kind in zip(trees, group.state, self._kinds, strict=True):
-            alike = both(alike, _matches(tree, value, kind, places))
-            if alike is False:
+    def _listed(self, slot: int, tree: Tree) -> list[Any] | None:
+        """The values that a tree may have, if they are few."""
+        if (slot, id(tree)) in self._values:
+            return [self._values[slot, id(tree)]]
+        values = expanded(tree, MAX_KEYS)
+        return None if values is None else [value for value, guard in values if guard is not False]
+
+
+def _in_group(group: PartGroup, trees: Sequence[Tree]) -> Truth:
+    pairs: Pairs = []
+    alike = _all_match(trees, group.trees, pairs)
+    if alike is False:
+        return False
+    if isinstance(group.fact, bool) or not pairs:
+        return both(alike, group.fact)
+    # All places at once: one place's number may have another place in it.
+    return both(alike, z3.substitute(group.fact, *pairs))
+
+
+def _all_match(trees: Sequence[Tree], own: Sequence[Tree], pairs: Pairs) -> Truth:
+    found: list[Truth] = []
+    for one, other in zip(trees, own, strict=True):
+        found.append(_matches(one, other, pairs))
+        if found[-1] is False:
+            return False
+    return conj(found)
+
+
+def _matches(tree: Tree, own: Tree, pairs: Pairs) -> Truth:
+    """Whether a tree has the shape of a part's tree; pairs its numbers with the places there."""
+    if tree is own:
+        return True
+    match own:
+        case z3.ExprRef():
+            pairs.append((own, term(tree)))
+            return True
+        case tuple():
+            return _all_match(tree, own, pairs)
+        case Opt():
+            if own.present is False or tree.present is False:
+                return both(negation(own.present), negation(tree.present))
+            return both(tree.present, _matches(tree.item, own.item, pairs))
+        case Tagged():
+            record = tree.records[own.tag]
+            if record is None:
                 return False
-        return both(alike, _in_regions(group.regions, places))
+            return both(equal_numbers(tree.tag, own.tag), _matches(record, own.records[own.tag], pairs))
+        case SeqOf():
+            if len(own.slots) > len(tree.slots):
+                return False
+            inside = _all_match(tree.slots[: len(own.slots)], own.slots, pairs)
+            return both(equal_numbers(tree.length, own.length), inside)
+    return equal(tree, own)
 
 
-def _in_regions(regions: Sequence[Sequence[Constraint]], places: Sequence[Any]) -> Truth:
-    # What all regions have in common is said once: they are parts of one hull, and mostly alike.
-    common = frozenset(regions[0]).intersection(*regions)
-    rests = [conj([_at_most(one, places) for one in region if one not in common]) for region in regions]
-    return both(conj([_at_most(one, places) for one in regions[0] if one in common]), disj(rests))
-
-
-def _at_most(constraint: Constraint, places: Sequence[Any]) -> Truth:
-    terms, bound = constraint
-    total = _sum(terms, places)
-    return total <= bound if isinstance(total, z3.ExprRef) else bool(total <= bound)
+def _keyed(terms: Terms, places: Sequence[Any]) -> tuple[Any, ...]:
+    """Terms with the identities of their places."""
+    keys = [id(_place(p, places)) if isinstance(p, int) else (_keyed(p[0], places), *p[1:]) for p, _ in terms]
+    return tuple(zip(keys, [times for _, times in terms], strict=True))
 
 
 def _sum(terms: Terms, places: Sequence[Any]) -> Any:
-    total: Any = 0
-    for part, times in terms:
-        if isinstance(part, int):
-            if not 0 < part <= len(places):
-                raise MalformedCertificate(f"a constraint is on offset {part} of {len(places)}")
-            value = places[part - 1]
-        else:
-            inner = _sum(part[0], places) + part[1]
-            # For numbers above 0 both round down.
-            value = inner / z3.IntVal(part[2]) if isinstance(inner, z3.ExprRef) else inner // part[2]
-        # Terms are few of these, and each operation of Z3's Python takes longer than the rest of this loop.
-        total = total + value if times == 1 else total - value if times == -1 else total + times * value
-    return total
+    # For divisors above 0 Z3 rounds down, too.
+    parts = [
+        times * (_place(p, places) if isinstance(p, int) else (_sum(p[0], places) + p[1]) / z3.IntVal(p[2]))
+        for p, times in terms
+    ]
+    return z3.Sum(parts)
 
 
-def _tree(value: Any, kind: Type, places: list[Any]) -> Tree:
-    """A part's value of a type as a tree, a new number for each place."""
-    if not has_horizon(kind):
-        _fits(value, kind)
-        return lift(value, kind)
+def _place(number: int, places: Sequence[Any]) -> Any:
+    if not 0 < number <= len(places):
+        raise MalformedCertificate(f"a constraint is on offset {number} of {len(places)}")
+    return places[number - 1]
+
+
+def _tree(value: Any, kind: Type, places: list[Any], name: str) -> Tree:
+    """A part's value as a tree, a new number for each place; `MalformedCertificate` if it is no value."""
     match kind:
-        case Int() if value is None:
-            places.append(z3.Int(f"x{len(places) + 1}"))
-            return places[-1]
-        case Option() if isinstance(value, tuple) and len(value) < 2:
-            return Opt(True, _tree(value[0], kind.item, places)) if value else Opt(False, None)
-        case Record() if isinstance(value, tuple) and len(value) == len(kind.fields):
-            return tuple([_tree(v, part, places) for v, (_, part) in zip(value, kind.fields, strict=True)])
-        case Map() if isinstance(value, tuple) and len(value) == cardinality(kind.key):
-            return tuple([_tree(v, kind.value, places) for v in value])
-        case Union() if _is_variant(value, kind):
+        case Int() if kind.horizon:
+            if value is None:
+                places.append(z3.Int(f"{name}.{len(places) + 1}"))
+                return places[-1]
+        case Bool() if isinstance(value, int) and value in (0, 1):
+            return bool(value)
+        case Int() if _is_number(value) and kind.low <= value <= kind.high:
+            return value
+        case Enum() | Sort() if _is_number(value) and 0 <= value < len(kind.members):
+            return value
+        case Union() if _is_pair(value) and 0 <= value[0] < len(kind.variants):
             records: list[Tree] = [None] * len(kind.variants)
-            records[value[0]] = _tree(value[1], kind.variants[value[0]][1], places)
+            records[value[0]] = _tree(value[1], kind.variants[value[0]][1], places, name)
             return Tagged(value[0], tuple(records))
-        case Seq() if isinstance(value, tuple) and len(value) <= kind.limit:
-            return SeqOf(len(value), tuple([_tree(v, kind.item, places) for v in value]))
-        case Set() | Bag():
+        case Set() | Bag() if has_horizon(kind):
             raise CannotEncode("offsets are kept in a set or a bag")
-    raise MalformedCertificate("a state has a value that is not of its variable's type")
+    kinds = _kinds(value, kind) if isinstance(value, tuple) else None
+    if kinds is None or len(kinds) != len(value):
+        raise MalformedCertificate("a state has a value that is not of its variable's type")
+    trees = tuple([_tree(part, inner, places, name) for part, inner in zip(value, kinds, strict=True)])
+    match kind:
+        case Option():
+            return Opt(True, trees[0]) if trees else Opt(False, None)
+        case Set():
+            return SetOf(tuple([(tree, True) for tree in trees]), listed=True)
+        case Bag():
+            return BagOf(tuple([(tree, True) for tree in trees]))
+        case Seq():
+            return SeqOf(len(trees), trees)
+    return trees
 
 
-def _is_variant(value: Any, kind: Union) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and _is_number(value[0])
-        and 0 <= value[0] < len(kind.variants)
-    )
+def _kinds(value: tuple[Any, ...], kind: Type) -> Sequence[Type] | None:
+    """The types of the parts of a value, if there can be as many."""
+    match kind:
+        case Record():
+            return [part for _, part in kind.fields]
+        case Map():
+            return [kind.value] * cardinality(kind.key)
+        case Option():
+            return [kind.item] * min(len(value), 1)
+        case Seq() | Bag():
+            return [kind.item] * min(len(value), kind.limit)
+        case Set() if all(a < b for a, b in pairwise(value)):
+            return [kind.item] * len(value)
+    return None
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and _is_number(value[0])
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _fits(value: Any, kind: Type) -> None:
-    """Raise `MalformedCertificate` where a value is not of a type."""
-    match kind:
-        case Bool() if value in (0, 1) and isinstance(value, int):
-            return
-        case Int() if _is_number(value) and kind.low <= value <= kind.high:
-            return
-        case Enum() | Sort() if _is_number(value) and 0 <= value < len(kind.members):
-            return
-        case Record() if isinstance(value, tuple) and len(value) == len(kind.fields):
-            for part, (_, inner) in zip(value, kind.fields, strict=True):
-                _fits(part, inner)
-            return
-        case Map() if isinstance(value, tuple) and len(value) == cardinality(kind.key):
-            for part in value:
-                _fits(part, kind.value)
-            return
-        case Union() if _is_variant(value, kind):
-            _fits(value[1], kind.variants[value[0]][1])
-            return
-        case Option() if isinstance(value, tuple) and len(value) < 2:
-            for part in value:
-                _fits(part, kind.item)
-            return
-        case Set() if isinstance(value, tuple) and all(a < b for a, b in pairwise(value)):
-            for part in value:
-                _fits(part, kind.item)
-            return
-        case Seq() | Bag() if isinstance(value, tuple) and len(value) <= kind.limit:
-            for part in value:
-                _fits(part, kind.item)
-            return
-    raise MalformedCertificate("a state has a value that is not of its variable's type")
-
-
-def _matches(tree: Tree, value: Any, kind: Type, places: list[Any]) -> Truth:
-    """Whether a tree has the shape of a part's value; its numbers go to `places`."""
-    if not has_horizon(kind):
-        return equal(tree, lift(value, kind))
-    match kind:
-        case Int():
-            places.append(term(tree))
-            return True
-        case Option():
-            if not value:
-                return negation(tree.present)
-            return (
-                False
-                if tree.present is False
-                else both(tree.present, _matches(tree.item, value[0], kind.item, places))
-            )
-        case Record():
-            pairs = zip(tree, value, [part for _, part in kind.fields], strict=True)
-            return conj([_matches(t, v, part, places) for t, v, part in pairs])
-        case Map():
-            return conj([_matches(t, v, kind.value, places) for t, v in zip(tree, value, strict=True)])
-        case Union():
-            record = tree.records[value[0]]
-            if record is None:
-                return False
-            inside = _matches(record, value[1], kind.variants[value[0]][1], places)
-            return both(equal_numbers(tree.tag, value[0]), inside)
-        case Seq():
-            if len(value) > len(tree.slots):
-                return False
-            items = zip(tree.slots, value, strict=False)
-            inside = conj([_matches(t, v, kind.item, places) for t, v in items])
-            return both(equal_numbers(tree.length, len(value)), inside)
-    raise CannotEncode("offsets are kept in a set or a bag")

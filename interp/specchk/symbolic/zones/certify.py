@@ -1,13 +1,14 @@
-"""The zones of a fixpoint as the parts of a certificate."""
+"""The zones of a fixpoint as the parts of a certificate, and certificates as the lines of a file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from specchk.meaning.linear import Form, added, symbol
+from specchk.meaning.linear import Form, Terms, added, symbol
 from specchk.meaning.paths import FREE
-from specchk.symbolic.certificates.format import CertifiedPart, Constraint
+from specchk.symbolic.certificates.format import SCHEMA, Certificate, CertifiedPart, Constraint
 from specchk.symbolic.zones.precision import ShapePredicates
 from specchk.symbolic.zones.zones import OPEN, Zone
 
@@ -51,3 +52,27 @@ def _bounded(zone: Zone, places: Sequence[Form]) -> Iterator[tuple[Form, int]]:
                 and all(bounds[i][k] + bounds[k][j] > bounds[i][j] for k in others)
             ):
                 yield added(first[i], first[j], -1), bounds[i][j]
+
+
+def written(certificate: Certificate) -> Iterator[str]:
+    """The lines of a certificate's file."""
+    yield json.dumps({
+        "schema": SCHEMA, "kind": "zones" if certificate.invariants is None else "invariants",
+        "spec": certificate.spec, "model": certificate.model, "constants": dict(certificate.constants),
+        "properties": certificate.properties, "invariants": certificate.invariants,
+        "lemmas": dict(certificate.lemmas), "parts": len(certificate.parts),
+    })  # fmt: skip
+    for part in certificate.parts:
+        places = iter(range(1, 1 << 30))
+        rows = [[_terms(terms), bound] for terms, bound in part.constraints]
+        yield json.dumps({"state": _placed(part.state, places), "constraints": rows}, separators=(",", ":"))
+
+
+def _placed(value: Any, places: Iterator[int]) -> Any:
+    if value is None:
+        return f"x{next(places)}"
+    return [_placed(part, places) for part in value] if isinstance(value, tuple) else value
+
+
+def _terms(terms: Terms) -> list[Any]:
+    return [[p if isinstance(p, int) else ["//", _terms(p[0]), p[1], p[2]], times] for p, times in terms]

@@ -16,7 +16,7 @@ from specchk.ir.types import has_horizon
 from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj, negation
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has
-from specchk.symbolic.induction.encode.scope import of_state, placed
+from specchk.symbolic.induction.encode.scope import ReadState, of_state, placed
 from specchk.symbolic.induction.encode.states import OpenTrees, outside
 from specchk.symbolic.induction.encode.steps import ActionInstance, all_instances
 from specchk.symbolic.induction.encode.trees import Tree
@@ -45,7 +45,7 @@ class System:
         """Every action with its arguments from a state."""
         return all_instances(self.program, state, tag)
 
-    def holds(self, prop: Property, state: State, after: State | None = None) -> list[Truth]:
+    def holds(self, prop: Property, state: ReadState, after: ReadState | None = None) -> list[Truth]:
         """The conjuncts of a property that is defined and true of a state, or of a step."""
         scope = of_state(state, after)
         found = encode(prop.body, scope)
@@ -53,7 +53,7 @@ class System:
         parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
         return [*parts, *conjuncts(found)]
 
-    def unclear(self, prop: Property, state: State) -> Truth:
+    def unclear(self, prop: Property, state: ReadState) -> Truth:
         """That a property is undefined in a state."""
         scope = of_state(state)
         encode(prop.body, scope)

@@ -6,7 +6,7 @@ the guards, branches and short circuits passed on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,12 +33,34 @@ class Unencodable(Exception):
         super().__init__(f"{span.where}: {reason}")
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedState:
+    """A state that notes the slots that are read, from number `first` on."""
+
+    trees: Sequence[Tree]
+    read: set[int]
+    first: int = 0
+
+    def __getitem__(self, slot: int) -> Tree:
+        self.read.add(self.first + slot)
+        return self.trees[slot]
+
+
+ReadState = Sequence[Tree] | WatchedState
+
+
+def written(state: ReadState, writes: Mapping[int, Tree]) -> tuple[Tree, ...]:
+    """The state after writes: slots that are not written keep their very trees, which are not read."""
+    trees = state.trees if isinstance(state, WatchedState) else state
+    return tuple([writes.get(slot, old) for slot, old in enumerate(trees)])
+
+
 @dataclass(slots=True)
 class StepScope:
     """`after` is the state before as long as there is no step."""
 
-    before: tuple[Tree, ...]
-    after: tuple[Tree, ...]
+    before: ReadState
+    after: ReadState
     locals: dict[int, Tree] = field(default_factory=dict)
     path: list[Truth] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -70,6 +92,6 @@ def placed(span: Span) -> Iterator[None]:
         raise Unencodable(span, str(reason)) from None
 
 
-def of_state(state: Sequence[Tree], after: Sequence[Tree] | None = None) -> StepScope:
+def of_state(state: ReadState, after: ReadState | None = None) -> StepScope:
     """The scope of a predicate of a state, or of a step."""
-    return StepScope(tuple(state), tuple(state if after is None else after))
+    return StepScope(state, state if after is None else after)

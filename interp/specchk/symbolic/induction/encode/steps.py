@@ -36,7 +36,7 @@ from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has, merge
 from specchk.symbolic.induction.encode.numbers import equal_numbers, less
 from specchk.symbolic.induction.encode.ops import key_guards
-from specchk.symbolic.induction.encode.scope import Fault, StepScope, placed
+from specchk.symbolic.induction.encode.scope import Fault, ReadState, StepScope, placed, written
 from specchk.symbolic.induction.encode.states import OpenTrees, keys
 from specchk.symbolic.induction.encode.trees import RangeOf, SeqOf, SetOf, Tree, lift
 from specchk.symbolic.ranges import checked
@@ -123,10 +123,10 @@ def arguments(program: Program, action: Action, tag: str) -> list[Arguments]:
 
 
 def instance(
-    program: Program, index: int, arguments: Arguments, state: Sequence[Tree], tag: str = ""
+    program: Program, index: int, arguments: Arguments, state: ReadState, tag: str = ""
 ) -> ActionInstance:
     """The effect of an action with its arguments; names of fresh numbers start with `tag`."""
-    return _Encoding(program, index, arguments, tuple(state), tag).result()
+    return _Encoding(program, index, arguments, state, tag).result()
 
 
 def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[ActionInstance]:
@@ -139,9 +139,7 @@ def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> lis
 
 
 class _Encoding:
-    def __init__(
-        self, program: Program, index: int, given: Arguments, state: tuple[Tree, ...], tag: str
-    ) -> None:
+    def __init__(self, program: Program, index: int, given: Arguments, state: ReadState, tag: str) -> None:
         self.program = program
         self.index = index
         self.action = program.actions[index]
@@ -163,8 +161,7 @@ class _Encoding:
             if guard is not False:
                 # Unassigned variables keep their very trees, which is what lets their part of an invariant
                 # be settled by form.
-                after = tuple([frame.writes.get(slot, old) for slot, old in enumerate(self.state)])
-                outcomes.append(ActionPath(self.index, args, guard, after))
+                outcomes.append(ActionPath(self.index, args, guard, written(self.state, frame.writes)))
         return ActionInstance(self.index, args, tuple(outcomes), tuple(self.faults), tuple(self.chosen))
 
     def scoped(self, frame: _Frame) -> StepScope:
@@ -246,8 +243,7 @@ class _Encoding:
             guard = True  # the condition or its negation
         writes = dict(frame.writes)
         for slot in sorted({*a.writes, *b.writes}):
-            before = frame.writes.get(slot, self.state[slot])
-            writes[slot] = merge(condition, a.writes.get(slot, before), b.writes.get(slot, before))
+            writes[slot] = merge(condition, self._now(a, slot), self._now(b, slot))
         old = len(frame.claims)
         claims = (
             *frame.claims,
@@ -263,10 +259,13 @@ class _Encoding:
         with placed(stmt.span):
             # Keys, value, claim, index, as in `meaning.step`: of two faults both find the same.
             self._claim(stmt, path, frame, scope)
-            old = frame.writes.get(stmt.slot, self.state[stmt.slot])
-            new = _replaced(old, stmt, path, 0, value, scope)
+            new = _replaced(self._now(frame, stmt.slot), stmt, path, 0, value, scope) if path else value
         claims = (*frame.claims, (stmt.slot, True, path))
         return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
+
+    def _now(self, frame: _Frame, slot: int) -> Tree:
+        # Not `get` with a default: that would read a variable of which no old part is kept.
+        return frame.writes[slot] if slot in frame.writes else self.state[slot]
 
     def _step(self, step: PathStep, scope: StepScope) -> Tree:
         if step.field is not None:

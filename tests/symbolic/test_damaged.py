@@ -1,0 +1,91 @@
+"""Damaged certificates are refused: an oracle that enumerates decides which of them are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from random import Random
+
+import cvc5
+import pytest
+from damaged import Oracle, certified, damaged
+from sums import SPECS
+
+from specchk.symbolic.certificates.checker import CertificateChecker, OnQuery
+from specchk.symbolic.certificates.format import CertifiedPart
+from specchk.symbolic.certificates.states import CertifiedStates
+
+ALL = (*[name for name in SPECS if name != "segment"], "two_round_fetch")  # a segment has 1024 offsets
+
+
+def refused(oracle: Oracle, parts: list[CertifiedPart], on_query: OnQuery | None = None) -> bool:
+    """Whether the check refuses a certificate."""
+    checker = CertificateChecker(oracle.program, on_query=on_query)
+    return bool(checker.parts(CertifiedStates(oracle.program, parts)).problems)
+
+
+def wrong_ones(oracles: list[Oracle]) -> Iterator[tuple[int, Oracle, list[CertifiedPart]]]:
+    """Damaged certificates that are wrong, with their seeds."""
+    for seed in count():
+        random = Random(seed)
+        oracle = random.choice(oracles)
+        parts = damaged(random, oracle.parts)
+        if oracle.is_wrong(parts):
+            yield seed, oracle, parts
+
+
+def accepted(oracles: list[Oracle], most: int) -> list[int]:
+    """The seeds of wrong certificates that are accepted, among so many wrong ones."""
+    return [seed for _, (seed, oracle, parts) in zip(range(most), wrong_ones(oracles), strict=False)
+            if not refused(oracle, parts)]  # fmt: skip
+
+
+def test_some_wrong_certificates_are_refused(tmp_path):
+    """A sample of the next test; and what is not damaged is neither wrong nor refused."""
+    oracles = list(certified(tmp_path, ["sum_below", "parity", "two_round_fetch"]))
+    assert accepted(oracles, 15) == []
+    assert [oracle for oracle in oracles if oracle.is_wrong(oracle.parts)] == []
+    assert [oracle for oracle in oracles if refused(oracle, oracle.parts)] == []
+
+
+def test_a_planted_error_of_the_check_is_detected(tmp_path, monkeypatch):
+    """A check without consecution accepts some of these."""
+    oracles = list(certified(tmp_path, ["sum_below"]))
+    monkeypatch.setattr(CertifiedStates, "member", lambda *_: True)
+    assert accepted(oracles, 5)
+
+
+@pytest.mark.slow
+def test_a_thousand_wrong_certificates_are_refused(tmp_path):
+    """All that are not inductive, not safe, or without an initial state."""
+    assert accepted(list(certified(tmp_path, ALL)), 1000) == []
+
+
+def note_answer(answers: set[str], _number: int, _problem: str, text: str) -> None:
+    answers.add(answer_of(text))
+
+
+def answer_of(text: str) -> str:
+    """What cvc5 answers to a query."""
+    solver = cvc5.Solver(cvc5.TermManager())
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "query")
+    symbols, answer = parser.getSymbolManager(), ""
+    while True:
+        step = parser.nextCommand()
+        if step.isNull():
+            return answer.strip()
+        answer = step.invoke(solver, symbols) or answer
+
+
+@pytest.mark.parametrize("most", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_another_solver_refuses_the_same(most, tmp_path):
+    """By cvc5 some query of each wrong certificate is satisfiable, and none of a right one."""
+    oracles = list(certified(tmp_path, ["sum_below", "half", "two_round_fetch"]))
+    wrong = [(oracle, parts) for _, (_, oracle, parts) in zip(range(most), wrong_ones(oracles), strict=False)]
+    for oracle, parts in [*[(oracle, oracle.parts) for oracle in oracles], *wrong]:
+        answers: set[str] = set()
+        is_refused = refused(oracle, parts, partial(note_answer, answers))
+        assert ("sat" in answers) == is_refused
+        assert answers <= {"sat", "unsat"}
