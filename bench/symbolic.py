@@ -86,20 +86,28 @@ def runs(found: Program, path: paths.ForkPath) -> int:
 
 
 def ledger() -> None:
-    """How each flaw of replication.spec is found; not `remote_leo_kept`, which is too deep (24 steps)."""
+    """How each flaw of replication.spec is found; not `remote_leo_kept`, which is too deep (24 steps).
+
+    Processor seconds of one process, with hulls beside the exact search and without, in turns.
+    """
     checked = check(str(SPECS / "replication.spec"))
-    print("| model | steps | expected | symbolic states | s |\n|---|---|---|---|---|")
+    print(
+        "| model | steps | expected | zones | s alone | with hulls | ratio |\n|---|---|---|---|---|---|---|"
+    )
     for name in checked.spec.models:
         if not re.match(r"b\d", name):
             continue
         found = instantiate(checked, name, {})
         expected = max(expect.number or 0 for expect in found.model.expects if expect.kind == "violates")
-        outcome = search(found.program, ZoneOptions())
+        took = []
+        for after in (None, JOIN_AFTER):
+            began = time.process_time()
+            outcome = joined(found.program, JoinOptions(workers=1, join_after=after))
+            took.append(time.process_time() - began)
         assert isinstance(outcome.verdict, Violated), name
         trace = outcome.verdict.violations[0].trace
-        steps = len(trace.steps) if trace else None
-        numbers = outcome.statistics
-        print(f"| {name} | {steps} | {expected} | {numbers.distinct} | {numbers.seconds:.1f} |", flush=True)
+        counts = f"{len(trace.steps) if trace else None} | {expected} | {outcome.statistics.distinct}"
+        print(f"| {name} | {counts} | {took[0]:.2f} | {took[1]:.2f} | {took[1] / took[0]:.2f} |", flush=True)
 
 
 def with_sums() -> None:

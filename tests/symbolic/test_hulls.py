@@ -21,7 +21,7 @@ from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated
 from specchk.symbolic.certificates.checker import CertificateChecker
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.certificates.states import CertifiedStates
-from specchk.symbolic.joins import hulls, member
+from specchk.symbolic.joins import engine, hulls, member
 from specchk.symbolic.joins.engine import JoinOptions, search
 from specchk.symbolic.joins.hulls import HullTable, joined, sides
 from specchk.symbolic.joins.search import JoinState
@@ -131,9 +131,9 @@ def least_bound(zone: Zone, other: Zone) -> Zone:
 class Careless(HullTable):
     """A table whose hulls are not expanded once more after they grew: wrong."""
 
-    def add(self, zone, atoms):
+    def add(self, zone, atoms, origin):
         known = set(self.hulls)
-        super().add(zone, atoms)
+        super().add(zone, atoms, origin)
         self.changed = {key: None for key in self.changed if key not in known}
 
 
@@ -209,6 +209,31 @@ def test_any_number_of_workers_finds_the_same_hulls(workers, tmp_path):
         other.state, other.rounds, other.generated, other.atoms,
     )  # fmt: skip
     assert set(one.initial) == set(other.initial)
+
+
+VIOLATED = WINDOWS.replace("require done[n] < sent", "require done[n] <= sent")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_search_for_hulls_ends_where_real_states_fail(workers, tmp_path):
+    """In its first round, long before it has all hulls; the violation is that of the exact search."""
+    program = program_of(VIOLATED, tmp_path)
+    found = hull_search(program, workers=workers)
+    assert (found.state, found.rounds) == (JoinState.FAILED, 1)
+    assert found.atoms == []
+    assert found.waiting > 0
+    options = JoinOptions(workers=workers, join_after=0)
+    assert said(search(program, options)) == said(exact(program, ZoneOptions(workers=1)))
+
+
+def test_counts_are_the_same_for_any_number_of_workers(tmp_path, monkeypatch):
+    """Hulls and zones have their turns between levels, not where a process has done its slice."""
+    program = program_of(WINDOWS, tmp_path)
+    monkeypatch.setattr(member, "SLICE", 2)
+    monkeypatch.setattr(engine, "FIRST_SHARE", 1)
+    found = [search(program, JoinOptions(workers=count, join_after=3)).statistics for count in (1, 2, 3)]
+    counts = [(one.distinct, one.generated, one.symbolic and one.symbolic.hulls) for one in found]
+    assert counts == counts[:1] * 3
 
 
 def test_a_budget_ends_a_search_for_hulls(tmp_path):

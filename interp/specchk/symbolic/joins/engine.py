@@ -11,11 +11,13 @@ So a violation, a witness and a covered branch are the exact search's, and `hold
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specchk.ir.program import Program
+from specchk.meaning.paths import NotSymbolic
 from specchk.search.engine import OnProgress, Search, Totals, explore
 from specchk.search.verdict import Outcome
 from specchk.symbolic.certificates.format import CertifiedPart
@@ -23,6 +25,7 @@ from specchk.symbolic.joins.member import HullMember
 from specchk.symbolic.joins.search import HullSearch, JoinState
 from specchk.symbolic.legality import check
 from specchk.symbolic.zones.certify import part_of
+from specchk.symbolic.zones.concrete import Goal, Taken
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
@@ -79,9 +82,8 @@ class JoiningEngine(ZoneEngine):
         frontier = ZoneEngine.begin(self)
         # Without a reach there is no end of larger hulls; a state outside of a constraint has no zone.
         if self.options.join_after is not None and self.reach is not None and not self.outside:
-            questions = frozenset([question.last for question in self.expander.controls.questions])
             points = len(self.program.points)
-            self.hulls = HullSearch(self.workers, self.initial, questions, points, atoms)
+            self.hulls = HullSearch(self.workers, self.initial, points, self._is_real, atoms)
         return frontier
 
     def expand(self, frontier: range) -> range:
@@ -119,12 +121,21 @@ class JoiningEngine(ZoneEngine):
             symbolic=symbolic,
         )  # fmt: skip
 
+    def _is_real(self, path: Sequence[Taken], candidate: Candidate) -> bool:
+        """Whether real states show a failure at the end of a path of hulls."""
+        self._note_faulty(candidate)
+        goal = Goal(candidate.kind, candidate.name, candidate.step)
+        with suppress(NotSymbolic):  # of numbers that no real state may have
+            return self.concretiser.find(path, goal) is not None
+        return False
+
     def _join(self, *, is_limited: bool) -> None:
         """Continue the search for hulls, up to its share of the steps or to its end."""
         hulls = self.hulls
         while hulls is not None and not hulls.is_done:
             share = FIRST_SHARE if hulls.generated < FIRST_STEPS else SHARE
-            if is_limited and hulls.generated >= share * self.counts.generated:
+            # Between its levels only: where a slice ends depends on the number of workers.
+            if is_limited and hulls.is_between_levels and hulls.generated >= share * self.counts.generated:
                 return
             counts = len(self.nodes) + hulls.hulls, self.counts.generated + hulls.generated
             if self.search.look(*counts, hulls.waiting):

@@ -15,10 +15,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from specchk.meaning.paths import FREE, assuming
+from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.precision import Question
 from specchk.symbolic.zones.zones import Shape, Zone, canonical
 
 Side = int  # a bit for each comparison of a shape: whether it is true
+HullKey = tuple[Shape, Side]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """The step after which a hull grew, in a level: out of which hull; None for an initial state."""
+
+    level: int
+    before: HullKey | None
+    taken: Taken
 
 
 def joined(a: Zone, b: Zone) -> Zone:
@@ -61,11 +72,12 @@ class HullTable:
     `changed` are those that grew and are not expanded since, in the order in which they did.
     """
 
-    hulls: dict[tuple[Shape, Side], Zone] = field(default_factory=dict)
-    changed: dict[tuple[Shape, Side], None] = field(default_factory=dict)
+    hulls: dict[HullKey, Zone] = field(default_factory=dict)
+    changed: dict[HullKey, None] = field(default_factory=dict)
+    origins: dict[HullKey, list[Origin]] = field(default_factory=dict)
     _met: set[Zone] = field(default_factory=set)
 
-    def add(self, zone: Zone, atoms: Sequence[Question]) -> None:
+    def add(self, zone: Zone, atoms: Sequence[Question], origin: Origin) -> None:
         """Join a zone into the hulls of its shape."""
         # Equal zones are the common case, and a hash finds them; what was joined once stays within.
         if zone in self._met:
@@ -78,6 +90,7 @@ class HullTable:
             if hull is not known:
                 self.hulls[key] = hull
                 self.changed[key] = None
+                self.origins.setdefault(key, []).append(origin)
 
 
 def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:

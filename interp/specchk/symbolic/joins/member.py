@@ -10,17 +10,19 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
+from operator import itemgetter
 
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
 from specchk.symbolic.joins.failures import Failures
-from specchk.symbolic.joins.hulls import HullTable, Side
+from specchk.symbolic.joins.hulls import HullKey, HullTable, Origin
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.expand import Arrive, Candidate, Counts, Expander, Expansion
+from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Taking, ZoneMember
 from specchk.symbolic.zones.zones import Shape, Zone
 
-HullKey = tuple[Shape, Side]
+TRIES = 20  # failures of one kind for which real states are sought
 FailingAtoms = dict[Shape, dict[Atom, bool]]  # on ways to failures: the atoms, and whether a hull is open
 
 
@@ -49,58 +51,43 @@ class HullMember(ZoneMember):
         self._atoms = SplitAtoms(self._names)
         self._table = HullTable()
         self._due: list[HullKey] = []  # of the level, those that are not expanded yet
-        self._unchecked: list[HullKey] = []
-        self._parcels: list[dict[Zone, None]] = []
-        self._steps: dict[HullKey, list[Candidate]] = {}  # what may fail in steps out of a hull
-        self._states: dict[HullKey, list[Candidate]] = {}  # and in the hull itself
+        self._parcels: list[dict[Zone, Origin]] = []
+        self._expanding: Sequence[HullKey] = ()
+        self._depth = 0  # of the level that is expanded next
+        self._failing: dict[HullKey, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
         self._tally = HullTally(Counts(0))
 
-    def start_hulls(self, atoms: Sequence[Atom], initial: Iterable[Zone]) -> HullTally:
+    def start_hulls(self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken]) -> HullTally:
         """Begin a round, with hulls that atoms split."""
         self._atoms = SplitAtoms(self._names, atoms)
         self._table = HullTable()
-        self._steps.clear()
-        self._states.clear()
-        self._unchecked.clear()
+        self._failing.clear()
         self._tally = HullTally(Counts(len(self.expander.program.points)))
-        own = dict.fromkeys([zone for zone in initial if self._owner(zone.shape) == self.number])
+        self._depth = 0
+        own = {zone: Origin(0, None, taken) for zone, taken in initial.items()
+               if self._owner(zone.shape) == self.number}  # fmt: skip
         self._parcels = [own if to == self.number else {} for to in range(self.count)]
         return self.join(b"")
 
-    def expand_hulls(self, asked: frozenset[str]) -> HullTally:
-        """Expand some hulls of the level; properties are left for the check."""
-        due, self._due = self._due[:SLICE], self._due[SLICE:]
-        for key in due:
-            self._steps.pop(key, None)
-        part = self._expanded(due, self._joins, asked)
-        for number, candidate in part.steps:
-            self._steps.setdefault(due[number], []).append(candidate)
-        self._tally.outside = self._tally.outside or part.outside
-        return self._told(part.counts)
-
-    def start_check(self) -> HullTally:
-        """Begin to check all hulls."""
-        self._unchecked = list(self._table.hulls)
-        return self._told(Counts(len(self.expander.program.points)))
-
-    def check_hulls(self) -> HullTally:
-        """Check the properties in some hulls."""
-        keys, self._unchecked = self._unchecked[:SLICE], self._unchecked[SLICE:]
-        part = self._expanded(keys, None, frozenset())
-        for number, candidate in part.states:
-            if candidate.kind != "reached":
-                self._states.setdefault(keys[number], []).append(candidate)
-        return self._told(part.counts)
-
-    def _expanded(self, keys: Sequence[HullKey], arrive: Arrive | None, asked: frozenset[str]) -> Expansion:
+    def expand_hulls(self) -> HullTally:
+        """Check and expand some hulls of the level."""
+        keys, self._due = self._due[:SLICE], self._due[SLICE:]
         hulls = [(number, self._table.hulls[key]) for number, key in enumerate(keys)]
+        self._expanding = keys
         try:
-            return self.expander.expand(hulls, arrive, asked)
+            part = self.expander.expand(hulls, self._joins, frozenset())
         except NotSymbolic:
             # Of a state that may not be real: no reason to end the search, but hulls have failed.
             self.expander.drop_counts()
             self._tally.refused = True
-            return Expansion(Counts(len(self.expander.program.points)))
+            part = Expansion(Counts(len(self.expander.program.points)))
+        for key in keys:
+            self._failing.pop(key, None)  # of a smaller hull
+        for number, candidate in (*part.states, *part.steps):
+            if candidate.kind != "reached":
+                self._failing.setdefault(keys[number], []).append(candidate)
+        self._tally.outside = self._tally.outside or part.outside
+        return self._told(part.counts)
 
     def _told(self, counts: Counts) -> HullTally:
         """The tally, with the counts of one call."""
@@ -108,35 +95,51 @@ class HullMember(ZoneMember):
         tally.counts = counts
         tally.hulls = len(self._table.hulls)
         tally.parts = len({shape for shape, _ in self._table.hulls})
-        tally.waiting = len(self._due) + len(self._unchecked)
-        tally.failures = sum(map(len, self._states.values())) + sum(map(len, self._steps.values()))
+        tally.waiting = len(self._due)
+        tally.failures = sum(map(len, self._failing.values()))
         return tally
 
     def sent_hulls(self) -> list[bytes]:
         """The successors for each member."""
-        out = [b"" if to == self.number else pickle.dumps(list(one)) for to, one in enumerate(self._parcels)]
+        out = [b"" if to == self.number else pickle.dumps(one) for to, one in enumerate(self._parcels)]
         self._parcels = [one if to == self.number else {} for to, one in enumerate(self._parcels)]
         return out
 
     def join(self, *parcels: bytes) -> HullTally:
         """Join what arrived: the next level."""
-        own = self._parcels[self.number]
+        arrived = self._parcels[self.number]
         self._parcels[self.number] = {}
-        arrived = [list(own), *[pickle.loads(p) for p in parcels if p]]  # noqa: S301 - another member's
-        for zones in arrived:
-            for zone in zones:
-                self._table.add(zone, self._atoms.of(zone.shape))
+        for parcel in [pickle.loads(p) for p in parcels if p]:  # noqa: S301 - another member's
+            for zone, origin in parcel.items():
+                _keep_least(arrived, zone, origin)
+        # In one order, whoever sent them: by the first of a level that made a hull grow it is reached.
+        for zone, origin in sorted(arrived.items(), key=itemgetter(1)):
+            self._table.add(zone, self._atoms.of(zone.shape), origin)
+        self._depth += 1
         self._due, self._table.changed = list(self._table.changed), {}
         return self._told(Counts(len(self.expander.program.points)))
+
+    def failing(self) -> list[tuple[Origin, Candidate]]:
+        """What fails in hulls of the level before, or in steps out of them: of each some."""
+        return nearest([
+            (origin, candidate)
+            for key, candidates in self._failing.items()
+            for origin in self._table.origins[key]
+            if origin.level == self._depth - 2  # the next level has joined already
+            for candidate in candidates
+        ])  # fmt: skip
+
+    def origin(self, key: HullKey, level: int) -> list[Origin]:
+        """The step after which a hull grew in a level, if it owns that."""
+        return [one for one in self._table.origins.get(key, ()) if one.level == level]
 
     def failing_atoms(self) -> FailingAtoms:
         """The atoms on the ways to failures in hulls, by shape."""
         found: FailingAtoms = {}
         failures = Failures(self.expander.abstraction, self._names)
-        for key in dict.fromkeys([*self._states, *self._steps]):
+        for key, candidates in self._failing.items():
             hull = self._table.hulls[key]
             control = self.expander.controls.of(hull.shape, len(hull.classes))
-            candidates = [*self._states.get(key, ()), *self._steps.get(key, ())]
             known = found.setdefault(hull.shape, {})
             for atom, was_open in failures.atoms(control, hull, candidates):
                 known[atom] = known.get(atom, False) or was_open
@@ -169,5 +172,21 @@ class HullMember(ZoneMember):
         return self.take(b"")
 
     def _joins(self, index: int, zone: Zone, taken: Taken) -> bool:
-        self._parcels[self._owner(zone.shape)][zone] = None
+        origin = Origin(self._depth, self._expanding[index], taken)
+        _keep_least(self._parcels[self._owner(zone.shape)], zone, origin)
         return True
+
+
+def nearest(failing: Iterable[tuple[Origin, Candidate]]) -> list[tuple[Origin, Candidate]]:
+    """Of each failure some."""
+    found: dict[tuple[str, str, bool], list[tuple[Origin, Candidate]]] = {}
+    for origin, candidate in failing:
+        key = candidate.kind, candidate.name, candidate.step is None
+        found.setdefault(key, []).append((origin, candidate))
+    return [one for key in sorted(found) for one in nsmallest(TRIES, found[key])]
+
+
+def _keep_least(origins: dict[Zone, Origin], zone: Zone, origin: Origin) -> None:
+    known = origins.setdefault(zone, origin)
+    if known is not origin and origin < known:
+        origins[zone] = origin

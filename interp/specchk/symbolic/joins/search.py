@@ -1,22 +1,26 @@
 """The search for hulls in which all properties hold: a proof for all offsets, of few zones.
 
 A round makes the hulls of all control parts, from the initial zones until no step leads out of them, and
-checks them.  Where a property fails, its atoms split the hulls of the next round (`failures`); a search
-without new atoms has failed.  It never reports a violation: that is the exact search's, which has real
-states for it and the shortest trace.
+checks each that grew.  Where a property fails, its atoms split the hulls of the next round (`failures`); a
+search without new atoms has failed.  So has one whose hulls fail as real states do, on a path by which a
+hull grew: it ends at once.  It never reports a violation: that is the exact search's, with the shortest
+trace.
 
 Steps can be taken level by level, between levels of the exact search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from specchk.symbolic.joins.atoms import Atom
-from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally
+from specchk.symbolic.joins.hulls import Origin
+from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally, nearest
+from specchk.symbolic.zones.concrete import Taken
+from specchk.symbolic.zones.expand import Candidate
 from specchk.symbolic.zones.members import ZoneMember
 from specchk.symbolic.zones.workers import Workers
 from specchk.symbolic.zones.zones import Shape, Zone
@@ -30,19 +34,18 @@ class JoinState(Enum):
 
     NEW_ROUND = "new round"
     EXPANDING = "expanding"
-    CHECKING = "checking"
     PROVED = "proved"
     FAILED = "failed"
 
 
 @dataclass(slots=True)
 class HullSearch:
-    """A search for hulls by some workers, from initial zones; the check at its end is of `asked`."""
+    """A search for hulls by some workers, from initial zones."""
 
     workers: Workers[ZoneMember]
-    initial: Sequence[Zone]
-    asked: frozenset[str]
+    initial: Mapping[Zone, Taken]
     points: int
+    is_real: Callable[[Sequence[Taken], Candidate], bool]  # whether real states fail at the end of a path
     atoms: list[Atom] = field(default_factory=list)
     state: JoinState = JoinState.NEW_ROUND
     rounds: int = 0
@@ -50,6 +53,7 @@ class HullSearch:
     hulls: int = 0  # of the present round,
     parts: int = 0  # and the control parts that they are of
     waiting: int = 0
+    is_between_levels: bool = True
     coverage: list[int] = field(default_factory=list)  # of the round: with what no real state may reach
     outside: bool = False
 
@@ -59,23 +63,23 @@ class HullSearch:
         return self.state in (JoinState.PROVED, JoinState.FAILED)
 
     def advance(self) -> None:
-        """Expand or check some hulls; at the end of a round find what splits them."""
+        """Check and expand some hulls; at the end of a round find what splits them."""
+        self.is_between_levels = False
         if self.state is JoinState.NEW_ROUND:
             self.rounds += 1
             self.coverage = [0] * self.points
             self._note(self._call(HullMember.start_hulls, self.atoms, self.initial))
             self.state = JoinState.EXPANDING
         elif self.state is JoinState.EXPANDING:
-            self._note(self._call(HullMember.expand_hulls, self.asked))
-            if not self.waiting and not self.is_done:
-                parcels = self._call(HullMember.sent_hulls)
-                self._note(self.workers.call(HullMember.join, list(zip(*parcels, strict=True))))
-            if not self.waiting and not self.is_done:
-                self._note(self._call(HullMember.start_check))
-                self.state = JoinState.CHECKING
-        elif self.state is JoinState.CHECKING:
-            failures = self._note(self._call(HullMember.check_hulls))
-            if not self.waiting and not self.is_done:
+            failures = self._note(self._call(HullMember.expand_hulls))
+            if self.waiting or self.is_done:
+                return
+            parcels = self._call(HullMember.sent_hulls)
+            self._note(self.workers.call(HullMember.join, list(zip(*parcels, strict=True))))
+            self.is_between_levels = True
+            if failures and self._is_violated():
+                self.state = JoinState.FAILED
+            elif not self.waiting:
                 self._end_round(failures)
 
     def zones(self) -> list[Zone]:
@@ -105,6 +109,20 @@ class HullSearch:
             return
         self.atoms += new
         self.state = JoinState.NEW_ROUND
+
+    def _is_violated(self) -> bool:
+        """Whether real states show some failure of the last level, on a path to its hull."""
+        # No proof is possible then.  The violation is left to the exact search, whose path is the shortest.
+        failing = nearest([one for found in self._call(HullMember.failing) for one in found])
+        return any(self.is_real(self._path(origin), candidate) for origin, candidate in failing)
+
+    def _path(self, origin: Origin) -> list[Taken]:
+        path = [origin.taken]
+        while origin.before is not None:
+            found = self._call(HullMember.origin, origin.before, origin.level - 1)
+            origin = next(one for some in found for one in some)
+            path.append(origin.taken)
+        return path[::-1]
 
     def _new_atoms(self) -> list[Atom]:
         """Atoms of the failures that do not split hulls yet; else what known ones are one step before."""

@@ -34,7 +34,7 @@ from specchk.symbolic.zones.words import condition, sums
 from specchk.symbolic.zones.zones import Shape, Shapes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Taken:
     """A step of a path of zones: the action, its arguments (None where open) and the shape after it.
 

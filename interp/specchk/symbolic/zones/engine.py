@@ -117,7 +117,7 @@ class ZoneEngine(Engine[range]):
     doubtful: set[str] = field(init=False, default_factory=set)
     spurious: set[str] = field(init=False, default_factory=set)
     outside: bool = field(init=False, default=False)
-    initial: list[Zone] = field(init=False, default_factory=list)
+    initial: dict[Zone, Taken] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         options, search = self.options, self.search
@@ -151,8 +151,8 @@ class ZoneEngine(Engine[range]):
                 self.counts.generated += 1
                 if self._is_inside(state):
                     zone = self.expander.initial(state)
-                    self.initial.append(zone)
-                    arrivals.append(((-1, number), zone, Taken(number, (), zone.shape)))
+                    taken = self.initial.setdefault(zone, Taken(number, (), zone.shape))
+                    arrivals.append(((-1, number), zone, taken))
             return self._number(self.workers.call(ZoneMember.start, [(arrivals,)] * self.workers.count))
         return range(0)
 
@@ -307,8 +307,7 @@ class ZoneEngine(Engine[range]):
         """Find real states for what was found in zones; raises `_Spurious` where there are none."""
         by_what: dict[tuple[str, str], list[tuple[int, Candidate]]] = {}
         for index, candidate in candidates:
-            if candidate.step is not None and candidate.step.shape is None:
-                self.concretiser.faulty.add(candidate.step.action)
+            self._note_faulty(candidate)
             by_what.setdefault((candidate.kind, candidate.name), []).append((index, candidate))
         # Sorted, and candidates in the order of their zones: what is reported depends neither on the number
         # of members nor on which was faster.
@@ -326,6 +325,10 @@ class ZoneEngine(Engine[range]):
                 self.findings.reached[name] = real.trace
             else:
                 self.findings.note(Violation(kind, name, real.trace, real.blame, real.condition))
+
+    def _note_faulty(self, candidate: Candidate) -> None:
+        if candidate.step is not None and candidate.step.shape is None:
+            self.concretiser.faulty.add(candidate.step.action)
 
     def _first_real(self, found: list[tuple[int, Candidate]]) -> Real | None:
         for one in found:

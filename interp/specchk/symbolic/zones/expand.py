@@ -27,7 +27,7 @@ from specchk.symbolic.zones.zones import Zone
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Candidate:
     """Something that may be so in a zone: `kind` as in `Violation`, or `reached`.
 
