@@ -11,6 +11,7 @@ import pytest
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.native import engine as native
+from specchk.search import reference
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,14 @@ def test_clients_see_what_the_table_says(model: str, given: str, steps: str, spe
     assert (violation.kind, violation.name) == ("refinement", "clients")
     assert violation.trace is not None
     assert len(violation.trace.steps) == int(steps)
+
+
+@pytest.mark.parametrize(("name", "states", "depth"), [("consensus", 2, 2), ("voting", 77, 11)])
+def test_consensus_and_voting_have_the_published_states(name: str, states: int, depth: int) -> None:
+    """MCVoting of tlaplus/Examples checks this refinement, with symmetry; MCConsensus has none, and 4."""
+    outcome = reference.search(instantiate(check(str(SPECS / "examples" / f"{name}.spec"))).program)
+    assert isinstance(outcome.verdict, Holds)
+    assert (outcome.statistics.distinct, outcome.statistics.depth) == (states, depth)
 
 
 @pytest.mark.slow

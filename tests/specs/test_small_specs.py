@@ -32,6 +32,7 @@ SLOW = {
     "examples/raft": {"one_term"},
     "examples/binary_search": {"eight"},
     "examples/byzantine_broadcast": {"four"},
+    "examples/paxos_voting": {"two_ballots"},
     "examples/chameneos": {"four"},
     "examples/game_of_life": {"four"},
     "examples/readers_writers": {"three"},
