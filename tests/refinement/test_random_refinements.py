@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from refinement.random_refinements import random_refinement
+from specchk.compile.ground import holds
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program, Refinement
 from specchk.ir.types import cardinality
@@ -83,13 +84,19 @@ def outcome_of(test: object, env: list[object]) -> object:
 
 
 def naive(whole: Program, before: State, after: State) -> bool | None:
-    """Whether the other spec, run on its own, has the step; None where a fault of it leaves that open."""
+    """Whether the other spec, run on its own, has the step; None where that has no answer."""
+    kinds = [variable.type for variable in whole.variables]
+    if not all(map(holds, kinds * 2, (*before, *after))):
+        return None  # no states of it
     if before == after:
         return True
+    stepper = Stepper(whole)
     try:
-        return any(state == after for _, _, state in Stepper(whole).successors(before))
+        found = any(state == after for _, _, state in stepper.successors(before))
     except Faulty:
         return None
+    # Behind a horizon nothing of a step is evaluated; of a refinement all is, and may have a fault.
+    return None if stepper.horizon_cuts else found
 
 
 def compare(seeds: range, folder: Path) -> Counter[object]:
@@ -160,8 +167,8 @@ def test_compiled_code_finds_the_violated_refinements_of_the_reference(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_compiled_code_finds_many_violated_refinements(part: int, tmp_path: Path) -> None:
     """The same for 80 pairs of specs more."""
-    kinds = agree(range(3000 + 20 * part, 3020 + 20 * part), tmp_path)
+    kinds = agree(range(3000 + 40 * part, 3040 + 40 * part), tmp_path)
     assert min(kinds["refinement"], kinds["other"]) > 0
