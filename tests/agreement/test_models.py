@@ -14,9 +14,13 @@ import pytest
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec, check
+from specchk.meaning.values import State
 from specchk.native import engine as native
+from specchk.native.machine.layout import layout_of
+from specchk.native.machine.rooms import first_room, with_room
 from specchk.search.engine import Options
 from specchk.search.reference import search
+from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated
 
 SPECS = Path(__file__).parents[2] / "spec"
@@ -79,14 +83,33 @@ def of_workers(workers: int, *, symmetry: bool) -> native.NativeOptions:
     return native.NativeOptions(symmetry=symmetry, workers=workers, optimise_after=optimise_after)
 
 
+def with_packed_order(program: Program) -> Outcome:
+    """The reference search that keeps of each orbit the state that the native engine keeps.
+
+    The least by packed words (`native.kernel.canonical`), which for sets is not the order of values.  A
+    quantifier stops at another item in another state of an orbit, and with it the counts of branches inside.
+    """
+    pack = layout_of(with_room(program, first_room(program))).pack
+
+    def canonical(self: Symmetry, state: State) -> State:
+        return min(state, *self.images(state), key=pack)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Symmetry, "canonical", canonical)
+        return search(program, Options(symmetry=True))
+
+
 def assert_same(program: Program, *, symmetry: bool) -> None:
     expected = search(program, Options(symmetry=symmetry))
+    counts = taken(expected)
     for workers in (1, 2):
         found = native.search(program, of_workers(workers, symmetry=symmetry))
         assert answer(found) == answer(expected)
         for count in ("levels", "distinct", "generated", "depth", "horizon_cuts", "symmetry"):
             assert getattr(found.statistics, count) == getattr(expected.statistics, count), count
-        assert taken(found) == taken(expected)
+        if symmetry and taken(found) != counts:
+            counts = taken(with_packed_order(program))
+        assert taken(found) == counts
         assert {name for name, _ in found.witnesses} == {name for name, _ in expected.witnesses}
 
 
