@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,18 +102,33 @@ def test_files_of_which_it_is_not_clear_what_they_do(tmp_path: Path):
     assert [path.name for path in found] == ["a.spec", "data.json"]
 
 
-@pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "gate").mkdir()
-    copy = Copy(tmp_path / "gate")
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a repository whose first gate has noted the calls of its actions, and the cache."""
+    place = tmp_path_factory.mktemp("learned")
+    (place / "now" / "gate").mkdir(parents=True)
+    copy = Copy(place / "now" / "gate")
     copy.edit("binding.py", 'At("two"), At("three")', 'At("two"),')
     copy.git("init", "-q", ".")
     copy.git("add", ".")
     copy.git("commit", "-q", "-m", "first")
-    assert (
-        "affected: everything (the functions that each action calls" in copy.conform("--since", "HEAD").text
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(place / "now" / "cache"))
+        text = copy.conform("--since", "HEAD").text
+    assert "affected: everything (the functions that each action calls" in text
+    shutil.copytree(place / "now", place / "then")
+    return place
+
+
+@pytest.fixture
+def copy(learned: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    """As learned, in the same place: what is kept is kept under its path."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(learned / "now" / "cache"))
+    shutil.rmtree(learned / "now")
+    (learned / "now" / "gate").mkdir(parents=True)
+    copy = Copy(learned / "now" / "gate")
+    shutil.rmtree(learned / "now")
+    shutil.copytree(learned / "then", learned / "now")
     return copy
 
 

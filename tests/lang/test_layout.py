@@ -83,7 +83,7 @@ def test_a_line_in_column_one_starts_a_declaration() -> None:
         ("invariant p: a)\n", "S103", "a.spec:1:15"),
         ("  var x : bool = true\n", "S101", "a.spec:1:3"),
         ("invarient p: a\n", "S101", "a.spec:1:1"),
-        ("invariant p: a +\n", "S101", "a.spec:1:16"),
+        ("invariant p: a +\n", "S101", "a.spec:1:17"),
         ("invariant p: true and forall x in S: x\n", "S101", "a.spec:1:23"),
     ],
 )
