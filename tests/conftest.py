@@ -36,7 +36,8 @@ PARTS = ("unit", "agreement", "system")
 AGREEMENT = ("agreement", "specs")
 SYSTEM = (
     "agreement/test_planted_bugs.py", "browser", "cli/test_process.py", "conform/test_faults.py",
-    "conform/test_guard.py", "conform/test_mutants_replog.py", "conform/test_replog.py", "conform/test_since.py", "docs",
+    "conform/test_guard.py", "conform/test_mutants_replog.py", "conform/test_replog.py",
+    "conform/test_since.py", "docs",
     "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_repeatable.py", "native/test_checkpoints.py",
     "replog/cli", "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py",
     "report/draw/test_documents.py", "report/draw/test_files.py", "report/draw/test_pictures.py", "spark",
