@@ -64,7 +64,7 @@ def program(model: Model) -> Program:
 
 def said(outcome: Outcome) -> dict[str, Any]:
     """All that a reader takes from an outcome, as plain values."""
-    counts = replace(outcome.statistics, seconds=0.0)
+    counts = replace(outcome.statistics, seconds=0.0, prepared_s=0.0)
     witnesses = sorted(outcome.witnesses, key=lambda pair: pair[0])
     return {"verdict": repr(outcome.verdict), "statistics": repr(counts), "coverage": outcome.coverage,
             "witnesses": repr(witnesses)}  # fmt: skip
