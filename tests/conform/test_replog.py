@@ -203,6 +203,7 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "owner", "name", "wrong", "model"), MUTANTS, ids=[one[0] for one in MUTANTS]
 )
