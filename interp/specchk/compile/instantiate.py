@@ -91,7 +91,9 @@ def _bounded(program: Program) -> None:
             tries *= len(chosen) if isinstance(chosen, tuple) else 1
         elif start.value is None:
             tries *= cardinality(variable.type)
-        if tries > MAX_TRIES and not _searchable(program):
+        if tries > MAX_TRIES:
+            if _searchable(program):
+                return
             message = f"{tries} initial states (through this variable) are too many to enumerate"
             hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
             raise SpecError([Diagnostic("S510", message, variable.span, hint)])
