@@ -65,6 +65,11 @@ def verify(program: Program) -> None:
 def properties(program: Program) -> Iterator[Property]:
     """Every predicate of a program."""
     yield from program.inits
+    yield from judged(program)
+
+
+def judged(program: Program) -> Iterator[Property]:
+    """Every predicate that a search evaluates: all but the conditions of initial states."""
     yield from program.invariants
     yield from program.step_invariants
     yield from (prop.initial for prop in program.refinements)

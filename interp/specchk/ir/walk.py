@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, Unwrap, When
 from specchk.ir.program import Program
-from specchk.ir.verify import parts, properties
+from specchk.ir.verify import judged, parts
 
 
 def expressions(program: Program) -> Iterator[Expr]:
@@ -26,7 +25,7 @@ def searched(program: Program) -> Iterator[Expr]:
     for action in program.actions:
         for root in roots(action.body):
             yield from inside(root)
-    for prop in islice(properties(program), len(program.inits), None):  # initial conditions are the first
+    for prop in judged(program):
         yield from inside(prop.body)
 
 

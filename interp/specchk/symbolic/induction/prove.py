@@ -20,7 +20,7 @@ from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Map
-from specchk.ir.verify import properties
+from specchk.ir.verify import judged
 from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State, universe
 from specchk.search.budget import Budget, Meter
@@ -144,7 +144,7 @@ def _renamings(program: Program) -> list[Renaming]:
     """The renamings that no action, invariant or constraint can notice; initial states may differ by them."""
     bodies = [root for action in program.actions for root in roots(action.body)]
     # Initial states play no part in consecution, so they may name elements.
-    bodies += [prop.body for prop in properties(program) if prop not in program.inits]
+    bodies += [prop.body for prop in judged(program)]
     nodes = [node for body in bodies for node in inside(body)]
     fixed = {name for node in nodes if isinstance(node, Choose) for name in sorts_in(node.local.type)}
     fixed |= decisive_sorts(program)
