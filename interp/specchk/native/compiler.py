@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def build_module(
     return module
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelSource:
     """All that a search's kernel is made of."""
 
@@ -110,9 +111,11 @@ class KernelSource:
 
     def path(self, kind: str = "") -> Path | None:
         """Where its object code is kept: object code and not IR, whose making takes as long as a search."""
-        return kept.place(
-            "kernels", f"{kernel_key(self.program, self.renamings, compact=self.compact)}{kind}.o"
-        )
+        return kept.place("kernels", f"{self._key}{kind}.o")
+
+    @cached_property
+    def _key(self) -> str:
+        return kernel_key(self.program, self.renamings, compact=self.compact)
 
     def linked(self, code: bytes) -> Loaded:
         """The kernel of newly optimised object code, which is kept."""
