@@ -19,7 +19,6 @@ path of the spec with the classes that the spec gives it, whatever the file says
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -152,14 +151,14 @@ def write(path: Path, choices: Choices) -> None:
 def _lines(choices: Choices) -> Iterator[str]:
     yield from HEAD.split("\n")
     yield f"version = {VERSION}"
-    yield f"spec = {_text(choices.spec)}"
-    yield f"implementation = {_text(choices.implementation)}"
+    yield f"spec = {seal.quoted(choices.spec)}"
+    yield f"implementation = {seal.quoted(choices.implementation)}"
     for label, listed in sorted(choices.suites.items()):
-        table = f"suites.{_text(label)}"
-        yield from ("", f"[{table}]", f"model = {_text(listed.model)}")
+        table = f"suites.{seal.quoted(label)}"
+        yield from ("", f"[{table}]", f"model = {seal.quoted(listed.model)}")
         yield from (f"states = {listed.states}", f"steps = {listed.steps}")
-        yield from (f"{_REASON}{_text(listed.reason)}", "", f"[{table}.never]")
-        yield from sorted(f"{_text(name)} = {_text(said)}" for name, said in listed.never.items())
+        yield from (f"{_REASON}{seal.quoted(listed.reason)}", "", f"[{table}.never]")
+        yield from sorted(f"{seal.quoted(name)} = {seal.quoted(said)}" for name, said in listed.never.items())
         for way in listed.ways:
             yield from ("", f"[[{table}.ways]]", f"start = {way.start}", "steps = [")
             yield from (f"  {_step(step)}," for step in way.steps)
@@ -167,30 +166,17 @@ def _lines(choices: Choices) -> Iterator[str]:
 
 
 def _step(step: CaseStep) -> str:
-    return f"[{', '.join(_text(one) for one in (step.action, *step.args))}, {step.choice}]"
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return f"[{', '.join(seal.quoted(one) for one in (step.action, *step.args))}, {step.choice}]"
 
 
 def read(path: Path) -> Choices | None:
     """The contents of a file, None where there is none; raises `BadChoices`."""
-    try:
-        table = tomllib.loads(seal.read(path, _REASON))
-        if table["version"] != VERSION:
-            raise BadChoices(f"{path} has version {table['version']}; this specchk reads {VERSION}")
-        suites = {label: _listed(one) for label, one in table.get("suites", {}).items()}
-        return Choices(table["spec"], table["implementation"], suites)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BadChoices(f"{path}: {error.strerror or error}") from error
-    except seal.BrokenSeal as broken:
-        raise BadChoices(f"{broken}; {MEND}") from None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadChoices(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    return seal.load(path, _choices, version=VERSION, people=_REASON, mend=MEND, error=BadChoices)
+
+
+def _choices(table: Mapping[str, Any]) -> Choices:
+    suites = {label: _listed(one) for label, one in table.get("suites", {}).items()}
+    return Choices(table["spec"], table["implementation"], suites)
 
 
 def _listed(found: Mapping[str, Any]) -> Listed:

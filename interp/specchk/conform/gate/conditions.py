@@ -18,7 +18,6 @@ Not here: what a condition is (`explore.conditions`), searching for states in wh
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,38 +131,23 @@ def write(path: Path, conditions: GateConditions) -> None:
 
 def _lines(conditions: GateConditions) -> Iterator[str]:
     yield from HEAD.split("\n")
-    yield from (f"version = {VERSION}", f"spec = {_text(conditions.spec)}", f"all = {conditions.all}")
+    yield from (f"version = {VERSION}", f"spec = {seal.quoted(conditions.spec)}", f"all = {conditions.all}")
     yield from ("", "[models]")
-    yield from (f"{_text(label)} = {_text(model)}" for label, model in sorted(conditions.models.items()))
+    yield from (
+        f"{seal.quoted(label)} = {seal.quoted(model)}" for label, model in sorted(conditions.models.items())
+    )
     for one in conditions.undecided:
         yield from ("", "[[undecided]]")
         for key in ("owner", "effect", "within", "text"):
-            yield f"{key} = {_text(getattr(one, key))}"
-        yield f"{_REASON}{_text(one.reason)}"
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+            yield f"{key} = {seal.quoted(getattr(one, key))}"
+        yield f"{_REASON}{seal.quoted(one.reason)}"
 
 
 def read(path: Path) -> GateConditions | None:
     """The contents of a file, None where there is none; raises `BadConditions`."""
-    try:
-        table = tomllib.loads(seal.read(path, _REASON))
-        if table["version"] != VERSION:
-            raise BadConditions(f"{path} has version {table['version']}; this specchk reads {VERSION}")
-        undecided = tuple(_undecided(one) for one in table.get("undecided", ()))
-        return GateConditions(table["spec"], dict(table["models"]), table["all"], undecided)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BadConditions(f"{path}: {error.strerror or error}") from error
-    except seal.BrokenSeal as broken:
-        raise BadConditions(f"{broken}; {MEND}") from None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadConditions(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    return seal.load(path, _conditions, version=VERSION, people=_REASON, mend=MEND, error=BadConditions)
 
 
-def _undecided(found: Mapping[str, Any]) -> UndecidedCondition:
-    return UndecidedCondition(**found)
+def _conditions(table: Mapping[str, Any]) -> GateConditions:
+    undecided = tuple(UndecidedCondition(**one) for one in table.get("undecided", ()))
+    return GateConditions(table["spec"], dict(table["models"]), table["all"], undecided)

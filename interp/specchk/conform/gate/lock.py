@@ -198,26 +198,21 @@ def write(path: Path, lock: Lock) -> None:
 def _lines(lock: Lock) -> Iterator[str]:
     yield from HEAD.split("\n")
     yield f"version = {VERSION}"
-    yield f"binding = {_text(lock.binding)}"
+    yield f"binding = {seal.quoted(lock.binding)}"
     for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
-        yield f"{name} = [{', '.join(_text(one) for one in listed)}]"
-    yield from ("", "[spec]", f"fingerprint = {_text(lock.spec)}", "", "[spec.actions]")
-    yield from (f"{_text(name)} = {_text(one)}" for name, one in sorted(lock.actions.items()))
+        yield f"{name} = [{', '.join(seal.quoted(one) for one in listed)}]"
+    yield from ("", "[spec]", f"fingerprint = {seal.quoted(lock.spec)}", "", "[spec.actions]")
+    yield from (f"{seal.quoted(name)} = {seal.quoted(one)}" for name, one in sorted(lock.actions.items()))
     for name, numbers in sorted(lock.suites.items()):
-        yield from ("", f"[suites.{_text(name)}]", f"suite = {_text(numbers.suite)}")
+        yield from ("", f"[suites.{seal.quoted(name)}]", f"suite = {seal.quoted(numbers.suite)}")
         yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)
     for name, kills in sorted(lock.mutants.items()):
-        yield from ("", f"[mutants.{_text(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
+        yield from ("", f"[mutants.{seal.quoted(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
     if lock.conditions is not None:
         yield from ("", "[conditions]", f"all = {lock.conditions.all}")
         yield f"undecided = {lock.conditions.undecided}"
     yield from ("", "# Not compared: a changed implementation is what the gate is for.", "[implementation]")
-    yield from (f"fingerprint = {_text(lock.implementation)}", f"files = {lock.files}")
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    yield from (f"fingerprint = {seal.quoted(lock.implementation)}", f"files = {lock.files}")
 
 
 def read(path: Path) -> Lock:

@@ -10,11 +10,14 @@ Not here: what is in the file (`lock`, `choices`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from specchk import kept
 
+T = TypeVar("T")
 # Against accidents and careless edits; whoever means to forge a file can compute its seal as well.
 DIGITS = 16
 _SEAL = "seal = "
@@ -50,6 +53,35 @@ def read(path: Path, people: str = "") -> str:
     if not text.endswith("\n") or seals != [f'{_SEAL}"{_digest(rest[:-1], people)}"']:
         raise BrokenSeal(f"{path} was edited, merged or damaged after it was written")
     return text
+
+
+def load(
+    path: Path, build: Callable[[Mapping[str, Any]], T], *, version: int, people: str, mend: str,
+    error: type[Exception],
+) -> T | None:  # fmt: skip
+    """What `build` makes of a sealed TOML file of a version, None where there is no file.
+
+    Raises `error` for any other file, `mend` being what a person can do about one that was changed.
+    """
+    try:
+        table = tomllib.loads(read(path, people))
+        if table["version"] != version:
+            raise error(f"{path} has version {table['version']}; this specchk reads {version}")
+        return build(table)
+    except FileNotFoundError:
+        return None
+    except OSError as failed:
+        raise error(f"{path}: {failed.strerror or failed}") from failed
+    except BrokenSeal as broken:
+        raise error(f"{broken}; {mend}") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as failed:
+        raise error(f"{path} cannot be read: {type(failed).__name__}: {failed}") from failed
+
+
+def quoted(text: str) -> str:
+    """A text as a basic string of TOML."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _digest(lines: Sequence[str], people: str) -> str:
