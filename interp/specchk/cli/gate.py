@@ -121,9 +121,11 @@ class GateOptions:
         if green and self.update_choices:
             parts, results = _choose(bound, parts, results, budget)
         if green and tier == "gate" and self.since is None:
-            found = replace(found, standing=_standing(bound, parts, results, written=self.update_choices))
-        if green and tier == "gate" and self.since is None:
-            found = replace(found, status=_status(bound, parts, update=self.update_conditions))
+            found = replace(
+                found,
+                standing=_standing(bound, parts, results, written=self.update_choices),
+                status=_status(bound, parts, update=self.update_conditions),
+            )
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             held = _held(bound, parts, results, budget, self.scores().kills, crew)
             if found.status is not None and found.status.is_current:

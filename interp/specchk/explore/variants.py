@@ -13,7 +13,7 @@ from itertools import permutations
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.explore.conditions import Condition, Decided
-from specchk.ir.program import Program
+from specchk.ir.program import Program, setting
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.tree import IntLiteral
 from specchk.lang.text.diagnostics import SpecError
@@ -92,15 +92,15 @@ def proposals(
     """Search variants with one change, then with two, for states in which the wanted conditions decide."""
     left = set(wanted)
     tried: list[Proposal] = []
-    seen = {_of(instantiate(checked, at.model, at.bounds).program) for at in models}
+    seen = {setting(instantiate(checked, at.model, at.bounds).program) for at in models}
     searched = cut = 0
     for changes in range(1, MOST_CHANGES + 1):
         wanted = frozenset(left)
         for at in models if wanted else ():
             for model, program in variants(checked, at, changes):
-                if _of(program) in seen:
+                if setting(program) in seen:
                     continue
-                seen.add(_of(program))
+                seen.add(setting(program))
                 found = decide(program, wanted)
                 searched += 1
                 cut += not found.is_complete
@@ -108,14 +108,6 @@ def proposals(
                 if found.deciding:
                     tried.append(Proposal(model, found.states, found.deciding))
     return Proposals(tuple(_cover(tried)), frozenset(left), searched, cut)
-
-
-def _of(program: Program) -> object:
-    return (
-        tuple((sort.name, len(sort.members)) for sort in program.sorts),
-        tuple((constant.name, repr(constant.value)) for constant in program.constants),
-        tuple(constraint.name for constraint in program.constraints),
-    )
 
 
 def _cover(tried: Sequence[Proposal]) -> Iterator[Proposal]:

@@ -169,3 +169,13 @@ class Program:
     def temporal(self) -> tuple[Liveness | Refinement, ...]:
         """The properties of whole behaviours: refinements where the other program is fair."""
         return (*self.liveness, *[prop for prop in self.refinements if prop.abstract.fairness])
+
+
+def setting(program: Program) -> str:
+    """The elements of sorts, the constants and the constraints that a model fixes, as a text."""
+    about = (
+        [(sort.name, sort.members) for sort in program.sorts],
+        [(one.name, one.value) for one in program.constants],
+        [one.name for one in program.constraints],
+    )
+    return repr(about)

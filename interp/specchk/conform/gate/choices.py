@@ -27,7 +27,7 @@ from typing import Any
 from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase, case_id
 from specchk.conform.replay.classes import Classifier
 from specchk.conform.work import seal
-from specchk.ir.program import Program
+from specchk.ir.program import Program, setting
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State, show
@@ -86,12 +86,7 @@ class BadChoices(Exception):
 
 def of_model(program: Program) -> str:
     """A short name of a model's bindings: its constants, and the elements of its sorts."""
-    about = (
-        [(sort.name, sort.members) for sort in program.sorts],
-        [(one.name, one.value) for one in program.constants],
-        [one.name for one in program.constraints],
-    )
-    return hashlib.sha256(repr(about).encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256(setting(program).encode()).hexdigest()[:DIGITS]
 
 
 def applied(suite: Suite, program: Program, listed: Listed) -> Suite:

@@ -59,7 +59,7 @@ def load(
     path: Path, build: Callable[[Mapping[str, Any]], T], *, version: int, people: str, mend: str,
     error: type[Exception],
 ) -> T | None:  # fmt: skip
-    """What `build` makes of a sealed TOML file of a version, None where there is no file.
+    """The contents of a sealed TOML file, as `build` makes them of its table; None where there is no file.
 
     Raises `error` for any other file, `mend` being what a person can do about one that was changed.
     """
