@@ -157,6 +157,34 @@ def test_a_budget_that_ran_out_is_no_verdict(tmp_path: Path) -> None:
     assert not decided(program, found, ended).is_complete
 
 
+FAULTY = """spec faulty
+var n : 0..4 = {start}
+action up():
+    require n < 4
+    n' = n + 1
+action odd():
+    require 6 // (n - 1) > 9
+{constraint}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "constraint", "ended"),
+    [
+        ("0", "", "nothing was searched where `odd` is undefined"),
+        ("3 // 0", "", "nothing was searched where `init` is undefined"),
+        ("2", "constraint near: 1 // (3 - n) > 0", "nothing was searched where `near` is undefined"),
+        ("0\ninit: n == 1", "", "no state satisfies `init`, so there is nothing to check"),
+    ],
+)
+def test_behind_what_is_undefined_nothing_was_searched(
+    start: str, constraint: str, ended: str, tmp_path: Path
+) -> None:
+    """Such a state has no successors, so what does not decide here may decide in them."""
+    found = decide(program_of(FAULTY.format(start=start, constraint=constraint), tmp_path))
+    assert (found.ended, found.is_complete, found.is_budget) == (ended, False, False)
+
+
 def parts(action: Action) -> list[Expr] | None:
     """The parts of an action's guards; None unless it is guards, then assignments, and all have a value."""
     conditions = [stmt.condition for stmt in action.body if isinstance(stmt, Guard)]

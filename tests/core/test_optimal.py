@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.explore.optimal import distinct_values, optimal, switches
+from specchk.explore.optimal import optimal, switches, values_of
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker
+from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
@@ -45,6 +46,12 @@ model m:
     Clerk = {clerks}, Goal = {goal}, Gap = {gap}
     properties {prop}
 """
+
+
+def distinct_values(program: Program, trace: Trace) -> int:
+    """How many values a reader of a trace meets."""
+    met = [values_of(program, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
+    return len(frozenset().union(*met))
 
 
 def listed(instance: Instance, violation: Violation) -> Iterator[Trace]:

@@ -10,7 +10,6 @@ from grown import is_value
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specchk.compile.ground import holds
 from specchk.ir.nodes import Apply, Const
 from specchk.ir.ops import Op
 from specchk.ir.types import (
@@ -34,6 +33,7 @@ from specchk.ir.types import (
 )  # fmt: skip
 from specchk.ir.typing import result_type
 from specchk.lang.text.source import Source, Span
+from specchk.meaning.evaluate import misfit
 from specchk.meaning.values import Values
 
 SPAN = Span(Source("here", ""), 0, 0)
@@ -81,18 +81,18 @@ def test_cardinality_is_the_number_of_values(pair: tuple[Type, Type]) -> None:
     values = some_values(kind)
     assert len(values) == cardinality(kind)
     assert values == sorted(set(values))
-    assert all(is_value(value, kind) and holds(kind, value) for value in values)
+    assert all(is_value(value, kind) and misfit(kind)(value) is None for value in values)
 
 
 @given(pairs())
 def test_fits_is_inclusion_of_values(pair: tuple[Type, Type]) -> None:
-    """Where a fits b, every value of a is one of b; and `holds` agrees value by value."""
+    """Where a fits b, every value of a is one of b; and `misfit` agrees value by value."""
     a, b = pair
     values = some_values(a)
     others = set(some_values(b))
     if fits(a, b):
         assert set(values) <= others
-    assert all(holds(b, value) == (value in others) for value in values)
+    assert all((misfit(b)(value) is None) == (value in others) for value in values)
 
 
 @given(pairs())

@@ -49,6 +49,8 @@ from specchk.ir.types import (
     Type,
     Union,
     hull,
+    item_of,
+    of_shape,
 )  # fmt: skip
 from specchk.ir.typing import folded, part_at
 from specchk.ir.walk import inside
@@ -202,8 +204,7 @@ class ExpressionLowering:
         return self._below(decl.lets, scope, lambda inner: self.lower(decl.value, inner))
 
     def _construct(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        kind = self.names.type_of(node, scope)
-        assert isinstance(kind, Union)
+        kind = of_shape(self.names.type_of(node, scope), Union)
         fields = {arg.label or "": self.lower(arg.value, scope) for arg in node.args}
         return operators.variant(node.span, kind, node.callee.text, fields)
 
@@ -365,8 +366,7 @@ class ExpressionLowering:
         found = []
         for binder in binders:
             domain = self.domain(binder.domain, scope)
-            assert isinstance(domain.type, Set)
-            local = self.local(binder.name, domain.type.item, binder.span)
+            local = self.local(binder.name, item_of(domain.type), binder.span)
             found.append((local, domain))
             scope = scope.bind(binder.name, local)
         return tuple(found), scope
@@ -386,8 +386,7 @@ class ExpressionLowering:
         return Collect(domain.type, node.span, Gather.SET, ((local, domain),), body, local)
 
     def _map_comp(self, node: tree.MapComp, scope: Scope) -> Expr:
-        kind = self.names.type_of(node, scope)
-        assert isinstance(kind, Map)
+        kind = of_shape(self.names.type_of(node, scope), Map)
         local = self.local(node.binder.name, kind.key, node.binder.span)
         domain = self.domain(node.binder.domain, scope)
         is_constant = not any(isinstance(part, Var | Local) for part in inside(domain))

@@ -33,6 +33,7 @@ from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.lang.text.source import Span
+from specchk.meaning.evaluate import misfit
 
 LowerConstant = Callable[[tree.Expr, Spec], tuple[Type, Value]]
 EMPTY_INT = Int(0, -1)
@@ -159,35 +160,7 @@ class Ground:
                 if numbers:
                     return Set(Int(min(i.low for i in numbers), max(i.high for i in numbers)))
         ground = self.type(kind, home)
-        return ground if holds(ground, value) else None
-
-
-def holds(kind: Type, value: Value) -> bool:
-    """Whether a value of the right shape lies within the type's ranges and limits."""
-    match kind:
-        case Int():
-            return isinstance(value, int) and kind.low <= value <= kind.high
-        case Option() | Set():
-            return isinstance(value, tuple) and all(holds(kind.item, item) for item in value)
-        case Seq() | Bag():
-            return (
-                isinstance(value, tuple)
-                and len(value) <= kind.limit
-                and all(holds(kind.item, x) for x in value)
-            )
-        case Record():
-            return isinstance(value, tuple) and all(
-                holds(item, part) for (_, item), part in zip(kind.fields, value, strict=True)
-            )
-        case Map():
-            return isinstance(value, tuple) and all(holds(kind.value, part) for part in value)
-        case Union():
-            return (
-                isinstance(value, tuple)
-                and isinstance(value[0], int)
-                and holds(kind.variants[value[0]][1], value[1])
-            )
-    return True
+        return ground if misfit(ground)(value) is None else None
 
 
 def _range(kind: Type) -> str:

@@ -18,7 +18,7 @@ from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
-from specchk.ir.types import Type, cardinality
+from specchk.ir.types import cardinality
 from specchk.ir.verify import verify
 from specchk.lang.check.model_rules import claims
 from specchk.lang.check.models import FixedModel
@@ -45,14 +45,6 @@ class Instance:
         """A lone expression over one state, with the number of its locals; a `SpecError` if it is none."""
         node, _ = check_expression(self.lowering.ground.checked, self.model, text)
         return self.lowering.expression(node)
-
-    def definitions(self) -> list[tuple[str, tuple[Type, ...], Type]]:
-        """The names of the spec's definitions, with the types of their parameters and of their results."""
-        return self.lowering.definitions()
-
-    def named_types(self) -> dict[Type, str]:
-        """The types that the spec has a name for."""
-        return self.lowering.named_types()
 
 
 def instantiate(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import refusal
@@ -56,13 +57,12 @@ class Lowering:
         point = self.points.at("action", decl.name, decl.span)
         scope = Scope(self.spec, points="branch")
         params: list[Local] = []
-        instances = 1
         for param in decl.params:
             kind = self.ground.declared(param.type, self.spec)
-            instances *= cardinality(kind)
             local = self.expressions.local(param.name, kind, param.span)
             params.append(local)
             scope = scope.bind(param.name, local)
+        instances = prod(cardinality(param.type) for param in params)
         if instances > MAX_INSTANCES:
             message = f"`{decl.name}` has {instances} instances, too many to enumerate in each state"
             hint = "choose smaller constants, or let a parameter range over a set in the state"
@@ -87,7 +87,12 @@ class Lowering:
 
     def liveness(self, decl: decls.Property) -> Liveness:
         """One temporal property."""
-        return TemporalLowering(decl, self.spec, self, self.expressions).lower()
+
+        def predicate(node: tree.Expr, scope: Scope) -> Property:
+            # With the `let` lines around each predicate: their names mean values of the state it is true of.
+            return self.predicate("liveness", decl.name, decl.lets, (node,), node.span, scope=scope)
+
+        return TemporalLowering(decl, self.spec, predicate, self.expressions).lower()
 
     def expression(self, node: tree.Expr, names: Mapping[str, Expr] | None = None) -> tuple[Expr, int]:
         """A lone expression over one state, with the number of its locals; `names` are bound around it."""
@@ -200,10 +205,12 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
     of_other = Lowering(checked, model, other, as_is)
     variables, starts = of_other.variables()
     actions = tuple(of_other.action(action) for action in other.actions.values())
+    of_it = [other.prefix + name for name in other.consts]
     # Without the place of its file, which is in no identity of a search.
     abstract = Program(
         spec=other.name, path="", model="",
-        sorts=tuple(lowering.ground.sort(full) for full in sorts_of(checked.spec)), constants=(),
+        sorts=tuple(lowering.ground.sort(full) for full in sorts_of(checked.spec)),
+        constants=tuple(Constant(full, *lowering.ground.constant(full)) for full in of_it),
         variables=variables, starts=starts,
         inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),
         actions=actions, invariants=(), step_invariants=(), witnesses=(), constraints=(), deadlock_ok=None,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from specchk.compile.ground import Ground, refusal
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Expr, Var
-from specchk.ir.types import Set, Sort, Type, Union, cardinality, has_horizon
+from specchk.ir.types import Sort, Type, Union, cardinality, has_horizon, item_of, of_shape
 from specchk.lang.check import types as lang
 from specchk.lang.check.spec import Facts, Ref
 from specchk.lang.syntax import tree
@@ -41,9 +41,8 @@ class Names:
         if ref.kind == "local":
             return replace(scope.names[name], span=span)
         if ref.kind == "element":
-            kind = self.type_of(node, scope)
-            assert isinstance(kind, Sort)
-            return Const(kind, span, kind.members.index(name))
+            sort = of_shape(self.type_of(node, scope), Sort)
+            return Const(sort, span, sort.members.index(name))
         if ref.kind == "first":
             return Const(self.ground.sort(name), span, 0)
         home = ref.home
@@ -59,17 +58,16 @@ class Names:
         if ref.kind == "member":
             return Const(self.type_of(node, scope), span, home.members[name][1])
         if ref.kind == "constructor":
-            kind = self.type_of(node, scope)
-            assert isinstance(kind, Union)
-            return Const(kind, span, (kind.index(name), ()))
+            union = of_shape(self.type_of(node, scope), Union)
+            return Const(union, span, (union.index(name), ()))
         self.listed.append(self.facts.type_of(node))
         return self._all_values(self.type_of(node, scope), span)
 
     def _all_values(self, kind: Type, span: Span) -> Expr:
         """The set of all values of a type, `kind` being the set type."""
-        assert isinstance(kind, Set)
-        size = cardinality(kind.item)
+        item = item_of(kind)
+        size = cardinality(item)
         if size > MAX_UNIVERSE:
             hint = "choose smaller constants, or iterate over a set in the state"
             raise refusal("S510", span, f"a set of {size} values is too large to list", hint)
-        return Const(kind, span, self.universe.values(kind.item), has_horizon(kind.item))
+        return Const(kind, span, self.universe.values(item), has_horizon(item))

@@ -12,7 +12,7 @@ from functools import reduce
 from specchk.ir.nodes import Apply, Expr, PathStep
 from specchk.ir.ops import Op, named
 from specchk.ir.totality import is_total
-from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull
+from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull, of_shape
 from specchk.ir.typing import kinds, result_type
 from specchk.lang.text.source import Span
 
@@ -57,8 +57,7 @@ def builtin(span: Span, name: str, args: Sequence[Expr]) -> Expr:
 
 def is_variant(span: Span, operand: Expr, tag: str) -> Expr:
     """`operand is tag`."""
-    assert isinstance(operand.type, Union)
-    return applied(span, Op.IS_VARIANT, operand, data=operand.type.index(tag))
+    return applied(span, Op.IS_VARIANT, operand, data=of_shape(operand.type, Union).index(tag))
 
 
 def as_set(span: Span, items: Expr) -> Expr:
@@ -68,8 +67,7 @@ def as_set(span: Span, items: Expr) -> Expr:
 
 def field(span: Span, base: Expr, name: str) -> Expr:
     """`base.name`."""
-    assert isinstance(base.type, Record)
-    return applied(span, Op.FIELD, base, data=base.type.index(name))
+    return applied(span, Op.FIELD, base, data=of_shape(base.type, Record).index(name))
 
 
 def at(span: Span, base: Expr, key: Expr) -> Expr:
@@ -102,9 +100,8 @@ def variant(span: Span, kind: Union, tag: str, fields: Mapping[str, Expr]) -> Ex
     """A value of a union; its type is narrowed to the fields given."""
     index = kind.index(tag)
     payload = record(span, fields)
-    assert isinstance(payload.type, Record)
     variants = list(kind.variants)
-    variants[index] = (tag, payload.type)
+    variants[index] = (tag, of_shape(payload.type, Record))
     return Apply(Union(kind.name, tuple(variants)), span, Op.VARIANT, (payload,), index)
 
 

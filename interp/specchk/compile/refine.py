@@ -113,16 +113,22 @@ class RefinementLowering:
         return bound([*before, *after])
 
     def _begins(self, images: list[Expr], _: list[Expr]) -> Expr:
-        span = self.decl.span
+        span, scope = self.decl.span, Scope(self.other)
         parts: list[Expr] = [Const(BOOL, span, True)]
-        for image, start in zip(images, self.abstract.starts, strict=True):
-            if start.value is not None:
-                parts.append(applied(start.value.span, Op.EQ, image, start.value))
-            elif start.choices is not None:
-                parts.append(applied(start.choices.span, Op.IN_SET, image, start.choices))
-        for init in self.other.inits:
-            scope = Scope(self.other)
-            parts.append(self.expressions.conjunction(init.lets, init.conjuncts, scope, init.span))
+        # Lowered here and not taken from the other program, of which other locals have the same slots.
+        for image, decl, variable in zip(
+            images, self.other.variables.values(), self.abstract.variables, strict=True
+        ):
+            # No image is above a horizon: an initial value there is a fault, as one out of range is.
+            kind = with_ends(variable.type)
+            if decl.initial is not None:
+                value = stored(self.expressions.lower(decl.initial, scope), kind)
+                parts.append(applied(value.span, Op.EQ, image, value))
+            elif decl.choices is not None:
+                among = stored(self.expressions.lower(decl.choices, scope), Set(kind))
+                parts.append(applied(among.span, Op.IN_SET, image, among))
+        lower = self.expressions.conjunction
+        parts += [lower(init.lets, init.conjuncts, scope, init.span) for init in self.other.inits]
         return And(BOOL, span, tuple(parts))
 
     def _steps(self, before: list[Expr], after: list[Expr]) -> Expr:

@@ -44,7 +44,7 @@ from specchk.ir.ops import Op
 from specchk.ir.program import Action
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Map, Set, Type, cardinality, fits, has_horizon
-from specchk.ir.walk import roots
+from specchk.ir.walk import assignments, roots
 from specchk.lang.text.source import Span
 
 MAX_STATEMENTS = 10_000  # of an action, those after a branch counted once for each branch
@@ -81,7 +81,7 @@ class Relation:
     def of(self, action: Action, domains: Sequence[Expr]) -> Expr:
         """The predicate of an action; `domains` are the values of its parameters."""
         span, self._made = action.span, 0
-        written = frozenset(stmt.slot for stmt in _assignments(action.body))
+        written = frozenset(stmt.slot for stmt in assignments(action.body))
         frame: list[int] = []
         self._has_value = _has_value(action.body)
         if self._has_value:
@@ -238,7 +238,7 @@ def _place(value: Expr, stmt: Assign) -> Expr:
 
 def _has_value(body: Block) -> bool:
     """Whether no way of a block is undefined."""
-    assigned = _assignments(body)
+    assigned = assignments(body)
     once = len({stmt.slot for stmt in assigned}) == len(assigned)
     return once and all(map(is_total, roots(body))) and not any(map(_may_miss, assigned))
 
@@ -247,18 +247,3 @@ def _may_miss(stmt: Assign) -> bool:
     """Whether an index on an assignment's path may be outside of what it is an index of."""
     keys = [(step.container, step.key.type) for step in stmt.path if step.key is not None]
     return any(not isinstance(of, Map) or Op.MAP_GET.card.partial((of, key)) for of, key in keys)
-
-
-def _assignments(body: Block) -> list[Assign]:
-    found: list[Assign] = []
-    for stmt in body:
-        match stmt:
-            case Assign():
-                found.append(stmt)
-            case Choice():
-                found += _assignments(stmt.body)
-            case Either():
-                found += [a for branch in stmt.branches for a in _assignments(branch)]
-            case When():
-                found += _assignments(stmt.then) + _assignments(stmt.orelse)
-    return found

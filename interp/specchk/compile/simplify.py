@@ -15,41 +15,13 @@ from dataclasses import replace
 from functools import partial
 
 from specchk.compile.constants import fold
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Assign,
-    Bind,
-    Block,
-    Case,
-    Choice,
-    Choose,
-    Collect,
-    Const,
-    Cover,
-    Either,
-    Expr,
-    Guard,
-    If,
-    Implies,
-    Let,
-    Local,
-    MapOf,
-    Narrow,
-    Or,
-    Quantifier,
-    Stmt,
-    Unwrap,
-    Value,
-    Var,
-    When,
-)
+from specchk.ir import nodes
 from specchk.ir.program import Clause, Program, Property, Refinement
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Int, Option
 from specchk.lang.text.source import Span
 
-Known = Mapping[int, Const]  # locals that stand for constants
+Known = Mapping[int, nodes.Const]  # locals that stand for constants
 
 
 def simplify(program: Program) -> Program:
@@ -83,55 +55,55 @@ def _property(prop: Property) -> Property:
     return replace(prop, body=_expr(prop.body, {}))
 
 
-def _block(body: Block, known: Known) -> Block:
-    out: list[Stmt] = []
+def _block(body: nodes.Block, known: Known) -> nodes.Block:
+    out: list[nodes.Stmt] = []
     for stmt in body:
         known = _statement(stmt, known, out)
     return tuple(out)
 
 
-def _statement(stmt: Stmt, known: Known, out: list[Stmt]) -> Known:
+def _statement(stmt: nodes.Stmt, known: Known, out: list[nodes.Stmt]) -> Known:
     """Add the rewritten statement to `out`; the locals known after it."""
     match stmt:
-        case Guard():
+        case nodes.Guard():
             condition = _expr(stmt.condition, known)
             if _truth(condition) is not True:
-                out.append(Guard(condition))
-        case Bind():
+                out.append(nodes.Guard(condition))
+        case nodes.Bind():
             value = _expr(stmt.value, known)
-            if isinstance(value, Const):
+            if isinstance(value, nodes.Const):
                 return {**known, stmt.local.slot: value}
             out.append(replace(stmt, value=value))
-        case Unwrap():
+        case nodes.Unwrap():
             return _unwrap(stmt, known, out)
-        case Assign():
+        case nodes.Assign():
             path = tuple(replace(s, key=_expr(s.key, known) if s.key else None) for s in stmt.path)
             out.append(replace(stmt, path=path, value=_expr(stmt.value, known)))
-        case Choice():
+        case nodes.Choice():
             domain = _expr(stmt.domain, known)
             out.append(replace(stmt, domain=domain, body=_block(stmt.body, known)))
-        case Either():
+        case nodes.Either():
             out.append(replace(stmt, branches=tuple(_block(b, known) for b in stmt.branches)))
-        case When():
+        case nodes.When():
             _when(stmt, known, out)
     return known
 
 
-def _unwrap(stmt: Unwrap, known: Known, out: list[Stmt]) -> Known:
+def _unwrap(stmt: nodes.Unwrap, known: Known, out: list[nodes.Stmt]) -> Known:
     value = _expr(stmt.value, known)
-    if isinstance(value, Const):
+    if isinstance(value, nodes.Const):
         assert isinstance(value.type, Option)
         assert isinstance(value.value, tuple)
         if value.value:
-            return {**known, stmt.local.slot: Const(value.type.item, value.span, value.value[0])}
+            return {**known, stmt.local.slot: nodes.Const(value.type.item, value.span, value.value[0])}
         # The guard shows that the constants switch the action off (`footprint.switched_off`); what follows
         # still mentions the name, so the option stays as well.
-        out.append(Guard(_bool(found=False, span=value.span)))
+        out.append(nodes.Guard(_bool(found=False, span=value.span)))
     out.append(replace(stmt, value=value))
     return known
 
 
-def _when(stmt: When, known: Known, out: list[Stmt]) -> None:
+def _when(stmt: nodes.When, known: Known, out: list[nodes.Stmt]) -> None:
     condition = _expr(stmt.condition, known)
     decided = _truth(condition)
     if decided is None:
@@ -143,59 +115,59 @@ def _when(stmt: When, known: Known, out: list[Stmt]) -> None:
         out.extend(_block(stmt.then if decided else stmt.orelse, known))
 
 
-def _expr(expr: Expr, known: Known) -> Expr:
+def _expr(expr: nodes.Expr, known: Known) -> nodes.Expr:
     go = partial(_expr, known=known)
     match expr:
-        case Const():
+        case nodes.Const():
             return expr
-        case Var():
+        case nodes.Var():
             return _only_value(expr)
-        case Local():
+        case nodes.Local():
             found = known.get(expr.slot)
             return expr if found is None else replace(found, span=expr.span)
-        case Apply():
+        case nodes.Apply():
             return _apply(replace(expr, args=tuple(map(go, expr.args))))
-        case And() | Or():
+        case nodes.And() | nodes.Or():
             return _junction(expr, tuple(map(go, expr.parts)))
-        case Implies():
+        case nodes.Implies():
             return _implies(expr, go(expr.left), go(expr.right))
-        case If():
+        case nodes.If():
             return _if(expr, known)
-        case Quantifier():
+        case nodes.Quantifier():
             return _quantifier(replace(expr, domain=go(expr.domain), body=go(expr.body)))
-        case Choose():
+        case nodes.Choose():
             return replace(expr, domain=go(expr.domain), body=go(expr.body))
-        case Collect():
+        case nodes.Collect():
             binders = tuple((local, go(domain)) for local, domain in expr.binders)
             condition = go(expr.condition) if expr.condition is not None else None
             return replace(expr, binders=binders, condition=condition, body=go(expr.body))
-        case MapOf() | Cover():
+        case nodes.MapOf() | nodes.Cover():
             return replace(expr, body=go(expr.body))
-        case Narrow():
+        case nodes.Narrow():
             return _narrow(replace(expr, body=go(expr.body)))
-        case Let():
+        case nodes.Let():
             return _let(expr, known)
-        case Case():
+        case nodes.Case():
             return _case(expr, known)
 
 
-def _apply(expr: Apply) -> Expr:
-    if all(isinstance(arg, Const) and not arg.ends_at_horizon for arg in expr.args):
+def _apply(expr: nodes.Apply) -> nodes.Expr:
+    if all(isinstance(arg, nodes.Const) and not arg.ends_at_horizon for arg in expr.args):
         value = fold(expr)
         if value is not None:
             return _const(expr, value)
     return _only_value(expr)
 
 
-def _narrow(expr: Narrow) -> Expr:
-    if isinstance(expr.body, Const) and not expr.body.ends_at_horizon:
+def _narrow(expr: nodes.Narrow) -> nodes.Expr:
+    if isinstance(expr.body, nodes.Const) and not expr.body.ends_at_horizon:
         value = fold(expr)
         if value is not None:
-            return Const(expr.type, expr.span, value)
+            return nodes.Const(expr.type, expr.span, value)
     return expr
 
 
-def _if(expr: If, known: Known) -> Expr:
+def _if(expr: nodes.If, known: Known) -> nodes.Expr:
     condition = _expr(expr.condition, known)
     decided = _truth(condition)
     if decided is not None:
@@ -204,22 +176,22 @@ def _if(expr: If, known: Known) -> Expr:
     return replace(expr, condition=condition, then=then, orelse=orelse)
 
 
-def _let(expr: Let, known: Known) -> Expr:
+def _let(expr: nodes.Let, known: Known) -> nodes.Expr:
     value = _expr(expr.value, known)
-    if isinstance(value, Const):
+    if isinstance(value, nodes.Const):
         return _expr(expr.body, {**known, expr.local.slot: value})
     return replace(expr, value=value, body=_expr(expr.body, known))
 
 
-def _case(expr: Case, known: Known) -> Expr:
+def _case(expr: nodes.Case, known: Known) -> nodes.Expr:
     scrutinee = _expr(expr.scrutinee, known)
-    if isinstance(scrutinee, Const) and not scrutinee.ends_at_horizon:
+    if isinstance(scrutinee, nodes.Const) and not scrutinee.ends_at_horizon:
         value = scrutinee.value
         assert isinstance(value, tuple)
         tag = len(value) if isinstance(scrutinee.type, Option) else value[0]
         for index, local, body in expr.arms:
             if index == tag:
-                payload = {local.slot: Const(local.type, expr.span, value[-1])} if local else {}
+                payload = {local.slot: nodes.Const(local.type, expr.span, value[-1])} if local else {}
                 return _expr(body, {**known, **payload})
         assert expr.default is not None
         return _expr(expr.default, known)
@@ -228,34 +200,34 @@ def _case(expr: Case, known: Known) -> Expr:
     return replace(expr, scrutinee=scrutinee, arms=arms, default=default)
 
 
-def _only_value(expr: Var | Apply) -> Expr:
+def _only_value(expr: nodes.Var | nodes.Apply) -> nodes.Expr:
     """The number that an expression is where its type leaves no other."""
     kind = expr.type
     # Sound for variables since nothing is stored outside of their ranges; and an expression that may be
     # undefined would lose its fault.
     if isinstance(kind, Int) and kind.low == kind.high and not kind.horizon and is_total(expr):
-        return Const(kind, expr.span, kind.low)
+        return nodes.Const(kind, expr.span, kind.low)
     return expr
 
 
-def _const(expr: Expr, value: Value) -> Const:
+def _const(expr: nodes.Expr, value: nodes.Value) -> nodes.Const:
     kind = Int(value, value) if isinstance(expr.type, Int) and isinstance(value, int) else expr.type
-    return Const(kind, expr.span, value)
+    return nodes.Const(kind, expr.span, value)
 
 
-def _bool(*, found: bool, span: Span) -> Const:
-    return Const(BOOL, span, found)
+def _bool(*, found: bool, span: Span) -> nodes.Const:
+    return nodes.Const(BOOL, span, found)
 
 
-def _truth(expr: Expr) -> bool | None:
+def _truth(expr: nodes.Expr) -> bool | None:
     """The value of a decided condition; one at a coverage point stays, since evaluating it counts."""
-    return bool(expr.value) if isinstance(expr, Const) and not expr.ends_at_horizon else None
+    return bool(expr.value) if isinstance(expr, nodes.Const) and not expr.ends_at_horizon else None
 
 
-def _junction(expr: And | Or, found: tuple[Expr, ...]) -> Expr:
+def _junction(expr: nodes.And | nodes.Or, found: tuple[nodes.Expr, ...]) -> nodes.Expr:
     """`and` / `or`: parts that do not matter go; what comes after the deciding part goes too."""
-    deciding = isinstance(expr, Or)
-    kept: list[Expr] = []
+    deciding = isinstance(expr, nodes.Or)
+    kept: list[nodes.Expr] = []
     for part in found:
         truth = _truth(part)
         if truth is None:
@@ -272,14 +244,14 @@ def _junction(expr: And | Or, found: tuple[Expr, ...]) -> Expr:
     return kept[0] if len(kept) == 1 else replace(expr, parts=tuple(kept))
 
 
-def _implies(expr: Implies, left: Expr, right: Expr) -> Expr:
+def _implies(expr: nodes.Implies, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
     truth = _truth(left)
     if truth is not None:
         return right if truth else _bool(found=True, span=expr.span)
     return replace(expr, left=left, right=right)
 
 
-def _quantifier(expr: Quantifier) -> Expr:
-    if isinstance(expr.domain, Const) and expr.domain.value == () and not expr.domain.ends_at_horizon:
+def _quantifier(expr: nodes.Quantifier) -> nodes.Expr:
+    if isinstance(expr.domain, nodes.Const) and expr.domain.value == () and not expr.domain.ends_at_horizon:
         return _bool(found=expr.every, span=expr.span)
     return expr

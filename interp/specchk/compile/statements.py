@@ -8,20 +8,8 @@ from functools import reduce
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.scope import Scope
 from specchk.compile.store import stored
-from specchk.ir.nodes import (
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Either,
-    Expr,
-    Guard,
-    PathStep,
-    Stmt,
-    Unwrap,
-    When,
-)
-from specchk.ir.types import Option, Set, Type
+from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, PathStep, Stmt, Unwrap, When
+from specchk.ir.types import Type, item_of
 from specchk.ir.typing import part_at
 from specchk.lang.syntax import decls, tree
 
@@ -83,10 +71,7 @@ class StatementLowering:
 
     def _let(self, stmt: decls.Let, scope: Scope, out: list[Stmt]) -> Scope:
         value = self.lower(stmt.value, scope)
-        kind = value.type
-        if stmt.unwraps:
-            assert isinstance(kind, Option)
-            kind = kind.item
+        kind = item_of(value.type) if stmt.unwraps else value.type
         local = self.expressions.local(stmt.name, kind, stmt.span)
         out.append(Unwrap(local, value) if stmt.unwraps else Bind(local, value))
         return scope.bind(stmt.name, local)
@@ -104,8 +89,7 @@ class StatementLowering:
     def _assign_in(self, stmt: decls.AssignIn, scope: Scope) -> Choice:
         slot, path, place = self._place(stmt, scope)
         domain = self.expressions.domain(stmt.domain, scope)
-        assert isinstance(domain.type, Set)
-        local = self.expressions.local(stmt.target.text, domain.type.item, stmt.span)
+        local = self.expressions.local(stmt.target.text, item_of(domain.type), stmt.span)
         return Choice(local, domain, (Assign(slot, path, self.store(local, place), stmt.span),))
 
     def _place(

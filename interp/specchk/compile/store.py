@@ -12,7 +12,7 @@ from dataclasses import replace
 from specchk.compile.ground import different_keys
 from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, If, Let, MapOf, Narrow
 from specchk.ir.ops import Op
-from specchk.ir.types import DifferentKeys, Map, Record, Set, Type, fits, hull
+from specchk.ir.types import DifferentKeys, Map, Record, Set, Type, fits, hull, of_shape
 
 
 def stored(expr: Expr, kind: Type) -> Expr:
@@ -66,7 +66,6 @@ def _stored_applied(expr: Apply, kind: Type) -> Expr:
 
 def _with(kind: Record, index: int, base: Type) -> Record:
     """`kind` with the replaced field as wide as it was before."""
-    assert isinstance(base, Record)
     fields = list(kind.fields)
-    fields[index] = base.fields[index]
+    fields[index] = of_shape(base, Record).fields[index]
     return Record(tuple(fields))

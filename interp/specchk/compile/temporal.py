@@ -7,9 +7,8 @@ formula has a meaning here, and each is refused with its place (S601); nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Protocol
 
 from specchk.compile.constants import evaluate_constant
 from specchk.compile.expressions import ExpressionLowering
@@ -17,7 +16,7 @@ from specchk.compile.ground import refusal
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Local, Var
 from specchk.ir.program import Action, Clause, Fairness, Form, Liveness, Property
-from specchk.ir.types import Set, cardinality
+from specchk.ir.types import cardinality, item_of
 from specchk.ir.walk import inside
 from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Spec
@@ -32,28 +31,19 @@ _OPERATORS = frozenset({"leadsto", "eventually", "always"})
 _CONSTANT = "a `forall` around a temporal formula ranges over constants"
 Bindings = tuple[tuple[str, str], ...]  # names and values, as a report shows them
 Bound = tuple[Scope, Bindings]
+Predicate = Callable[[tree.Expr, Scope], Property]  # a predicate of one state
 _FORMS = "`P leadsto Q`, `eventually Q`, `always eventually Q` or `eventually always P`"
-
-
-class StatePredicates(Protocol):
-    """The lowering of a named predicate over one state."""
-
-    def predicate(
-        self, kind: str, name: str, lets: tuple[decls.Let, ...], conjuncts: tuple[tree.Expr, ...], span: Span,
-        points: str = "", scope: Scope | None = None,
-    ) -> Property:  # fmt: skip
-        """A named conjunct list; names of `scope` are bound around it."""
 
 
 class TemporalLowering:
     """The clauses of one temporal property."""
 
     def __init__(
-        self, decl: decls.Property, spec: Spec, predicates: StatePredicates, expressions: ExpressionLowering
+        self, decl: decls.Property, spec: Spec, predicate: Predicate, expressions: ExpressionLowering
     ) -> None:
         self.decl = decl
         self.spec = spec
-        self.predicates = predicates
+        self.predicate = predicate
         self.expressions = expressions
         self.report = Report()
         self.clauses: list[Clause] = []
@@ -99,13 +89,8 @@ class TemporalLowering:
         if len(self.clauses) >= MAX_CLAUSES:
             message = f"`{self.decl.name}` has more than {MAX_CLAUSES} clauses"
             raise refusal("S604", span, message, "quantify over fewer values, or choose smaller constants")
-        first = self._predicate(trigger, scope) if trigger is not None else None
-        self.clauses.append(Clause(form, first, self._predicate(goal, scope), bound, span))
-
-    def _predicate(self, node: tree.Expr, scope: Scope) -> Property:
-        # With the `let` lines around each predicate: their names mean values of the state it is true of.
-        decl = self.decl
-        return self.predicates.predicate("liveness", decl.name, decl.lets, (node,), node.span, scope=scope)
+        first = self.predicate(trigger, scope) if trigger is not None else None
+        self.clauses.append(Clause(form, first, self.predicate(goal, scope), bound, span))
 
     def _values(self, binders: tuple[tree.Binder, ...], scope: Scope, bound: Bindings) -> Iterator[Bound]:
         """The scopes of a `forall`, one for each choice of values, with the names and values to show."""
@@ -128,11 +113,10 @@ class TemporalLowering:
             self._refuse(binder.domain, _CONSTANT)
             return []
         values = evaluate_constant(domain)
-        assert isinstance(domain.type, Set)
         assert isinstance(values, tuple)
         # Marked like the set that they come from: a property of these may fail for larger ones.
         is_open = any(isinstance(part, Const) and part.ends_at_horizon for part in inside(domain))
-        return [Const(domain.type.item, binder.span, value, is_open) for value in values]
+        return [Const(item_of(domain.type), binder.span, value, is_open) for value in values]
 
 
 def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:

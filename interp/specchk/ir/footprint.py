@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from specchk.ir.nodes import (
-    Assign,
-    Block,
-    Choice,
-    Const,
-    Cover,
-    Either,
-    Expr,
-    Guard,
-    Var,
-    When,
-)
+from specchk.ir.nodes import Assign, Block, Const, Cover, Either, Expr, Guard, Var, When
 from specchk.ir.program import Action, Program, Property
 from specchk.ir.types import Type, has_horizon, has_horizon_keys
 from specchk.ir.typing import part_at
-from specchk.ir.verify import properties
-from specchk.ir.walk import expressions, inside, roots
+from specchk.ir.walk import assignments, expressions, inside, roots, statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +23,7 @@ class Footprint:
 
 def of_action(action: Action) -> Footprint:
     """What an action touches."""
-    assigned = list(assignments(action.body))
+    assigned = assignments(action.body)
     # The other parts of a variable that is written in part go into the state after, unchanged.
     reads = _read(roots(action.body)) | {stmt.slot for stmt in assigned if stmt.path}
     return Footprint(frozenset(reads), frozenset(stmt.slot for stmt in assigned))
@@ -50,35 +38,14 @@ def _read(found: Iterable[Expr]) -> set[int]:
     return {node.slot for root in found for node in inside(root) if isinstance(node, Var)}
 
 
-def assignments(body: Block) -> Iterator[Assign]:
-    """Every assignment in a block, in order."""
-    for stmt in body:
-        match stmt:
-            case Assign():
-                yield stmt
-            case Choice():
-                yield from assignments(stmt.body)
-            case Either():
-                for branch in stmt.branches:
-                    yield from assignments(branch)
-            case When():
-                yield from assignments(stmt.then)
-                yield from assignments(stmt.orelse)
+def assigned_often(body: Block) -> frozenset[int]:
+    """Variables with more than one assignment in a block.
 
-
-def chosen_from(body: Block) -> Iterator[Expr]:
-    """What `any` chooses from in a block, in order."""
-    for stmt in body:
-        match stmt:
-            case Choice():
-                yield stmt.domain
-                yield from chosen_from(stmt.body)
-            case Either():
-                for branch in stmt.branches:
-                    yield from chosen_from(branch)
-            case When():
-                yield from chosen_from(stmt.then)
-                yield from chosen_from(stmt.orelse)
+    Statically and roughly: two assignments on different ways are counted as well, which costs a claim at
+    run time and changes no meaning.
+    """
+    slots = [stmt.slot for stmt in assignments(body)]
+    return frozenset(slot for slot in slots if slots.count(slot) > 1)
 
 
 def live_points(program: Program) -> frozenset[int]:
@@ -89,7 +56,7 @@ def live_points(program: Program) -> frozenset[int]:
     found = {node.point for node in expressions(live) if isinstance(node, Cover)}
     for action in live.actions:
         found.add(action.point)
-        found.update(_branch_points(action.body))
+        found.update(*(s.points for s in statements(action.body) if isinstance(s, Either | When)))
     return frozenset(found)
 
 
@@ -103,31 +70,6 @@ def _never(body: Block) -> bool:
     # Guards of the block itself: a false one inside of an `either` or a `when` closes that way alone.
     guards = [stmt.condition for stmt in body if isinstance(stmt, Guard)]
     return any(isinstance(condition, Const) and not condition.value for condition in guards)
-
-
-def _branch_points(body: Block) -> Iterator[int]:
-    for stmt in body:
-        match stmt:
-            case Choice():
-                yield from _branch_points(stmt.body)
-            case Either():
-                yield from stmt.points
-                for branch in stmt.branches:
-                    yield from _branch_points(branch)
-            case When():
-                yield from stmt.points
-                yield from _branch_points(stmt.then)
-                yield from _branch_points(stmt.orelse)
-
-
-def unused_variables(program: Program) -> list[str]:
-    """Variables that no action and no property reads."""
-    reads: set[int] = set()
-    for action in program.actions:
-        reads |= of_action(action).reads
-    for prop in properties(program):
-        reads |= of_property(prop).reads
-    return [variable.name for slot, variable in enumerate(program.variables) if slot not in reads]
 
 
 def lists_horizon(program: Program) -> bool:

@@ -34,7 +34,9 @@ from specchk.ir.types import (
     fits,
     has_horizon,
     hull,
+    item_of,
     narrowest,
+    of_shape,
 )  # fmt: skip
 
 Kinds = tuple[Type, ...]  # the types of an operator's arguments
@@ -90,29 +92,9 @@ def _is_empty(kind: Type) -> bool:
     return isinstance(kind, Int) and kind.high < kind.low
 
 
-def _int(kind: Type) -> Int:
-    assert isinstance(kind, Int)
-    return kind
-
-
-def _map(kind: Type) -> Map:
-    assert isinstance(kind, Map)
-    return kind
-
-
-def _record(kind: Type) -> Record:
-    assert isinstance(kind, Record)
-    return kind
-
-
-def _union(kind: Type) -> Union:
-    assert isinstance(kind, Union)
-    return kind
-
-
 def _item(kind: Type) -> Type:
-    assert isinstance(kind, Option | Set | Seq | Bag)
-    return narrowest(kind.item) if isinstance(kind, Seq | Bag) and kind.limit == 0 else kind.item
+    item = item_of(kind)
+    return narrowest(item) if isinstance(kind, Seq | Bag) and kind.limit == 0 else item
 
 
 def _limit(kind: Type) -> int:
@@ -125,8 +107,7 @@ def _bool(_: Kinds, __: int) -> Type:
 
 
 def _subsets(kinds: Kinds, _: int) -> Type:
-    assert isinstance(kinds[0], Set)
-    return Set(kinds[0], kinds[0].room)
+    return Set(kinds[0], of_shape(kinds[0], Set).room)
 
 
 def _compared(kinds: Kinds, _: int) -> Type:
@@ -180,7 +161,7 @@ def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
     """The rule of an operator on two numbers, from the ends of its interval."""
 
     def rule(kinds: Kinds, _: int) -> Type:
-        a, b = map(_int, kinds)
+        a, b = (of_shape(kind, Int) for kind in kinds)
         # Of an interval without a number the ends say nothing, and no result can be made of it.
         low, high = (0, -1) if _is_empty(a) or _is_empty(b) else ends(a, b)
         return Int(low, high, a.horizon or b.horizon)
@@ -205,19 +186,19 @@ def _quotient(a: Int, b: Int) -> tuple[int, int]:
 
 
 def _negative(kinds: Kinds, _: int) -> Type:
-    a = _int(kinds[0])
+    a = of_shape(kinds[0], Int)
     return Int(-a.high, -a.low, a.horizon)
 
 
 def _range(kinds: Kinds, _: int) -> Type:
-    a, b = map(_int, kinds)
+    a, b = (of_shape(kind, Int) for kind in kinds)
     # From a.low to below it is the interval without a number: all of these ranges are empty.
     return Set(Int(a.low, max(a.low - 1, b.high), a.horizon or b.horizon))
 
 
 def total(item: Type, times: int) -> Int:
     """The type of the sum of at most so many numbers."""
-    number = _int(item)
+    number = of_shape(item, Int)
     return Int(min(0, number.low) * times, max(0, number.high) * times, number.horizon)
 
 
@@ -227,23 +208,23 @@ def _sum(kinds: Kinds, _: int) -> Type:
 
 
 def _field(kinds: Kinds, data: int) -> Type:
-    return _record(kinds[0]).fields[data][1]
+    return of_shape(kinds[0], Record).fields[data][1]
 
 
 def _with_field(kinds: Kinds, data: int) -> Type:
-    fields = list(_record(kinds[0]).fields)
+    fields = list(of_shape(kinds[0], Record).fields)
     fields[data] = (fields[data][0], kinds[1])
     return Record(tuple(fields))
 
 
 def _value(kinds: Kinds, _: int) -> Type:
-    kind = _map(kinds[0])
+    kind = of_shape(kinds[0], Map)
     hull(kind.key, kinds[1])
     return kind.value
 
 
 def _with_value(kinds: Kinds, _: int) -> Type:
-    kind = _map(kinds[0])
+    kind = of_shape(kinds[0], Map)
     hull(kind.key, kinds[1])
     return Map(kind.key, hull(kind.value, kinds[2]))
 
@@ -265,7 +246,7 @@ def _joined(shape: type[Seq | Bag]) -> Rule:
 
 
 def _by_zero(kinds: Kinds) -> bool:
-    divisor = _int(kinds[1])
+    divisor = of_shape(kinds[1], Int)
     # Either end may be that of a horizon (`5 - offset`), and on open numbers zero may lie beyond it.
     return divisor.horizon or divisor.low <= 0 <= divisor.high
 
@@ -273,11 +254,11 @@ def _by_zero(kinds: Kinds) -> bool:
 def _off_the_keys(kinds: Kinds) -> bool:
     key = kinds[1]
     # An offset fits up to its horizon only; on open numbers (`meaning.moves`) it may be beyond the last key.
-    return not fits(key, _map(kinds[0]).key) or (isinstance(key, Int) and key.horizon)
+    return not fits(key, of_shape(kinds[0], Map).key) or (isinstance(key, Int) and key.horizon)
 
 
 def _long_range(kinds: Kinds) -> bool:
-    low, high = map(_int, kinds)
+    low, high = (of_shape(kind, Int) for kind in kinds)
     return high.high - low.low >= 1 << MAX_LISTED_BITS
 
 
@@ -286,21 +267,20 @@ def _many_subsets(kinds: Kinds) -> bool:
 
 
 def _fields(kind: Type, _: int, __: int) -> Sequence[Type]:
-    return [item for _, item in _record(kind).fields]
+    return [item for _, item in of_shape(kind, Record).fields]
 
 
 def _payload(kind: Type, data: int, _: int) -> Sequence[Type]:
-    return [_union(kind).variants[data][1]]
+    return [of_shape(kind, Union).variants[data][1]]
 
 
 def _values(kind: Type, _: int, __: int) -> Sequence[Type]:
-    return [_map(kind).value] * cardinality(_map(kind).key)
+    return [of_shape(kind, Map).value] * cardinality(of_shape(kind, Map).key)
 
 
 def _items(kind: Type, _: int, count: int) -> Sequence[Type]:
     """As many as there is room for."""
-    assert isinstance(kind, Option | Set | Seq | Bag)
-    return [kind.item] * (min(count, kind.limit) if isinstance(kind, Seq | Bag) else count)
+    return [item_of(kind)] * (min(count, kind.limit) if isinstance(kind, Seq | Bag) else count)
 
 
 class Op(Enum):

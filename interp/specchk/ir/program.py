@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from specchk.ir.nodes import Block, Expr, Local, Value
-from specchk.ir.types import Sort, Type
-from specchk.lang.text.source import Span
+from specchk.ir.nodes import Block, Const, Expr, Local, Value
+from specchk.ir.types import BOOL, Sort, Type
+from specchk.lang.text.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +171,24 @@ class Program:
         return (*self.liveness, *[prop for prop in self.refinements if prop.abstract.fairness])
 
 
+def nowhere(program: Program) -> Span:
+    """The place of what is in no text of a spec: the beginning of its file."""
+    return Span(Source(program.path, ""), 0, 0)
+
+
+def any_end(program: Program) -> Property:
+    """A `deadlock ok` that allows every end."""
+    span = nowhere(program)
+    return Property("deadlock ok", "deadlock", Const(BOOL, span, True), 0, span)
+
+
 def setting(program: Program) -> str:
-    """The elements of sorts, the constants and the constraints that a model fixes, as a text."""
+    """The elements of sorts, the constants, constraints and actions that a model fixes, as a text."""
     about = (
         [(sort.name, sort.members) for sort in program.sorts],
         [(one.name, one.value) for one in program.constants],
         [one.name for one in program.constraints],
+        # Those that it omits, if any: a model with all actions has the text that it had.
+        *([program.left_out_actions] if program.left_out_actions else []),
     )
     return repr(about)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb, prod
+from typing import TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ class Bag:
 Type = Bool | Int | Enum | Sort | Option | Record | Union | Map | Set | Seq | Bag
 
 BOOL = Bool()
+K = TypeVar("K")
 UNBOUNDED = 1 << 62  # the upper end of a range that has none
 _UNCOUNTED_BITS = 4096
 UNCOUNTED = 1 << _UNCOUNTED_BITS  # more than anything can be listed, stored or counted to
@@ -204,7 +206,7 @@ def fits(found: Type, wanted: Type) -> bool:
     """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
     # A type without values fits any other: the items of an empty collection may go anywhere, whatever their
     # shape.
-    if isinstance(found, Int) and found.high < found.low:
+    if found is wanted or (isinstance(found, Int) and found.high < found.low):
         return True
     match found, wanted:
         case Int(), Int():
@@ -226,22 +228,41 @@ def fits(found: Type, wanted: Type) -> bool:
     return found == wanted
 
 
-def numbers(kind: Type) -> Iterator[Int]:
-    """The types of the numbers in values of the type, those in map keys included."""
+def of_shape(kind: Type, shape: type[K]) -> K:
+    """A type that has a known shape."""
+    assert isinstance(kind, shape)
+    return kind
+
+
+def item_of(kind: Type) -> Type:
+    """The type of the items of a set, sequence or bag, or of the content of an option."""
+    assert isinstance(kind, Option | Set | Seq | Bag)
+    return kind.item
+
+
+def components(kind: Type) -> Iterator[Type]:
+    """A type, and the types of all parts of its values except the keys of maps."""
+    yield kind
     match kind:
-        case Int():
-            yield kind
         case Option() | Set() | Seq() | Bag():
-            yield from numbers(kind.item)
+            yield from components(kind.item)
         case Map():
-            yield from numbers(kind.key)
-            yield from numbers(kind.value)
+            yield from components(kind.value)
         case Record():
             for _, part in kind.fields:
-                yield from numbers(part)
+                yield from components(part)
         case Union():
             for _, record in kind.variants:
-                yield from numbers(record)
+                yield from components(record)
+
+
+def numbers(kind: Type) -> Iterator[Int]:
+    """The types of the numbers in values of the type, those in map keys included."""
+    for part in components(kind):
+        if isinstance(part, Int):
+            yield part
+        elif isinstance(part, Map):
+            yield from numbers(part.key)
 
 
 def has_horizon(kind: Type) -> bool:
@@ -251,16 +272,7 @@ def has_horizon(kind: Type) -> bool:
 
 def has_horizon_keys(kind: Type) -> bool:
     """Whether values of the type contain maps whose keys contain numbers of a `nat upto`."""
-    match kind:
-        case Option() | Set() | Seq() | Bag():
-            return has_horizon_keys(kind.item)
-        case Map():
-            return has_horizon(kind.key) or has_horizon_keys(kind.value)
-        case Record():
-            return any(has_horizon_keys(part) for _, part in kind.fields)
-        case Union():
-            return any(has_horizon_keys(record) for _, record in kind.variants)
-    return False
+    return any(isinstance(part, Map) and has_horizon(part.key) for part in components(kind))
 
 
 def without_horizons(kind: Type) -> Type:
@@ -283,9 +295,7 @@ def _mapped(kind: Type, change: Callable[[Int], Int], *, empty: bool = False) ->
     match kind:
         case Int():
             return change(kind)
-        case Option():
-            return Option(_mapped(kind.item, change, empty=empty))
-        case Set():
+        case Option() | Set():
             return replace(kind, item=_mapped(kind.item, change, empty=empty))
         case Seq() | Bag():
             limit = 0 if empty else kind.limit
@@ -293,15 +303,11 @@ def _mapped(kind: Type, change: Callable[[Int], Int], *, empty: bool = False) ->
         case Map():
             return Map(kind.key, _mapped(kind.value, change, empty=empty))
         case Record():
-            return _mapped_fields(kind, change, empty=empty)
+            return Record(tuple((name, _mapped(part, change, empty=empty)) for name, part in kind.fields))
         case Union():
-            parts = ((name, _mapped_fields(fields, change, empty=empty)) for name, fields in kind.variants)
-            return Union(kind.name, tuple(parts))
+            parts = ((name, _mapped(fields, change, empty=empty)) for name, fields in kind.variants)
+            return Union(kind.name, tuple((name, of_shape(part, Record)) for name, part in parts))
     return kind
-
-
-def _mapped_fields(kind: Record, change: Callable[[Int], Int], *, empty: bool) -> Record:
-    return Record(tuple((name, _mapped(part, change, empty=empty)) for name, part in kind.fields))
 
 
 def hull(a: Type, b: Type) -> Type:
@@ -330,7 +336,7 @@ def hull(a: Type, b: Type) -> Type:
             return Record(tuple((name, hull(x, y)) for (name, x), (_, y) in pairs))
         case Union(), Union():
             pairs_ = zip(a.variants, b.variants, strict=True)
-            return Union(a.name, tuple((tag, _record(hull(x, y))) for (tag, x), (_, y) in pairs_))
+            return Union(a.name, tuple((tag, of_shape(hull(x, y), Record)) for (tag, x), (_, y) in pairs_))
     return a
 
 
@@ -339,11 +345,6 @@ def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
     if a.limit == 0 or b.limit == 0:
         return b.item if a.limit == 0 else a.item
     return hull(a.item, b.item)
-
-
-def _record(kind: Type) -> Record:
-    assert isinstance(kind, Record)
-    return kind
 
 
 def same_shape(a: Type, b: Type) -> bool:

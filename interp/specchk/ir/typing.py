@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from specchk.ir.nodes import Apply, Const, Expr, Gather, Local, PathStep
 from specchk.ir.ops import Kinds, Op, total
-from specchk.ir.types import Bag, Int, Map, Record, Seq, Set, Type, cardinality, has_horizon, show
+from specchk.ir.types import Bag, Int, Map, Record, Seq, Type, cardinality, has_horizon, item_of, show
 
 
 def kinds(args: tuple[Expr, ...]) -> Kinds:
@@ -26,9 +27,7 @@ def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) 
     assert isinstance(item, Int)
     if gather is not Gather.SUM:
         return item
-    times = 1
-    for _, domain in binders:
-        times *= most_items(domain)
+    times = prod(most_items(domain) for _, domain in binders)
     # As many as the horizon lets be listed: a limit of enumeration, and marked as one.
     is_limited = any(has_horizon(local.type) for local, _ in binders)
     found = total(item, times)
@@ -44,8 +43,7 @@ def most_items(domain: Expr) -> int:
         source = domain.args[0].type
         assert isinstance(source, Bag | Seq)
         return source.limit
-    assert isinstance(domain.type, Set)
-    return cardinality(domain.type.item)
+    return cardinality(item_of(domain.type))
 
 
 def part_at(kind: Type, step: PathStep) -> Type:

@@ -10,35 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Assign,
-    Bind,
-    Block,
-    Case,
-    Choice,
-    Choose,
-    Collect,
-    Cover,
-    Either,
-    Expr,
-    Guard,
-    If,
-    Implies,
-    Let,
-    Local,
-    MapOf,
-    Narrow,
-    Or,
-    Quantifier,
-    Unwrap,
-    Var,
-    When,
-)  # fmt: skip
+from specchk.ir import nodes
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
 from specchk.ir.typing import kinds, part_at, result_type
+from specchk.lang.text.source import Span
 
 
 class IllegalProgram(Exception):
@@ -58,7 +34,7 @@ def verify(program: Program) -> None:
     for prop in properties(program):
         check.primes = prop.kind in ("step invariant", "refinement")
         check.expr(prop.body, frozenset())
-        check.demand(prop.body.type == BOOL, f"{prop.name} is not a truth value")
+        check.demand(prop.body.type == BOOL, "{} is not a truth value", prop.name)
     check.primes = False
 
 
@@ -84,75 +60,75 @@ def judged(program: Program) -> Iterator[Property]:
             yield clause.goal
 
 
-def parts(expr: Expr) -> tuple[Expr, ...]:
+def parts(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     """The direct sub-expressions, in evaluation order."""
     match expr:
-        case Apply():
+        case nodes.Apply():
             return expr.args
-        case And() | Or():
+        case nodes.And() | nodes.Or():
             return expr.parts
-        case Implies():
+        case nodes.Implies():
             return (expr.left, expr.right)
-        case If():
+        case nodes.If():
             return (expr.condition, expr.then, expr.orelse)
-        case Quantifier() | Choose():
+        case nodes.Quantifier() | nodes.Choose():
             return (expr.domain, expr.body)
-        case Collect():
+        case nodes.Collect():
             condition = () if expr.condition is None else (expr.condition,)
             return (*(domain for _, domain in expr.binders), *condition, expr.body)
-        case MapOf() | Narrow() | Cover():
+        case nodes.MapOf() | nodes.Narrow() | nodes.Cover():
             return (expr.body,)
-        case Let():
+        case nodes.Let():
             return (expr.value, expr.body)
-        case Case():
+        case nodes.Case():
             default = () if expr.default is None else (expr.default,)
             return (expr.scrutinee, *(body for _, _, body in expr.arms), *default)
     return ()
 
 
-def bound(expr: Expr) -> tuple[Local, ...]:
+def bound(expr: nodes.Expr) -> tuple[nodes.Local, ...]:
     """The locals that a node binds inside itself."""
     match expr:
-        case Quantifier() | Choose() | MapOf() | Let():
+        case nodes.Quantifier() | nodes.Choose() | nodes.MapOf() | nodes.Let():
             return (expr.local,)
-        case Collect():
+        case nodes.Collect():
             return tuple(local for local, _ in expr.binders)
-        case Case():
+        case nodes.Case():
             return tuple(local for _, local, _ in expr.arms if local is not None)
     return ()
 
 
-def results(expr: Expr) -> tuple[Expr, ...]:
+def results(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     """The parts whose value may be the expression's own."""
     match expr:
-        case If():
+        case nodes.If():
             return (expr.then, expr.orelse)
-        case Let() | Cover():
+        case nodes.Let() | nodes.Cover():
             return (expr.body,)
-        case Case():
+        case nodes.Case():
             return parts(expr)[1:]
     return ()
 
 
-def scoped(expr: Expr) -> Iterator[tuple[Expr, frozenset[int]]]:
+def scoped(expr: nodes.Expr) -> Iterator[tuple[nodes.Expr, frozenset[int]]]:
     """The direct sub-expressions, each with the locals that the node binds for it."""
     nothing: frozenset[int] = frozenset()
     match expr:
-        case Quantifier() | Choose():
+        case nodes.Quantifier() | nodes.Choose():
             yield expr.domain, nothing
             yield expr.body, frozenset({expr.local.slot})
-        case MapOf():
+        case nodes.MapOf():
             yield expr.body, frozenset({expr.local.slot})
-        case Let():
+        case nodes.Let():
             yield expr.value, nothing
             yield expr.body, frozenset({expr.local.slot})
-        case Collect():
+        case nodes.Collect():
             names = nothing
             for local, domain in expr.binders:
                 yield domain, names
                 names |= {local.slot}
             yield from ((part, names) for part in parts(expr)[len(expr.binders) :])
-        case Case():
+        case nodes.Case():
             yield expr.scrutinee, nothing
             yield from ((body, frozenset({local.slot}) if local else nothing) for _, local, body in expr.arms)
             if expr.default is not None:
@@ -166,89 +142,92 @@ class _Check:
         self.program = program
         self.primes = False
 
-    def demand(self, condition: bool, message: str) -> None:
+    def demand(self, condition: bool, message: str, *about: Type | Span | str | int) -> None:
+        # Written out only for a program that is wrong: every node of every program is checked twice.
         if not condition:
-            raise IllegalProgram(message)
+            raise IllegalProgram(message.format(*map(_shown, about)))
 
-    def expr(self, expr: Expr, scope: frozenset[int]) -> None:
+    def expr(self, expr: nodes.Expr, scope: frozenset[int]) -> None:
         """Check an expression with the locals in scope."""
         match expr:
-            case Var():
+            case nodes.Var():
                 known = expr.slot < len(self.program.variables)
-                self.demand(known and (self.primes or not expr.primed), f"variable {expr.slot} out of place")
+                self.demand(known and (self.primes or not expr.primed), "variable {} out of place", expr.slot)
                 # Equal, and not only fitting: engines read the variable's bits as a code of the node's type.
                 self.demand(expr.type == self.program.variables[expr.slot].type, "a variable's type changed")
-            case Local():
-                self.demand(expr.slot in scope, f"local {expr.name} is not bound here: {expr.span.where}")
-            case Apply():
+            case nodes.Local():
+                self.demand(expr.slot in scope, "local {} is not bound here: {}", expr.name, expr.span)
+            case nodes.Apply():
                 self._apply(expr)
-            case Cover():
+            case nodes.Cover():
                 self.demand(expr.point < len(self.program.points), "no such coverage point")
-            case Narrow():
-                self.demand(same_shape(expr.type, expr.body.type), f"cannot narrow {show(expr.body.type)}")
-            case Quantifier() | Choose():
+            case nodes.Narrow():
+                self.demand(same_shape(expr.type, expr.body.type), "cannot narrow {}", expr.body.type)
+            case nodes.Quantifier() | nodes.Choose():
                 self.demand(isinstance(expr.domain.type, Set), "a domain is a set")
                 self.truth(expr.body)
-            case Collect():
+            case nodes.Collect():
                 self.demand(all(isinstance(d.type, Set) for _, d in expr.binders), "a domain is a set")
                 if expr.condition is not None:
                     self.truth(expr.condition)
-            case And() | Or() | Implies():
+            case nodes.And() | nodes.Or() | nodes.Implies():
                 for part in parts(expr):
                     self.truth(part)
-            case If():
+            case nodes.If():
                 self.truth(expr.condition)
         for part in results(expr):
-            self.demand(fits(part.type, expr.type), f"{show(part.type)} given as {show(expr.type)}")
+            self.demand(fits(part.type, expr.type), "{} given as {}", part.type, expr.type)
         for part, names in scoped(expr):
+            # A name inside of another with its slot would change the value that is read behind it.
+            self.demand(not names & scope, f"a slot is bound twice: {expr.span.where}")
             self.expr(part, scope | names)
 
-    def truth(self, expr: Expr) -> None:
+    def truth(self, expr: nodes.Expr) -> None:
         """Demand that an expression is a truth value."""
-        self.demand(expr.type == BOOL, f"{show(expr.type)} is not a truth value: {expr.span.where}")
+        self.demand(expr.type == BOOL, "{} is not a truth value: {}", expr.type, expr.span)
 
-    def _apply(self, expr: Apply) -> None:
+    def _apply(self, expr: nodes.Apply) -> None:
         card, given = expr.op.card, kinds(expr.args)
-        self.demand(card.accepts(given), f"{expr.op.name} of {', '.join(map(show, given))}")
+        self.demand(card.accepts(given), "{} of" + " {}" * len(given), expr.op.name, *given)
         if card.parts is not None:
             wanted = card.parts(expr.type, expr.data, len(given))
-            self.demand(len(given) == len(wanted), f"{show(expr.type)} made of {len(given)} parts")
+            self.demand(len(given) == len(wanted), "{} made of {} parts", expr.type, len(given))
             for kind, part in zip(given, wanted, strict=True):
-                self.demand(fits(kind, part), f"{show(kind)} given as {show(part)}")
+                self.demand(fits(kind, part), "{} given as {}", kind, part)
         if card.gives is not None:
             found = result_type(expr.op, expr.args, expr.data)
-            self.demand(fits(found, expr.type), f"{expr.op.name} gives {show(found)}, not {show(expr.type)}")
+            self.demand(fits(found, expr.type), "{} gives {}, not {}", expr.op.name, found, expr.type)
 
-    def stored(self, expr: Expr, kind: Type, scope: frozenset[int]) -> None:
+    def stored(self, expr: nodes.Expr, kind: Type, scope: frozenset[int]) -> None:
         """Check an expression whose value becomes a variable's."""
         self.expr(expr, scope)
-        self.demand(fits(expr.type, kind), f"{show(expr.type)} stored as {show(kind)}: {expr.span.where}")
+        self.demand(fits(expr.type, kind), "{} stored as {}: {}", expr.type, kind, expr.span)
 
-    def block(self, body: Block, scope: frozenset[int]) -> None:
+    def block(self, body: nodes.Block, scope: frozenset[int]) -> None:
         """Check statements; a binding reaches to the end of its block."""
         for stmt in body:
             match stmt:
-                case Guard():
+                case nodes.Guard():
                     self.truth(stmt.condition)
                     self.expr(stmt.condition, scope)
-                case Bind() | Unwrap():
+                case nodes.Bind() | nodes.Unwrap():
                     self.expr(stmt.value, scope)
                     scope |= {stmt.local.slot}
-                case Assign():
+                case nodes.Assign():
                     self._assign(stmt, scope)
-                case Choice():
+                case nodes.Choice():
                     self.expr(stmt.domain, scope)
                     self.block(stmt.body, scope | {stmt.local.slot})
-                case Either():
+                case nodes.Either():
                     for branch in stmt.branches:
                         self.block(branch, scope)
-                case When():
+                case nodes.When():
                     self.truth(stmt.condition)
                     self.expr(stmt.condition, scope)
                     self.block(stmt.then, scope)
                     self.block(stmt.orelse, scope)
 
-    def _assign(self, stmt: Assign, scope: frozenset[int]) -> None:
+    def _assign(self, stmt: nodes.Assign, scope: frozenset[int]) -> None:
         kind: Type = self.program.variables[stmt.slot].type
         for step in stmt.path:
             self.demand(step.container == kind, "a path leaves its variable")
@@ -256,3 +235,9 @@ class _Check:
                 self.expr(step.key, scope)
             kind = part_at(kind, step)
         self.stored(stmt.value, kind, scope)
+
+
+def _shown(about: Type | Span | str | int) -> str:
+    if isinstance(about, Span):
+        return about.where
+    return str(about) if isinstance(about, str | int) else show(about)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, Unwrap, When
+from specchk.ir.nodes import And, Assign, Bind, Block, Choice, Either, Expr, Guard, Stmt, Unwrap, When
 from specchk.ir.program import Program
 from specchk.ir.verify import judged, parts
 
@@ -36,11 +36,38 @@ def inside(expr: Expr) -> Iterator[Expr]:
         yield from inside(part)
 
 
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction, however nested."""
+    if not isinstance(condition, And):
+        return [condition]
+    return [part for one in condition.parts for part in conjuncts(one)]
+
+
+def statements(body: Block) -> Iterator[Stmt]:
+    """The statements of a block, each followed by those of the blocks inside it."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case Choice():
+                yield from statements(stmt.body)
+            case Either():
+                for branch in stmt.branches:
+                    yield from statements(branch)
+            case When():
+                yield from statements(stmt.then)
+                yield from statements(stmt.orelse)
+
+
+def assignments(body: Block) -> list[Assign]:
+    """Every assignment in a block, in order."""
+    return [stmt for stmt in statements(body) if isinstance(stmt, Assign)]
+
+
 def roots(body: Block) -> Iterator[Expr]:
     """The outermost expressions of a block's statements."""
-    for stmt in body:
+    for stmt in statements(body):
         match stmt:
-            case Guard():
+            case Guard() | When():
                 yield stmt.condition
             case Bind() | Unwrap():
                 yield stmt.value
@@ -49,11 +76,3 @@ def roots(body: Block) -> Iterator[Expr]:
                 yield stmt.value
             case Choice():
                 yield stmt.domain
-                yield from roots(stmt.body)
-            case Either():
-                for branch in stmt.branches:
-                    yield from roots(branch)
-            case When():
-                yield stmt.condition
-                yield from roots(stmt.then)
-                yield from roots(stmt.orelse)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declarations import Declarations
 from specchk.lang.check.expressions import expression_checker
-from specchk.lang.check.levels import Level, LevelChecker
+from specchk.lang.check.levels import Level
 from specchk.lang.check.model_rules import Models, elements
 from specchk.lang.check.models import FixedModel, fixed
 from specchk.lang.check.spec import Facts, Spec
@@ -35,11 +35,11 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
     if spec is None:
         raise SpecError(report.found)
     facts = Facts()
-    checker, levels = expression_checker(facts, report), LevelChecker(facts, report)
+    checker = expression_checker(facts, report)
     if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
         try:
-            Declarations(checker, levels).check(spec)
-            Models(checker, levels).check(spec)
+            Declarations(checker).check(spec)
+            Models(checker).check(spec)
         except RecursionError:
             _too_deep(checker, spec, report)
     report.stop_if_any()
@@ -69,8 +69,7 @@ def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str,
     model = fixed(checked.spec, name, report, bindings)
     report.stop_if_any()
     assert model is not None
-    checker = expression_checker(checked.facts, report)
-    Models(checker, LevelChecker(checked.facts, report)).model(checked.spec, model)
+    Models(expression_checker(checked.facts, report)).model(checked.spec, model)
     report.stop_if_any()
     return model
 
@@ -89,7 +88,8 @@ def check_expression(checked: CheckedSpec, model: FixedModel, text: str) -> tupl
     assert node is not None
     checked.facts.kept.append(node)
     context = Context(checked.spec, elements=elements(model), properties=True)
-    kind = expression_checker(checked.facts, report).settle(node, context)
-    LevelChecker(checked.facts, report).demand(node, Level.STATE, "an expression has its value in one state")
+    checker = expression_checker(checked.facts, report)
+    kind = checker.settle(node, context)
+    checker.levels.demand(node, Level.STATE, "an expression has its value in one state")
     report.stop_if_any()
     return node, kind

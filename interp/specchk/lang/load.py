@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 from specchk.lang.check.spec import Role, Spec
 from specchk.lang.syntax import decls, tree
@@ -215,7 +215,12 @@ def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
 
 
 def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
-    table = cast("dict[str, decls.Named]", _table(spec, decl))
+    tables: dict[type, dict[str, Any]] = {
+        decls.Sort: spec.sorts, decls.Const: spec.consts, decls.TypeDecl: spec.types,
+        decls.Var: spec.variables, decls.Def: spec.defs, decls.Action: spec.actions,
+        decls.Property: spec.properties, decls.Model: spec.models, decls.Scenario: spec.scenarios,
+    }  # fmt: skip
+    table = tables[type(decl)]
     if isinstance(decl, decls.Model | decls.Scenario):  # named apart: `--model`, reports
         if decl.name in table:
             first = table[decl.name].span.word(decl.name)
@@ -227,28 +232,6 @@ def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
     table[decl.name] = decl
     if isinstance(decl, decls.TypeDecl):
         _declare_parts(spec, decl, report)
-
-
-def _table(spec: Spec, decl: decls.Named) -> object:
-    match decl:
-        case decls.Sort():
-            return spec.sorts
-        case decls.Const():
-            return spec.consts
-        case decls.TypeDecl():
-            return spec.types
-        case decls.Var():
-            return spec.variables
-        case decls.Def():
-            return spec.defs
-        case decls.Action():
-            return spec.actions
-        case decls.Property():
-            return spec.properties
-        case decls.Model():
-            return spec.models
-        case decls.Scenario():
-            return spec.scenarios
 
 
 def _declare_parts(spec: Spec, decl: decls.TypeDecl, report: Report) -> None:

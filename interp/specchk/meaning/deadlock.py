@@ -14,14 +14,13 @@ Every engine decides here what it reports, so a deadlock, too, is confirmed by t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from enum import Enum, auto
 from functools import cached_property
 
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
-from specchk.meaning.moves import Moves
-from specchk.meaning.paths import START, ForkPath, NotSymbolic
+from specchk.meaning.moves import Moves, open_moves
+from specchk.meaning.paths import START, NotSymbolic
 from specchk.meaning.properties import NoAnswer, Properties
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.values import State
@@ -88,7 +87,4 @@ class Ends:
 
     @cached_property
     def _moves(self) -> Moves | None:
-        """The program on open numbers; None where an argument cannot be one."""
-        with suppress(NotSymbolic):
-            return Moves(self.program, ForkPath())
-        return None
+        return open_moves(self.program)

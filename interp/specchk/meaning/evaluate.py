@@ -19,50 +19,18 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import assert_never
 
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Case,
-    Choose,
-    Collect,
-    Const,
-    Cover,
-    Expr,
-    Gather,
-    If,
-    Implies,
-    Let,
-    Local,
-    MapOf,
-    Narrow,
-    Or,
-    Quantifier,
-    Value,
-    Var,
-)  # fmt: skip
+from specchk.ir import nodes
 from specchk.ir.ops import Op
-from specchk.ir.types import (
-    Bag,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Type,
-    Union,
-    cardinality,
-    show,
-    without_horizons,
-)  # fmt: skip
-from specchk.lang.text.source import Span
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, show, without_horizons
+from specchk.lang.text.source import Source, Span
 from specchk.meaning.operators import distinct, is_position, operator
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import universe
 
-Env = list[Value]
+Env = list[nodes.Value]
 Eval = Callable[[Env], "object"]
-Check = Callable[[Value], None]
+Check = Callable[[nodes.Value], None]
+_NOWHERE = Span(Source("", ""), 0, 0)  # of a fault that is not reported
 
 
 class Evaluator:
@@ -77,64 +45,66 @@ class Evaluator:
         self.horizons = horizons
         self.first_local = 2 * variables
 
-    def compile(self, expr: Expr) -> Callable[[Env], Value]:
+    def compile(self, expr: nodes.Expr) -> Callable[[Env], nodes.Value]:
         """The function of an expression."""
         match expr:
-            case Const():
+            case nodes.Const():
                 value = expr.value
                 return lambda e: value
-            case Var() | Local():
+            case nodes.Var() | nodes.Local():
                 return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
-            case Apply():
+            case nodes.Apply():
                 return self._apply(expr)
-            case And():
+            case nodes.And():
                 return _conjunction([self.compile(part) for part in expr.parts])
-            case Or():
+            case nodes.Or():
                 return _disjunction([self.compile(part) for part in expr.parts])
-            case Implies():
+            case nodes.Implies():
                 left, right = self.compile(expr.left), self.compile(expr.right)
                 return lambda e: not left(e) or right(e)
-            case If():
+            case nodes.If():
                 condition, then, orelse = map(self.compile, (expr.condition, expr.then, expr.orelse))
                 return lambda e: then(e) if condition(e) else orelse(e)
-            case Quantifier():
+            case nodes.Quantifier():
                 return self._quantifier(expr)
-            case Choose():
+            case nodes.Choose():
                 return self._choose(expr)
-            case Collect():
+            case nodes.Collect():
                 return self._collect(expr)
-            case MapOf():
+            case nodes.MapOf():
                 return self._map_of(expr)
-            case Let():
+            case nodes.Let():
                 return self._let(expr)
-            case Case():
+            case nodes.Case():
                 return self._case(expr)
-            case Narrow():
+            case nodes.Narrow():
                 return self._narrow(expr)
-            case Cover():
+            case nodes.Cover():
                 return self._cover(expr)
             case _:
                 assert_never(expr)
 
-    def index(self, name: Var | Local) -> int:
+    def index(self, name: nodes.Var | nodes.Local) -> int:
         """Where a name's value is in the environment."""
-        if isinstance(name, Local):
+        if isinstance(name, nodes.Local):
             return self.first_local + name.slot
         return name.slot + (self.variables if name.primed else 0)
 
-    def _apply(self, expr: Apply) -> Callable[[Env], Value]:
+    def _apply(self, expr: nodes.Apply) -> Callable[[Env], nodes.Value]:
         match expr.op, expr.args:
             # Most of what specs read: one function instead of three.
-            case Op.MAP_GET, (Var() | Local() as base, Var() | Local() as key) if is_position(expr):
+            case Op.MAP_GET, (nodes.Var() | nodes.Local() as base, nodes.Var() | nodes.Local() as key) if (
+                is_position(expr)
+            ):
                 at, by = self.index(base), self.index(key)
                 return lambda e: e[at][e[by]]  # type: ignore[index]
         return operator(expr, [self.compile(arg) for arg in expr.args])
 
-    def _quantifier(self, expr: Quantifier) -> Callable[[Env], Value]:
+    def _quantifier(self, expr: nodes.Quantifier) -> Callable[[Env], nodes.Value]:
         slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
         stop_at = not expr.every
 
-        def quantifier(e: Env) -> Value:
+        def quantifier(e: Env) -> nodes.Value:
             # The loop variable is the slot itself: binding costs nothing, and the slot is not read outside
             # of the body.
             for e[slot] in domain(e):  # type: ignore[union-attr]
@@ -144,11 +114,11 @@ class Evaluator:
 
         return quantifier
 
-    def _choose(self, expr: Choose) -> Callable[[Env], Value]:
+    def _choose(self, expr: nodes.Choose) -> Callable[[Env], nodes.Value]:
         slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
         span = expr.span
 
-        def choose(e: Env) -> Value:
+        def choose(e: Env) -> nodes.Value:
             for item in domain(e):  # type: ignore[union-attr]
                 e[slot] = item
                 if body(e):
@@ -157,14 +127,14 @@ class Evaluator:
 
         return choose
 
-    def _items(self, expr: Collect) -> Callable[[Env], Iterator[Value]]:
+    def _items(self, expr: nodes.Collect) -> Callable[[Env], Iterator[nodes.Value]]:
         """The body's values for every choice of the binders."""
         slots = [self.index(local) for local, _ in expr.binders]
         domains = [self.compile(domain) for _, domain in expr.binders]
         condition = self.compile(expr.condition) if expr.condition is not None else None
         body = self.compile(expr.body)
 
-        def items(e: Env, depth: int = 0) -> Iterator[Value]:
+        def items(e: Env, depth: int = 0) -> Iterator[nodes.Value]:
             if depth == len(slots):
                 if condition is None or condition(e):
                     yield body(e)
@@ -174,16 +144,16 @@ class Evaluator:
 
         return items
 
-    def _collect(self, expr: Collect) -> Callable[[Env], Value]:
+    def _collect(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
         items, span = self._items(expr), expr.span
         match expr.gather:
-            case Gather.SET:
+            case nodes.Gather.SET:
                 return lambda e: distinct(items(e))
-            case Gather.SUM:
+            case nodes.Gather.SUM:
                 return lambda e: sum(items(e))  # type: ignore[arg-type]
-        fold = min if expr.gather is Gather.MIN else max
+        fold = min if expr.gather is nodes.Gather.MIN else max
 
-        def extreme(e: Env) -> Value:
+        def extreme(e: Env) -> nodes.Value:
             best = fold(items(e), default=None)
             if best is None:
                 raise Undefined(span, f"`{fold.__name__}` of an empty collection")
@@ -191,13 +161,13 @@ class Evaluator:
 
         return extreme
 
-    def _map_of(self, expr: MapOf) -> Callable[[Env], Value]:
+    def _map_of(self, expr: nodes.MapOf) -> Callable[[Env], nodes.Value]:
         assert isinstance(expr.type, Map)
         slot, body = self.index(expr.local), self.compile(expr.body)
         # Of the type: lowering refuses a comprehension over any other domain.
         keys = tuple(sorted(universe(expr.type.key)))
 
-        def map_of(e: Env) -> Value:
+        def map_of(e: Env) -> nodes.Value:
             out = []
             for e[slot] in keys:
                 out.append(body(e))
@@ -205,16 +175,16 @@ class Evaluator:
 
         return map_of
 
-    def _let(self, expr: Let) -> Callable[[Env], Value]:
+    def _let(self, expr: nodes.Let) -> Callable[[Env], nodes.Value]:
         slot, value, body = self.index(expr.local), self.compile(expr.value), self.compile(expr.body)
 
-        def let(e: Env) -> Value:
+        def let(e: Env) -> nodes.Value:
             e[slot] = value(e)
             return body(e)
 
         return let
 
-    def _case(self, expr: Case) -> Callable[[Env], Value]:
+    def _case(self, expr: nodes.Case) -> Callable[[Env], nodes.Value]:
         scrutinee = self.compile(expr.scrutinee)
         is_option = isinstance(expr.scrutinee.type, Option)
         default = self.compile(expr.default) if expr.default is not None else None
@@ -222,7 +192,7 @@ class Evaluator:
             tag: (self.index(local) if local else None, self.compile(body)) for tag, local, body in expr.arms
         }
 
-        def case(e: Env) -> Value:
+        def case(e: Env) -> nodes.Value:
             value = scrutinee(e)
             assert isinstance(value, tuple)
             # `()` is none and `(x,)` is some: the length is the variant.
@@ -238,38 +208,38 @@ class Evaluator:
 
         return case
 
-    def _narrow(self, expr: Narrow) -> Callable[[Env], Value]:
+    def _narrow(self, expr: nodes.Narrow) -> Callable[[Env], nodes.Value]:
         # Without horizons only the lower end is left to check.
         kind = expr.type if self.horizons else without_horizons(expr.type)
         body, check = self.compile(expr.body), checker(kind, expr.span)
 
-        def narrow(e: Env) -> Value:
+        def narrow(e: Env) -> nodes.Value:
             value = body(e)
             check(value)
             return value
 
         return narrow
 
-    def _cover(self, expr: Cover) -> Callable[[Env], Value]:
+    def _cover(self, expr: nodes.Cover) -> Callable[[Env], nodes.Value]:
         body, counts, point = self.compile(expr.body), self.counts, expr.point
         if counts is None:
             # Explanations evaluate parts once more, which must not count as coverage.
             return body
 
-        def cover(e: Env) -> Value:
+        def cover(e: Env) -> nodes.Value:
             counts[point] += 1
             return body(e)
 
         return cover
 
 
-def _conjunction(parts: list[Callable[[Env], Value]]) -> Callable[[Env], Value]:
+def _conjunction(parts: list[Callable[[Env], nodes.Value]]) -> Callable[[Env], nodes.Value]:
     if len(parts) == 2:
         a, b = parts
         # Two parts, as most junctions have, without a loop.
         return lambda e: a(e) and b(e)
 
-    def conjunction(e: Env) -> Value:
+    def conjunction(e: Env) -> nodes.Value:
         for part in parts:  # noqa: SIM110 - a generator would cost more than the parts
             if not part(e):
                 return False
@@ -278,12 +248,12 @@ def _conjunction(parts: list[Callable[[Env], Value]]) -> Callable[[Env], Value]:
     return conjunction
 
 
-def _disjunction(parts: list[Callable[[Env], Value]]) -> Callable[[Env], Value]:
+def _disjunction(parts: list[Callable[[Env], nodes.Value]]) -> Callable[[Env], nodes.Value]:
     if len(parts) == 2:
         a, b = parts
         return lambda e: a(e) or b(e)
 
-    def disjunction(e: Env) -> Value:
+    def disjunction(e: Env) -> nodes.Value:
         for part in parts:  # noqa: SIM110
             if part(e):
                 return True
@@ -299,10 +269,10 @@ def checker(kind: Type, span: Span) -> Check:
             return _check_int(kind, span)
         case Option() | Set():
             return _check_each([checker(kind.item, span)], span, repeat=True)
+        case Map():
+            return _check_each([checker(kind.value, span)], span, repeat=True)
         case Seq() | Bag():
             return _check_each([checker(kind.item, span)], span, limit=kind.limit, repeat=True)
-        case Map():
-            return _check_each([checker(kind.value, span)] * cardinality(kind.key), span)
         case Record():
             return _check_each([checker(item, span) for _, item in kind.fields], span)
         case Union():
@@ -311,10 +281,29 @@ def checker(kind: Type, span: Span) -> Check:
     return lambda value: None
 
 
+def misfit(kind: Type) -> Callable[[nodes.Value], bool | None]:
+    """A function of values of a type's shape: how one is outside of the ranges and limits of the type.
+
+    None: it is not; True: a horizon is the first that it leaves; False: another end or a limit.
+    """
+    check = checker(kind, _NOWHERE)
+
+    def found(value: nodes.Value) -> bool | None:
+        try:
+            check(value)
+        except Undefined:
+            return False
+        except BeyondHorizon:
+            return True
+        return None
+
+    return found
+
+
 def _check_int(kind: Int, span: Span) -> Check:
     low, high, horizon = kind.low, kind.high, kind.horizon
 
-    def check(value: Value) -> None:
+    def check(value: nodes.Value) -> None:
         # In this order: below the range is a mistake even where the upper end is only a horizon.
         if value < low or (value > high and not horizon):  # type: ignore[operator]
             raise Undefined(span, f"{value} is outside {show(kind)}")
@@ -325,7 +314,7 @@ def _check_int(kind: Int, span: Span) -> Check:
 
 
 def _check_each(parts: list[Check], span: Span, limit: int | None = None, *, repeat: bool = False) -> Check:
-    def check(value: Value) -> None:
+    def check(value: nodes.Value) -> None:
         assert isinstance(value, tuple)
         # The limit first, then the items ascending: of several misfits the first decides between undefined
         # and beyond a horizon, and the kernel's code (`native.values.fitting`) meets them in this order.

@@ -12,26 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Bind,
-    Case,
-    Const,
-    Cover,
-    Expr,
-    Guard,
-    If,
-    Implies,
-    Let,
-    Local,
-    Or,
-    Quantifier,
-    Unwrap,
-)
+from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Property
 from specchk.ir.types import Option
+from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
@@ -57,47 +42,47 @@ class _Explainer:
         self.env = env
         self.bindings: list[tuple[str, str]] = []
 
-    def value(self, expr: Expr) -> Any:
+    def value(self, expr: nodes.Expr) -> Any:
         return self.evaluator.compile(expr)(self.env)
 
-    def bind(self, local: Local, value: Any) -> None:
+    def bind(self, local: nodes.Local, value: Any) -> None:
         self.env[self.evaluator.index(local)] = value
         # Names that lowering made up mean nothing to a reader.
         if not local.name.startswith("_"):
             self.bindings.append((local.name, show(value, local.type)))
 
-    def descend(self, expr: Expr, found: bool) -> Blame:
+    def descend(self, expr: nodes.Expr, found: bool) -> Blame:
         """Explain why `expr`, which evaluates to `found`, does so."""
         match expr:
-            case Cover():
+            case nodes.Cover():
                 return self.descend(expr.body, found)
-            case And() | Or():
+            case nodes.And() | nodes.Or():
                 return self._junction(expr, found)
-            case Implies():
+            case nodes.Implies():
                 # True, an implication has two reasons and none of them alone; false it has one.
                 return self.descend(expr.right, found=False) if not found else self._leaf(expr)
-            case Quantifier():
+            case nodes.Quantifier():
                 return self._quantifier(expr, found)
-            case If():
+            case nodes.If():
                 return self.descend(expr.then if self.value(expr.condition) else expr.orelse, found)
-            case Let():
+            case nodes.Let():
                 self.bind(expr.local, self.value(expr.value))
                 return self.descend(expr.body, found)
-            case Case():
+            case nodes.Case():
                 return self._case(expr, found)
-            case Apply(op=Op.NOT):
+            case nodes.Apply(op=Op.NOT):
                 return self.descend(expr.args[0], not found)
         return self._leaf(expr)
 
-    def _junction(self, expr: And | Or, found: bool) -> Blame:
-        if isinstance(expr, And) is found:
+    def _junction(self, expr: nodes.And | nodes.Or, found: bool) -> Blame:
+        if isinstance(expr, nodes.And) is found:
             return self._leaf(expr)  # all parts together decide
         for part in expr.parts:
             if bool(self.value(part)) is found:
                 return self.descend(part, found)
         return self._leaf(expr)
 
-    def _quantifier(self, expr: Quantifier, found: bool) -> Blame:
+    def _quantifier(self, expr: nodes.Quantifier, found: bool) -> Blame:
         if expr.every is found:
             return self._leaf(expr)
         slot = self.evaluator.index(expr.local)
@@ -109,7 +94,7 @@ class _Explainer:
                 return self.descend(expr.body, found)
         return self._leaf(expr)
 
-    def _case(self, expr: Case, found: bool) -> Blame:
+    def _case(self, expr: nodes.Case, found: bool) -> Blame:
         value = self.value(expr.scrutinee)
         tag = len(value) if isinstance(expr.scrutinee.type, Option) else value[0]
         for index, local, body in expr.arms:
@@ -120,7 +105,7 @@ class _Explainer:
         assert expr.default is not None
         return self.descend(expr.default, found)
 
-    def _leaf(self, expr: Expr) -> Blame:
+    def _leaf(self, expr: nodes.Expr) -> Blame:
         values: list[tuple[str, str]] = []
         for part in _operands(expr):
             text = _text(part)
@@ -131,23 +116,23 @@ class _Explainer:
         return Blame(expr.span, _text(expr), tuple(self.bindings), tuple(values))
 
 
-def _operands(expr: Expr) -> Sequence[Expr]:
+def _operands(expr: nodes.Expr) -> Sequence[nodes.Expr]:
     """The explanation of a part that failed by itself."""
-    if isinstance(expr, And | Or):  # all parts together decided
+    if isinstance(expr, nodes.And | nodes.Or):  # all parts together decided
         return [operand for part in expr.parts for operand in _operands(part)]
-    if not isinstance(expr, Apply):
+    if not isinstance(expr, nodes.Apply):
         return ()
-    operands: list[Expr] = []
+    operands: list[nodes.Expr] = []
     for arg in expr.args:
-        if isinstance(arg, Const):
+        if isinstance(arg, nodes.Const):
             continue
         operands.append(arg)
-        if isinstance(arg, Apply) and arg.op in (Op.ADD, Op.SUB, Op.MIN, Op.MAX):
-            operands.extend(part for part in arg.args if not isinstance(part, Const))
+        if isinstance(arg, nodes.Apply) and arg.op in (Op.ADD, Op.SUB, Op.MIN, Op.MAX):
+            operands.extend(part for part in arg.args if not isinstance(part, nodes.Const))
     return operands
 
 
-def _text(expr: Expr) -> str:
+def _text(expr: nodes.Expr) -> str:
     text = " ".join(expr.span.text.split())
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
@@ -168,15 +153,15 @@ def false_guards(evaluator: Evaluator, action: Action, state: State, args: Seque
     try:
         for stmt in action.body:
             match stmt:
-                case Bind():
+                case nodes.Bind():
                     env[evaluator.index(stmt.local)] = evaluator.compile(stmt.value)(env)
-                case Unwrap():
+                case nodes.Unwrap():
                     value: Any = evaluator.compile(stmt.value)(env)
                     if not value:
                         return [*found, Blame(stmt.value.span, f"{stmt.value.span.text} is none", ())]
                     env[evaluator.index(stmt.local)] = value[0]
-                case Guard():
-                    for part in _conjuncts(stmt.condition):
+                case nodes.Guard():
+                    for part in conjuncts(stmt.condition):
                         if not evaluator.compile(part)(env):
                             prop = Property("guard", action.name, part, action.locals, part.span)
                             found.append(blame(prop, evaluator, env))
@@ -187,9 +172,3 @@ def false_guards(evaluator: Evaluator, action: Action, state: State, args: Seque
     except Undefined as undefined:
         found = found or [Blame(undefined.span, undefined.reason, ())]
     return found or [Blame(action.span, _NO_BRANCH, ())]
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if not isinstance(condition, And):
-        return [condition]
-    return [part for one in condition.parts for part in _conjuncts(one)]

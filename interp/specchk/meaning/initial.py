@@ -16,11 +16,10 @@ from typing import Any
 from specchk.ir.nodes import And, Apply, Const, Expr, Let, Local, Quantifier, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Start
-from specchk.ir.types import BOOL, Map, Type, cardinality
+from specchk.ir.types import BOOL, Map, Type, cardinality, of_shape
 from specchk.ir.verify import bound
 from specchk.ir.walk import inside
-from specchk.lang.text.source import Span
-from specchk.meaning.evaluate import Env, Evaluator, checker
+from specchk.meaning.evaluate import Env, Evaluator, misfit
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values, universe
 
@@ -296,9 +295,8 @@ class _Enumeration:
         return solve
 
     def _map(self, slot: int, key: int, item: Evaluate) -> Evaluate:
-        kind = self.program.variables[slot].type
-        assert isinstance(kind, Map)
-        keys, is_item = sorted(universe(kind.key)), _within(kind.value, self.program.variables[slot].span)
+        kind = of_shape(self.program.variables[slot].type, Map)
+        keys, is_item = sorted(universe(kind.key)), _within(kind.value)
 
         def items(env: Env) -> Value:
             found = []
@@ -313,22 +311,16 @@ class _Enumeration:
 
     def _membership(self, slot: int) -> Callable[[Any], bool]:
         """Whether something is a value that a variable may start with."""
-        chosen, variable = self.chosen[slot], self.program.variables[slot]
-        return frozenset(chosen).__contains__ if chosen is not None else _within(variable.type, variable.span)
+        chosen = self.chosen[slot]
+        if chosen is not None:
+            return frozenset(chosen).__contains__
+        return _within(self.program.variables[slot].type)
 
 
-def _within(kind: Type, span: Span) -> Callable[[Any], bool]:
+def _within(kind: Type) -> Callable[[Any], bool]:
     """Whether a value of a type's shape is within its ranges and limits."""
-    check = checker(kind, span)
-
-    def within(value: Any) -> bool:
-        try:
-            check(value)
-        except (Undefined, BeyondHorizon):
-            return False
-        return True
-
-    return within
+    found = misfit(kind)
+    return lambda value: found(value) is None
 
 
 def _chosen(start: Start) -> tuple[Value, ...] | None:

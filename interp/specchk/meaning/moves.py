@@ -9,6 +9,7 @@ that alternatives are runs of their own, so that none assumes what another one h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -17,11 +18,24 @@ from typing import Any, TypeVar
 from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Quantifier, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
+from specchk.ir.types import (
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    has_horizon,
+    item_of,
+)
 from specchk.meaning.evaluate import Env, Evaluator
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
 from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, outcomes
-from specchk.meaning.properties import Properties
+from specchk.meaning.properties import NoAnswer, Properties
 from specchk.meaning.regions import outside
 from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.undefined import Undefined
@@ -243,15 +257,24 @@ class Moves(Stepper):
 
     def ways(self, prop: tuple[Property, Test], env: list[Any], rows: Matrix) -> Iterator[bool | Undefined]:
         """The results of a predicate: its value, or why it has none, once for each way to evaluate it."""
-        test = prop[1]
+        return self.ask(partial(answered, prop[1], env), rows)
 
-        def evaluate() -> bool | Undefined:
-            try:
-                return bool(test(env))
-            except Undefined as undefined:
-                return undefined
 
-        return self.ask(evaluate, rows)
+def answered(test: Test, env: list[Any]) -> bool | Undefined:
+    """The value of a predicate in an environment, or why it has none."""
+    try:
+        return bool(test(env))
+    except Undefined as undefined:
+        return undefined
+    except NoAnswer as unclear:
+        return Undefined(unclear.blame.span, unclear.blame.text)
+
+
+def open_moves(program: Program) -> Moves | None:
+    """The program on open numbers; None where an argument cannot be one."""
+    with suppress(NotSymbolic):
+        return Moves(program, ForkPath())
+    return None
 
 
 class _Alternatives(Compiled):
@@ -279,53 +302,45 @@ class _Alternatives(Compiled):
     def _choice(self, stmt: Choice, then: Run) -> Run:
         path, slot = self._moves.path, self.evaluator.index(stmt.local)
         body = self.block(stmt.body, then)
-        kind = stmt.domain.type
-        assert isinstance(kind, Set)
-        if self._moves.is_open(kind.item):
-            return self._open_choice(stmt, slot, body)
+        if self._moves.is_open(item_of(stmt.domain.type)):
+            if isinstance(stmt.domain, Const) and stmt.domain.ends_at_horizon:
+                return self._anything(stmt.domain, slot, body)
+            if isinstance(stmt.domain, Apply) and stmt.domain.op is Op.RANGE:
+                return self._between(stmt.domain, slot, body)
         domain = self.evaluator.compile(stmt.domain)
 
         def choice(e: list[Any]) -> None:
             items: Any = domain(e)
+            # Of a set of offsets that the state has the items may be terms, but there are so many of them.
             if items:
                 e[slot] = items[path.choose(len(items))]
                 body(e)
 
         return choice
 
-    def _open_choice(self, stmt: Choice, slot: int, body: Run) -> Run:
-        """`any n in Offset` or `any n in a..b`: an open number, of which the ends are assumed."""
-        path, domain = self._moves.path, stmt.domain
-        if isinstance(domain, Const) and domain.ends_at_horizon:
-            assert isinstance(domain.type, Set)
-            # One open number for each shape of a value; a plain offset has one shape, an option of one two.
-            choices, moves = outlines(domain.type.item), self._moves
+    def _anything(self, domain: Const, slot: int, body: Run) -> Run:
+        """`any n in Offset`: an open number."""
+        # One for each shape of a value; a plain offset has one shape, an option of one two.
+        path, moves, choices = self._moves.path, self._moves, outlines(item_of(domain.type))
 
-            def anything(e: list[Any]) -> None:
-                e[slot] = moves.opened(choices[path.choose(len(choices))])
+        def anything(e: list[Any]) -> None:
+            e[slot] = moves.opened(choices[path.choose(len(choices))])
+            body(e)
+
+        return anything
+
+    def _between(self, domain: Apply, slot: int, body: Run) -> Run:
+        """`any n in a..b`: an open number, of which the ends are assumed."""
+        path = self._moves.path
+        low, high = (self.evaluator.compile(end) for end in domain.args)
+
+        def between(e: list[Any]) -> None:
+            least: Any = low(e)
+            # Both ends before the number, as the evaluator computes them to list the range.
+            most: Any = high(e)
+            number = Term(path, path.fresh())
+            if least <= number and number <= most:
+                e[slot] = number
                 body(e)
 
-            return anything
-        if isinstance(domain, Apply) and domain.op is Op.RANGE:
-            low, high = (self.evaluator.compile(end) for end in domain.args)
-
-            def between(e: list[Any]) -> None:
-                least: Any = low(e)
-                # Both ends before the number, as the evaluator computes them to list the range.
-                most: Any = high(e)
-                number = Term(path, path.fresh())
-                if least <= number and number <= most:
-                    e[slot] = number
-                    body(e)
-
-            return between
-        items_of = self.evaluator.compile(domain)
-
-        def item(e: list[Any]) -> None:
-            items: Any = items_of(e)
-            # A set of offsets that the state has: its items may be terms, but there are so many of them.
-            if items:
-                e[slot] = items[path.choose(len(items))]
-                body(e)
-
-        return item
+        return between

@@ -13,7 +13,7 @@ from typing import Any
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import MAX_LISTED_BITS, Bool, Enum, Int, Map, Sort, Type, fits
+from specchk.ir.types import MAX_LISTED_BITS, Bool, Enum, Int, Map, Sort, Type, fits, of_shape
 from specchk.ir.types import show as show_type
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import positions
@@ -173,15 +173,13 @@ def _get_or(_: Apply, args: list[Fn]) -> Fn:
 
 def key_position(expr: Apply, key: Fn) -> Fn:
     """The position of a key in its map's tuple; undefined outside the key type."""
-    kind = expr.args[0].type
-    assert isinstance(kind, Map)
+    kind = of_shape(expr.args[0].type, Map)
     return position_of(kind.key, expr.args[1].type, key, expr)
 
 
 def is_position(expr: Apply) -> bool:
     """Whether the key of a map access, as it is, is the position in the map's tuple."""
-    kind, key = expr.args[0].type, expr.args[1].type
-    assert isinstance(kind, Map)
+    kind, key = of_shape(expr.args[0].type, Map), expr.args[1].type
     if isinstance(kind.key, Int):
         return kind.key.low == 0 and fits(key, kind.key)
     return isinstance(kind.key, Bool | Enum | Sort)

@@ -56,9 +56,9 @@ class Solver(Protocol):
 
 
 class ForkPath:
-    """What one run has assumed; `known` is how many questions were answered without a fork."""
+    """What one run has assumed; `forks` is how many ways were left to other runs."""
 
-    __slots__ = ("_at", "_owned", "_script", "forks", "known", "pending", "rows", "solver")
+    __slots__ = ("_at", "_owned", "_script", "forks", "pending", "rows", "solver")
 
     def __init__(self, solver: Solver | None = None) -> None:
         self.solver = solver
@@ -68,7 +68,6 @@ class ForkPath:
         self._at = 0
         self.pending: list[list[int]] = []
         self.forks = 0
-        self.known = 0
 
     def begin(self, rows: Matrix, script: list[int]) -> None:
         """Start a run from a matrix, with the answers to its first questions."""
@@ -77,11 +76,6 @@ class ForkPath:
         self._script = script
         self._at = 0
         self.pending = []
-
-    @property
-    def assumed(self) -> bool:
-        """Whether this run has assumed anything beyond what it began with."""
-        return self._owned
 
     def choose(self, count: int) -> int:
         """One of `count` ways to continue; the others are runs of their own."""
@@ -101,16 +95,13 @@ class ForkPath:
         rows = self.rows
         if rows[i][j] <= bound:
             # What is known decides: closed, the matrix has the tightest bound of every difference.
-            self.known += 1
             return True
         # x_i - x_j is at least 1 more than the bound: over whole numbers the negation of `<=`, exactly.
         if rows[j][i] < -bound:
-            self.known += 1
             return False
         if type(rows) is Defined and self.solver is not None:
             follows = self.solver.decided(rows, i, j, bound)
             if follows is not None:
-                self.known += 1
                 return follows
         if self.choose(2) == 0:
             self._assume(i, j, bound)
@@ -123,10 +114,8 @@ class ForkPath:
         """Whether `x_i - x_j == difference`, from here on."""
         above, below = self.rows[i][j], self.rows[j][i]
         if above < difference or below < -difference:
-            self.known += 1
             return False
         if above == difference and below == -difference:
-            self.known += 1
             return True
         # Two questions, so three ways: below, above and equal.  The negation of an equality is no matrix.
         return self.at_most(i, j, difference) and self.at_most(j, i, -difference)
@@ -139,7 +128,6 @@ class ForkPath:
     def is_zero(self, form: Form) -> bool:
         """Whether a form is 0, from here on."""
         if form[0] and form[1] % primitive(form)[1]:
-            self.known += 1
             return False
         i, j, bound = self._difference(form)
         return bound == 0 if i == j else self.equal(i, j, bound)

@@ -16,18 +16,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, assert_never
 
-from specchk.ir.nodes import (
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Either,
-    Guard,
-    PathStep,
-    Stmt,
-    Unwrap,
-    When,
-)  # fmt: skip
+from specchk.ir import nodes
+from specchk.ir.footprint import assigned_often
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map
 from specchk.meaning.evaluate import Evaluator
@@ -135,7 +125,7 @@ class Compiled:
         self.size = stepper.size
         self.evaluator = stepper.evaluator
         self.paths = 2 * self.size + stepper._locals
-        self.often = _assigned_often(action.body)
+        self.often = assigned_often(action.body)
         self.domains = [values.values(param.type) for param in action.params]
         self.body = self.block(action.body, self._emit(self.evaluator.first_local, len(action.params)))
 
@@ -175,33 +165,33 @@ class Compiled:
 
         return emit
 
-    def block(self, body: Block, then: Run) -> Run:
+    def block(self, body: nodes.Block, then: Run) -> Run:
         """The statements of a block, then what follows it."""
         # From the last to the first, because each statement's function needs that of what follows it.
         for stmt in reversed(body):
             then = self._statement(stmt, then)
         return then
 
-    def _statement(self, stmt: Stmt, then: Run) -> Run:
+    def _statement(self, stmt: nodes.Stmt, then: Run) -> Run:
         match stmt:
-            case Guard():
+            case nodes.Guard():
                 return self._guard(stmt, then)
-            case Bind():
+            case nodes.Bind():
                 return self._bind(stmt, then)
-            case Unwrap():
+            case nodes.Unwrap():
                 return self._unwrap(stmt, then)
-            case Assign():
+            case nodes.Assign():
                 return self._assign(stmt, then)
-            case Choice():
+            case nodes.Choice():
                 return self._choice(stmt, then)
-            case Either():
+            case nodes.Either():
                 return self._either(stmt, then)
-            case When():
+            case nodes.When():
                 return self._when(stmt, then)
             case _:
                 assert_never(stmt)
 
-    def _guard(self, stmt: Guard, then: Run) -> Run:
+    def _guard(self, stmt: nodes.Guard, then: Run) -> Run:
         # False, it ends the way and not only the block around it: `then` has all that follows, also behind
         # the block.
         condition = self.evaluator.compile(stmt.condition)
@@ -212,7 +202,7 @@ class Compiled:
 
         return guard
 
-    def _bind(self, stmt: Bind, then: Run) -> Run:
+    def _bind(self, stmt: nodes.Bind, then: Run) -> Run:
         slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
 
         def bind(e: list[Any]) -> None:
@@ -221,7 +211,7 @@ class Compiled:
 
         return bind
 
-    def _unwrap(self, stmt: Unwrap, then: Run) -> Run:
+    def _unwrap(self, stmt: nodes.Unwrap, then: Run) -> Run:
         slot, value = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.value)
 
         def unwrap(e: list[Any]) -> None:
@@ -232,7 +222,7 @@ class Compiled:
 
         return unwrap
 
-    def _choice(self, stmt: Choice, then: Run) -> Run:
+    def _choice(self, stmt: nodes.Choice, then: Run) -> Run:
         slot, domain = self.evaluator.index(stmt.local), self.evaluator.compile(stmt.domain)
         # What follows the choice is compiled into its body, so that it runs once for each item.
         body = self.block(stmt.body, then)
@@ -253,7 +243,7 @@ class Compiled:
 
         return covered
 
-    def _either(self, stmt: Either, then: Run) -> Run:
+    def _either(self, stmt: nodes.Either, then: Run) -> Run:
         branches = [
             self._covered(point, self.block(branch, then))
             for point, branch in zip(stmt.points, stmt.branches, strict=True)
@@ -265,7 +255,7 @@ class Compiled:
 
         return either
 
-    def _when(self, stmt: When, then: Run) -> Run:
+    def _when(self, stmt: nodes.When, then: Run) -> Run:
         # Both branches end in one and the same `then`, so that ten `when` in a row are ten functions and not
         # 1024.  Where ways become code they have to be joined for that (`native.kernel.ways`).
         condition = self.evaluator.compile(stmt.condition)
@@ -277,7 +267,7 @@ class Compiled:
 
         return when
 
-    def _assign(self, stmt: Assign, then: Run) -> Run:
+    def _assign(self, stmt: nodes.Assign, then: Run) -> Run:
         target = self.size + stmt.slot
         value = self.evaluator.compile(stmt.value)
         keys = [self._key(step, stmt) for step in stmt.path]
@@ -303,7 +293,9 @@ class Compiled:
 
         return assign if stmt.slot not in self.often else self._remembering(stmt.slot, assign)
 
-    def _partial(self, stmt: Assign, target: int, value: Callable[[list[Any]], Any], keys: list[Run]) -> Run:
+    def _partial(
+        self, stmt: nodes.Assign, target: int, value: Callable[[list[Any]], Any], keys: list[Run]
+    ) -> Run:
         written = self.paths + stmt.slot if stmt.slot in self.often else None
         at: list[Callable[[list[Any]], Any]] = list(keys)
 
@@ -332,7 +324,7 @@ class Compiled:
 
         return remembering
 
-    def _key(self, step: PathStep, stmt: Assign) -> Callable[[list[Any]], Any]:
+    def _key(self, step: nodes.PathStep, stmt: nodes.Assign) -> Callable[[list[Any]], Any]:
         if step.field is not None:
             field = step.field
             return lambda e: field
@@ -360,7 +352,7 @@ def _replaced(container: Any, path: Path, depth: int, new: Any) -> Any:
     return (*container[:index], inner, *container[index + 1 :])
 
 
-def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
+def _claim(e: list[Any], written: int, path: Path, stmt: nodes.Assign) -> None:
     """Note that a place is written; undefined when it, or a place around or in it, already is."""
     paths: tuple[Path, ...] = e[written] or ()
     for other in paths:
@@ -369,26 +361,3 @@ def _claim(e: list[Any], written: int, path: Path, stmt: Assign) -> None:
         if path[:shorter] == other[:shorter]:
             raise Undefined(stmt.span, "this place is assigned twice in one step")
     e[written] = (*paths, path)
-
-
-def _assigned_often(body: Block) -> frozenset[int]:
-    """Variables with more than one assignment in the block."""
-    # Statically and roughly: two assignments on different ways are counted as well, which costs a claim at
-    # run time and changes no meaning.
-    slots = [stmt.slot for stmt in _assignments(body)]
-    return frozenset(slot for slot in slots if slots.count(slot) > 1)
-
-
-def _assignments(body: Block) -> list[Assign]:
-    assignments: list[Assign] = []
-    for stmt in body:
-        match stmt:
-            case Assign():
-                assignments.append(stmt)
-            case Choice():
-                assignments += _assignments(stmt.body)
-            case Either():
-                assignments += [a for branch in stmt.branches for a in _assignments(branch)]
-            case When():
-                assignments += _assignments(stmt.then) + _assignments(stmt.orelse)
-    return assignments

@@ -19,32 +19,24 @@ does something: a refusal is known by all that forbids the step, not by what was
 
 Places are spans of the source, so an inlined definition has the same marks wherever it is used, and
 a comparison in a loop has all the marks that it gets there.
+
+An action reads and writes a few of the variables, and many states agree in these: what an action does is
+kept for the values of its own variables, and is that of every state that has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Assign,
-    Case,
-    Choice,
-    Either,
-    Expr,
-    Guard,
-    Local,
-    Stmt,
-    Unwrap,
-    Var,
-    When,
-)
+from specchk.ir.footprint import of_action
+from specchk.ir.nodes import Apply, Assign, Case, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, Var, When
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Bool, Enum, Int, Option
+from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import operator
@@ -53,6 +45,7 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values
 
 Get = Callable[[list[Any]], Any]
+KEPT = 4096  # results of each action: states come by distance, so near ones agree in most variables
 
 
 class Decision(NamedTuple):
@@ -86,7 +79,7 @@ class Looked:
 
 
 class Tracer(Stepper):
-    """A stepper that remembers why."""
+    """A stepper that remembers why; its counts leave out what it had computed before."""
 
     def __init__(self, program: Program) -> None:
         self.places: list[Span] = []
@@ -97,6 +90,9 @@ class Tracer(Stepper):
         self._dead_ends: set[Marks] = set()
         super().__init__(program)
         self._every = [list(product(*domains)) for domains in self._domains]
+        touched = [of_action(action) for action in program.actions]
+        self._footprints = [tuple(sorted(one.reads | one.writes)) for one in touched]
+        self._known = [lru_cache(KEPT)(partial(self._instances, index)) for index in range(len(self._every))]
 
     def make_evaluator(self) -> Evaluator:
         """One that notes what it decides."""
@@ -117,11 +113,17 @@ class Tracer(Stepper):
 
     def look(self, state: State) -> Iterator[Looked]:
         """Every instance of every action in a state; those that are undefined are left out."""
-        for index, instances in enumerate(self._every):
-            for args in instances:
-                looked = self._look(state, index, args)
-                if looked is not None:
-                    yield looked
+        for footprint, known in zip(self._footprints, self._known, strict=True):
+            for looked in known(tuple([state[slot] for slot in footprint])):
+                yield replace(looked, reached=_within(state, looked.reached)) if looked.reached else looked
+
+    def _instances(self, index: int, values: tuple[Any, ...]) -> tuple[Looked, ...]:
+        """Every instance of an action where its variables have these values; all others have none."""
+        state: list[Any] = [None] * self.size
+        for slot, value in zip(self._footprints[index], values, strict=True):
+            state[slot] = value
+        looked = [self._look(tuple(state), index, args) for args in self._every[index]]
+        return tuple(one for one in looked if one is not None)
 
     def _look(self, state: State, index: int, args: tuple[Any, ...]) -> Looked | None:
         env = self.environment(state)
@@ -146,6 +148,15 @@ class Tracer(Stepper):
     def end(self) -> None:
         """A path ended without a successor."""
         self._dead_ends.add(frozenset(self.trail))
+
+
+def _within(state: State, reached: tuple[Reached, ...]) -> tuple[Reached, ...]:
+    """The same successors, with the values that a state has of the other variables."""
+    found = []
+    for one in reached:
+        pairs = zip(state, one.after, strict=True)
+        found.append(Reached(tuple([old if new is None else new for old, new in pairs]), one.marks))
+    return tuple(found)
 
 
 class _Watching(Evaluator):
@@ -299,7 +310,7 @@ class _Watched(Compiled):
         tracer, trail = self.stepper, self.stepper.trail
         parts = [
             (self.evaluator.compile(part), Decision("end", tracer.place(part.span), 0))
-            for part in _conjuncts(stmt.condition)
+            for part in conjuncts(stmt.condition)
         ]
 
         def guard(e: list[Any]) -> None:
@@ -346,9 +357,3 @@ class _Watched(Compiled):
                 tracer.end()
 
         return unless_empty
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if not isinstance(condition, And):
-        return [condition]
-    return [part for one in condition.parts for part in _conjuncts(one)]

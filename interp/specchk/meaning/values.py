@@ -85,8 +85,13 @@ def positions(kind: Type) -> dict[Value, int]:
 
 def show(value: Value, kind: Type) -> str:
     """A value as the spec language writes it."""
-    if isinstance(kind, Bool | Int | Enum | Sort):
-        return _show_scalar(value, kind)
+    match kind:
+        case Bool():
+            return "true" if value else "false"
+        case Int():
+            return str(value)
+        case Enum() | Sort():
+            return kind.members[int_of(value)]
     assert isinstance(value, tuple)
     match kind:
         case Option():
@@ -105,16 +110,6 @@ def show(value: Value, kind: Type) -> str:
             return "{" + ", ".join(show(item, kind.item) for item in value) + "}"
         case Seq():
             return "[" + ", ".join(show(item, kind.item) for item in value) + "]"
-
-
-def _show_scalar(value: Value, kind: Bool | Int | Enum | Sort) -> str:
-    match kind:
-        case Bool():
-            return "true" if value else "false"
-        case Int():
-            return str(value)
-        case Enum() | Sort():
-            return kind.members[int_of(value)]
 
 
 def _show_fields(value: Value, kind: Record) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from specchk.lang.check.declare import TypeResolver
+from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import (
     BOOL,
@@ -64,6 +65,7 @@ class Checker:
         self.facts = facts
         self.report = report
         self.resolver = TypeResolver(facts, report)
+        self.levels = LevelChecker(facts, report)
         self.open_defs: list[decls.Def] = []  # whose bodies are being checked, outermost first
         self._rules = rules
         self._returns: dict[int, Type] = {}
@@ -72,6 +74,11 @@ class Checker:
     def check(self, node: tree.Expr, context: Context, expected: Type | None = None) -> Type:
         """The type of `node`, recorded; a mismatch with `expected` is reported."""
         return self.expect(node, self.infer(node, context, expected), expected)
+
+    def typed(self, node: tree.Expr, context: Context, kind: Type, most: Level, place: str) -> None:
+        """Check that `node` has a type, and no part above the level that its place takes."""
+        self.check(node, context, kind)
+        self.levels.demand(node, most, place)
 
     def infer(self, node: tree.Expr, context: Context, advice: Type | None = None) -> Type:
         """The type of `node`, recorded, and not compared with the one that its place would like."""
@@ -213,7 +220,7 @@ class Checker:
             self.report.add(
                 "S203",
                 name.span,
-                f"`{name.full}` is not {_article(what)}",
+                f"`{name.full}` is not {'an' if what[0] in 'aeiou' else 'a'} {what}",
                 nearest(name.text, table),
                 [(spec.declared[name.text], "declared here")],
             )
@@ -237,7 +244,3 @@ def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
         case Int(), Seq():
             return "sequences are joined by `++`; `len` is how many items one has"
     return None
-
-
-def _article(what: str) -> str:
-    return f"an {what}" if what[0] in "aeiou" else f"a {what}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specchk.lang.check.access import place_at
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.levels import Level, LevelChecker, children
+from specchk.lang.check.levels import Level, children
 from specchk.lang.check.model_rules import Refinements
 from specchk.lang.check.spec import Role, Spec
 from specchk.lang.check.types import (
@@ -29,14 +29,13 @@ Place = tuple[str, tuple[tree.Accessor, ...], Span]
 class Declarations:
     """Checks every declaration of one namespace (models and scenarios: lang/check/model_rules.py)."""
 
-    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
+    def __init__(self, checker: Checker) -> None:
         self.checker = checker
-        self.levels = levels
         self.report = checker.report
 
     def check(self, spec: Spec) -> None:
         """Check all of a namespace but its models and scenarios."""
-        refinements = Refinements(self.checker, self.levels)
+        refinements = Refinements(self.checker)
         refinements.sorts(spec)  # before anything of a refined spec is typed
         for other in (*spec.imports.values(), *spec.refined.values()):
             self.check(other)
@@ -49,9 +48,11 @@ class Declarations:
                     self.checker.resolver.resolve(node, spec)
                     self._bounds(node, spec)
             self.checker.returns(definition, spec, definition)
-            is_library = spec.role is Role.LIBRARY
-            self.levels.demand(definition, self._most(spec), "an imported definition has no state to read"
-                               if is_library else "a definition is a state expression")  # fmt: skip
+            if spec.role is Role.LIBRARY:
+                most, place = Level.CONSTANT, "an imported definition has no state to read"
+            else:
+                most, place = Level.STATE, "a definition is a state expression"
+            self.checker.levels.demand(definition, most, place)
         # Only what can be imported: variables, actions and properties of a library take no part here.
         if spec.role is Role.LIBRARY:
             return
@@ -61,7 +62,8 @@ class Declarations:
             self._conjuncts(init.lets, init.conjuncts, spec, Level.STATE, "`init` describes a state")
         for action in spec.actions.values():
             self._action(action, spec)
-        self._fair_lines(spec)
+        for item in [item for fair in spec.fair for item in fair.actions]:
+            self._fair(item, spec)
         # What else a refined spec claims of itself is checked where it is the spec that runs.
         if spec.role is Role.REFINED:
             return
@@ -71,9 +73,6 @@ class Declarations:
         refinements.mappings(spec)
         for view in spec.views:
             self._view(view, spec)
-
-    def _most(self, spec: Spec) -> Level:
-        return Level.CONSTANT if spec.role is Role.LIBRARY else Level.STATE
 
     def _types(self, spec: Spec) -> None:
         for decl in spec.types.values():
@@ -94,25 +93,25 @@ class Declarations:
                 bounds = (node.limit,)
         for bound in bounds:
             self.checker.integer(bound, Context(spec))
-            self.levels.demand(bound, Level.CONSTANT, "a bound is a constant")
+            self.checker.levels.demand(bound, Level.CONSTANT, "a bound is a constant")
         for part in _type_parts(node):
             self._bounds(part, spec)
 
     def _const(self, decl: decls.Const, spec: Spec) -> None:
         kind = self.checker.resolver.resolve(decl.type, spec)
         if decl.default is not None:
-            self.checker.check(decl.default, Context(spec), kind)
-            self.levels.demand(decl.default, Level.CONSTANT, "a default is a constant")
+            self._constant(decl.default, spec, kind, "a default is a constant")
+
+    def _constant(self, node: tree.Expr, spec: Spec, kind: Type, place: str) -> None:
+        self.checker.typed(node, Context(spec), kind, Level.CONSTANT, place)
 
     def _variable(self, decl: decls.Var, spec: Spec) -> None:
         kind = self.checker.resolver.resolve(decl.type, spec)
         self._finite(kind, decl.type)
         if decl.initial is not None:
-            self.checker.check(decl.initial, Context(spec), kind)
-            self.levels.demand(decl.initial, Level.CONSTANT, "an initial value is a constant")
+            self._constant(decl.initial, spec, kind, "an initial value is a constant")
         if decl.choices is not None:
-            self.checker.check(decl.choices, Context(spec), Set(kind))
-            self.levels.demand(decl.choices, Level.CONSTANT, "an initial choice is a constant")
+            self._constant(decl.choices, spec, Set(kind), "an initial choice is a constant")
         # An `init` block may describe any variable; whether it does only the initial states show.
         if (
             decl.initial is None
@@ -153,7 +152,7 @@ class Declarations:
         for conjunct in conjuncts:
             self.checker.check(conjunct, context, BOOL)
         for node in (*lets, *conjuncts):
-            self.levels.demand(node, most, place)
+            self.checker.levels.demand(node, most, place)
 
     def _action(self, decl: decls.Action, spec: Spec) -> None:
         context = Context(spec)
@@ -165,7 +164,7 @@ class Declarations:
                                 "an action's parameters range over finite types")  # fmt: skip
             self.checker.fresh(param.name, param.span, context)
             context = context.bind(param.name, kind)
-        StatementChecker(self.checker, self.levels).block(decl.body, context, [])
+        StatementChecker(self.checker).block(decl.body, context, [])
 
     def _view(self, view: decls.View, spec: Spec) -> None:
         lane = self._lane(view, spec)
@@ -176,7 +175,7 @@ class Declarations:
         parts = [item.value for item in (*view.marks, *view.labels)]
         for node in parts + ([view.log] if view.log is not None else []):
             self.checker.settle(node, context)
-            self.levels.demand(node, Level.STATE, "a view shows one state")
+            self.checker.levels.demand(node, Level.STATE, "a view shows one state")
         for name in view.hidden:
             if name.full not in spec.variables:
                 self.checker.unknown(name, spec.variables, "variable", spec)
@@ -207,18 +206,13 @@ class Declarations:
             found = self.checker.settle(node, context)
             if found not in (lane, Option(lane), UNKNOWN):
                 self.checker.mismatch(node.span, found, lane)
-            self.levels.demand(node, Level.STATE, "an arrow is drawn from the state before the step")
+            self.checker.levels.demand(node, Level.STATE, "an arrow is drawn from the state before the step")
 
     def _deadlock(self, spec: Spec) -> None:
         for ok in spec.deadlock:
             if ok.when is not None:
                 self.checker.boolean(ok.when, Context(spec))
-                self.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
-
-    def _fair_lines(self, spec: Spec) -> None:
-        for fair in spec.fair:
-            for item in fair.actions:
-                self._fair(item, spec)
+                self.checker.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
 
     def _fair(self, item: decls.FairAction, spec: Spec) -> None:
         action = spec.actions.get(item.action.full)
@@ -240,9 +234,8 @@ class Declarations:
 class StatementChecker:
     """Checks one action body; `assigned` are the places written on the path so far."""
 
-    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
+    def __init__(self, checker: Checker) -> None:
         self.checker = checker
-        self.levels = levels
 
     def block(self, body: tuple[decls.Stmt, ...], context: Context, assigned: list[Place]) -> list[Place]:
         """Check statements in order; returns the places they write."""
@@ -255,8 +248,7 @@ class StatementChecker:
     ) -> tuple[Context, list[Place]]:
         match stmt:
             case decls.Require():
-                self.checker.boolean(stmt.condition, context)
-                self._state(stmt.condition)
+                self._condition(stmt.condition, context)
             case decls.Let():
                 context = self._let(stmt, context)
             case decls.Assign() | decls.AssignIn():
@@ -270,8 +262,7 @@ class StatementChecker:
                 assigned = _merge([self.block(branch, context, assigned) for branch in stmt.branches])
                 assigned = _in_scope(assigned, context)
             case decls.When():
-                self.checker.boolean(stmt.condition, context)
-                self._state(stmt.condition)
+                self._condition(stmt.condition, context)
                 then = self.block(stmt.then, context, assigned)
                 assigned = _merge([then, self.block(stmt.orelse, context, assigned)])
                 assigned = _in_scope(assigned, context)
@@ -279,8 +270,12 @@ class StatementChecker:
                 pass
         return context, assigned
 
+    def _condition(self, node: tree.Expr, context: Context) -> None:
+        self.checker.boolean(node, context)
+        self._state(node)
+
     def _state(self, node: tree.Node) -> None:
-        self.levels.demand(node, Level.STATE, "an action reads the state before its step")
+        self.checker.levels.demand(node, Level.STATE, "an action reads the state before its step")
 
     def _let(self, stmt: decls.Let, context: Context) -> Context:
         kind = self.checker.settle(stmt.value, context)

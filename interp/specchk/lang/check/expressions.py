@@ -22,7 +22,7 @@ def infer(checker: Checker, node: tree.Expr, context: Context, expected: Type | 
     """The type of a node from its parts."""
     match node:
         case tree.Name():
-            return names.check_name(checker, node, context, expected)
+            return names.check_as_name(checker, node, node, context, expected)
         case tree.IntLiteral():
             return INT
         case tree.BoolLiteral():

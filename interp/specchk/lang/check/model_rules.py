@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.levels import Level, LevelChecker
+from specchk.lang.check.levels import Level
 from specchk.lang.check.models import FixedModel, consts_of, fixed, sorts_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.check.types import BOOL, Set, Sort, Type, enumerable
@@ -17,9 +17,8 @@ from specchk.lang.text.source import Span
 class Models:
     """Checks the models and scenarios of one spec."""
 
-    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
+    def __init__(self, checker: Checker) -> None:
         self.checker = checker
-        self.levels = levels
         self.report = checker.report
 
     def check(self, spec: Spec) -> None:
@@ -44,8 +43,8 @@ class Models:
                                 nearest(full, [*consts, *sorts]))  # fmt: skip
                 continue
             const, home = consts[full]
-            self.checker.check(binding.value, context, self.checker.resolver.resolve(const.type, home))
-            self.levels.demand(binding.value, Level.CONSTANT, "a model binds constants")
+            kind = self.checker.resolver.resolve(const.type, home)
+            self.checker.typed(binding.value, context, kind, Level.CONSTANT, "a model binds constants")
         self._nothing_open(model, consts)
         self._selection(spec, model.actions, spec.actions, "action")
         self._selection(spec, model.properties, claims(spec), "property")
@@ -106,13 +105,13 @@ class Models:
     def step(self, step: decls.TakeStep | decls.Assert, context: Context) -> None:
         """Check one line of a scenario."""
         if isinstance(step, decls.Assert):
-            self.checker.check(step.condition, context, BOOL)
-            self.levels.demand(step.condition, Level.STATE, "a scenario asserts of one state")
+            place = "a scenario asserts of one state"
+            self.checker.typed(step.condition, context, BOOL, Level.STATE, place)
             return
         self._call(step.call, context)
         if step.where is not None:
-            self.checker.check(step.where, context, BOOL)
-            self.levels.demand(step.where, Level.STATE, "`where` describes the state after the step")
+            place = "`where` describes the state after the step"
+            self.checker.typed(step.where, context, BOOL, Level.STATE, place)
 
     def _call(self, call: tree.CallExpr, context: Context) -> None:
         action = context.spec.actions.get(call.callee.text)
@@ -126,8 +125,8 @@ class Models:
             return
         for arg, param in zip(call.args, action.params, strict=True):
             kind = self.checker.resolver.resolve(param.type, context.spec)
-            self.checker.check(arg.value, context, kind)
-            self.levels.demand(arg.value, Level.CONSTANT, "an argument in a scenario is a constant")
+            place = "an argument in a scenario is a constant"
+            self.checker.typed(arg.value, context, kind, Level.CONSTANT, place)
 
 
 def claims(spec: Spec) -> list[str]:
@@ -147,9 +146,8 @@ class Refinements:
     with another one of ours that only happens to have its name.
     """
 
-    def __init__(self, checker: Checker, levels: LevelChecker) -> None:
+    def __init__(self, checker: Checker) -> None:
         self.checker = checker
-        self.levels = levels
         self.report = checker.report
 
     def sorts(self, spec: Spec) -> None:
@@ -185,15 +183,16 @@ class Refinements:
             self._nothing_open(decl, other, given)
 
     def _binding(self, binding: decls.ModelBinding, spec: Spec, other: Spec) -> None:
-        name, resolver = binding.name.full, self.checker.resolver
+        name, checker = binding.name.full, self.checker
         if name in other.variables:
-            kind = resolver.resolve(other.variables[name].type, other)
-            self.checker.check(binding.value, Context(spec), kind)
-            self.levels.demand(binding.value, Level.STATE, "a mapping reads one state")
+            kind = checker.resolver.resolve(other.variables[name].type, other)
+            checker.typed(binding.value, Context(spec), kind, Level.STATE, "a mapping reads one state")
         elif name in other.consts:
-            kind = resolver.resolve(other.consts[name].type, other)
-            self.checker.check(binding.value, Context(spec), kind)
-            self.levels.demand(binding.value, Level.CONSTANT, "a constant is mapped to a constant")
+            kind, place = (
+                checker.resolver.resolve(other.consts[name].type, other),
+                "a constant is mapped to a constant",
+            )
+            checker.typed(binding.value, Context(spec), kind, Level.CONSTANT, place)
         elif name not in other.sorts:
             known = [*other.variables, *other.consts, *other.sorts]
             self.report.add("S201", binding.name.span,

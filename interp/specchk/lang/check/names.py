@@ -11,11 +11,6 @@ from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import nearest
 
 
-def check_name(checker: Checker, node: tree.Name, context: Context, expected: Type | None) -> Type:
-    """A bare name: local, element, variable, constant, enum member, type, property."""
-    return check_as_name(checker, node, node, context, expected)
-
-
 def check_as_name(
     checker: Checker, node: tree.Expr, name: tree.Name, context: Context, expected: Type | None
 ) -> Type:
@@ -86,7 +81,8 @@ def _report_unknown(checker: Checker, node: tree.Name, context: Context) -> None
         return
     if node.text in home.declared:
         what = _kind_of(node.text, home)
-        arguments = "..." if node.text in home.variants or _takes_arguments(node.text, home) else ""
+        is_plain = node.text in home.defs and not home.defs[node.text].params
+        arguments = "" if is_plain else "..."
         hint = f"call it: `{node.text}({arguments})`" if what in ("a definition", "a constructor") else None
         checker.report.add("S203", node.span, f"`{node.full}` is {what}, not a value", hint,
                            [(home.declared[node.text], "declared here")])  # fmt: skip
@@ -133,10 +129,6 @@ def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
         return
     checker.report.add("S205", name.span, f"no file is imported as `{alias}`",
                        nearest(alias, context.spec.imports) or f"add `import {alias}`")  # fmt: skip
-
-
-def _takes_arguments(text: str, home: Spec) -> bool:
-    return text in home.defs and bool(home.defs[text].params)
 
 
 def _kind_of(text: str, home: Spec) -> str:

@@ -202,34 +202,17 @@ def parts(kind: Type) -> tuple[Type, ...]:
 
 def is_complete(kind: Type) -> bool:
     """Whether no part of the type is unknown."""
-    match kind:
-        case Unknown():
-            return False
-        case Option() | Set() | Seq() | Bag():
-            return is_complete(kind.item)
-        case Map():
-            return is_complete(kind.key) and is_complete(kind.value)
-        case Record():
-            return all(is_complete(item) for _, item in kind.fields)
-    return True
+    return kind != UNKNOWN and all(map(is_complete, parts(kind)))
 
 
 def unbounded_part(kind: Type) -> str | None:
     """What makes the type infinite (`int`, `seq` without limit), or None for a finite type."""
     match kind:
-        case Int():
-            return None if kind.high is not None else "int"
-        case Option() | Set():
-            return unbounded_part(kind.item)
-        case Seq() | Bag():
-            return unbounded_part(kind.item) if kind.limit is not None else show(kind)
-        case Map():
-            return unbounded_part(kind.key) or unbounded_part(kind.value)
-        case Record():
-            return next(filter(None, (unbounded_part(item) for _, item in kind.fields)), None)
-        case Union():
-            return next(filter(None, (unbounded_part(rec) for _, rec in kind.variants)), None)
-    return None
+        case Int(high=None):
+            return "int"
+        case Seq(limit=None) | Bag(limit=None):
+            return show(kind)
+    return next(filter(None, map(unbounded_part, parts(kind))), None)
 
 
 def enumerable(kind: Type) -> bool:
@@ -237,14 +220,6 @@ def enumerable(kind: Type) -> bool:
     match kind:
         case Int():
             return kind.high is not None
-        case Bool() | Enum() | Sort():
-            return True
-        case Option():
-            return enumerable(kind.item)
-        case Record():
-            return all(enumerable(item) for _, item in kind.fields)
-        case Union():
-            return all(enumerable(record) for _, record in kind.variants)
-        case Set():
-            return enumerable(kind.item)
-    return kind == UNKNOWN
+        case Map() | Seq() | Bag():
+            return False
+    return all(map(enumerable, parts(kind)))

@@ -9,7 +9,7 @@ from specchk.lang.codes.page import Page
 
 _PAGES = (files, syntax, names, types, levels, models, engines)
 CODES: MappingProxyType[str, Page] = MappingProxyType(
-    {code: page for module in _PAGES for code, page in module.PAGES.items()}
+    {page.code: page for module in _PAGES for page in module.PAGES}
 )
 
 

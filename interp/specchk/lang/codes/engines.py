@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from specchk.lang.codes.page import Page
 
-PAGES = MappingProxyType(
-    {
-        page.code: page
-        for page in (
-            Page(
-                "S701",
-                "an offset that must be bounded",
-                """In the symbolic engine numbers of a `nat upto` type are unbounded.  They can be compared,
-                copied, added, subtracted, and multiplied or divided by known numbers, and one of them, or a
-                record or option with some in it, can be chosen (`any n in Offset`, an argument).  They cannot
-                be an index or the key of a map, be multiplied or divided by each other, and the set of all of
-                them cannot be listed or computed with.""",
-                """Give the number a bounded type (`0..3`), or run an engine that enumerates.""",
-                """
+PAGES = (
+    Page(
+        "S701",
+        "an offset that must be bounded",
+        """In the symbolic engine numbers of a `nat upto` type are unbounded.  They can be compared,
+        copied, added, subtracted, and multiplied or divided by known numbers, and one of them, or a
+        record or option with some in it, can be chosen (`any n in Offset`, an argument).  They cannot
+        be an index or the key of a map, be multiplied or divided by each other, and the set of all of
+        them cannot be listed or computed with.""",
+        """Give the number a bounded type (`0..3`), or run an engine that enumerates.""",
+        """
 spec listed
 type Offset = nat upto 3
 var hw : Offset = 0
 action advance(): hw' = hw + 1
 invariant readable: exists n in Offset: n == hw
 """,
-                needs_engine=True,
-            ),
-            Page(
-                "S702",
-                "a temporal property or a refinement on an engine that checks none",
-                """The native and the reference engine check `liveness` properties, and refinements of specs
-                with `fair` lines.  The symbolic engine, a proof (`--prove`, `--depth`) and Spark do not, and
-                reject a model that selects one, so that silence is not mistaken for a proof.  Refinements of
-                specs without fairness are checked by all but the symbolic engine.""",
-                """Run these properties with `--engine native`, and others with `--property p`.""",
-                """
+        needs_engine=True,
+    ),
+    Page(
+        "S702",
+        "a temporal property or a refinement on an engine that checks none",
+        """The native and the reference engine check `liveness` properties, and refinements of specs
+        with `fair` lines.  The symbolic engine, a proof (`--prove`, `--depth`) and Spark do not, and
+        reject a model that selects one, so that silence is not mistaken for a proof.  Refinements of
+        specs without fairness are checked by all but the symbolic engine.""",
+        """Run these properties with `--engine native`, and others with `--property p`.""",
+        """
 spec ending
 var done : bool = false
 action finish(): done' = true
 fair finish
 liveness ends: eventually done
 """,
-                needs_engine=True,
-            ),
-        )
-    }
-)
+        needs_engine=True,
+    ),
+)  # fmt: skip

@@ -2,63 +2,58 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from specchk.lang.codes.page import Page
 
 _DOUBLING = "".join(f"def f{n}(): int = f{n - 1}() + f{n - 1}()\n" for n in range(1, 25))
 
-PAGES = MappingProxyType(
-    {
-        page.code: page
-        for page in (
-            Page(
-                "S501", "a model that binds something unknown",
-                """The left side of a binding, in a model or in `--set`, is a constant or a sort of the spec;
-                this name is neither.""",
-                """Correct the name; constants of an imported file are `file.Name`.""",
-                """
+PAGES = (
+    Page(
+        "S501", "a model that binds something unknown",
+        """The left side of a binding, in a model or in `--set`, is a constant or a sort of the spec;
+        this name is neither.""",
+        """Correct the name; constants of an imported file are `file.Name`.""",
+        """
 spec bindings
 const MaxOffset : int
 var leo : 0..MaxOffset = 0
 model small:
     MaxOffset = 3, MaxOfset = 4
 """,
-            ),
-            Page(
-                "S502", "a constant without a binding",
-                """A model fixes every constant that has no default and sizes every sort; otherwise
-                there is nothing definite to check.""",
-                """Bind it in the model, give the constant a default (`const N : int = 3`), or pass
-                `--set N=3`.""",
-                """
+    ),
+    Page(
+        "S502", "a constant without a binding",
+        """A model fixes every constant that has no default and sizes every sort; otherwise
+        there is nothing definite to check.""",
+        """Bind it in the model, give the constant a default (`const N : int = 3`), or pass
+        `--set N=3`.""",
+        """
 spec open_constant
 const MaxOffset : int
 var leo : 0..MaxOffset = 0
 model small:
     expect holds
 """,
-            ),
-            Page(
-                "S503", "a constant out of range",
-                """The value that the model gives to a constant is not a value of its type, or makes a range
-                empty or a limit too large.""",
-                """Change the value or the type.  Limits of sequences and bags are at most 64.""",
-                """
+    ),
+    Page(
+        "S503", "a constant out of range",
+        """The value that the model gives to a constant is not a value of its type, or makes a range
+        empty or a limit too large.""",
+        """Change the value or the type.  Limits of sequences and bags are at most 64.""",
+        """
 spec out_of_range
 const leader_epoch : 0..5
 var epoch : 0..5 = leader_epoch
 model late:
     leader_epoch = 6
 """,
-                needs_model=True,
-            ),
-            Page(
-                "S504", "a model that does not exist",
-                """`--model`, a scenario's `on` and a model's `extends` name a model of this file; models of
-                extended files are not inherited.""",
-                """Correct the name, or declare the model.""",
-                """
+        needs_model=True,
+    ),
+    Page(
+        "S504", "a model that does not exist",
+        """`--model`, a scenario's `on` and a model's `extends` name a model of this file; models of
+        extended files are not inherited.""",
+        """Correct the name, or declare the model.""",
+        """
 spec no_model
 var x : bool = false
 action flip():
@@ -68,37 +63,37 @@ model small:
 scenario walk on smal:
     flip()
 """,
-            ),
-            Page(
-                "S505", "a sort that is sized wrongly",
-                """A sort is sized by a number from 1 to 32 or by a list of different names for its elements,
-                and no element belongs to two sorts.""",
-                """Write `Replica = 3` or `Replica = {a, b, c}`.  Elements that are only counted take the
-                sort's initial: two sorts with one initial need names of their own.""",
-                """
+    ),
+    Page(
+        "S505", "a sort that is sized wrongly",
+        """A sort is sized by a number from 1 to 32 or by a list of different names for its elements,
+        and no element belongs to two sorts.""",
+        """Write `Replica = 3` or `Replica = {a, b, c}`.  Elements that are only counted take the
+        sort's initial: two sorts with one initial need names of their own.""",
+        """
 spec no_replica
 sort Replica
 var leader : Replica? = none
 model none_left:
     Replica = 0
 """,
-            ),
-            Page(
-                "S507", "a model that extends itself",
-                """Following `extends` from model to model leads back to where it started.""",
-                """Remove the `extends` of one of them.""",
-                """
+    ),
+    Page(
+        "S507", "a model that extends itself",
+        """Following `extends` from model to model leads back to where it started.""",
+        """Remove the `extends` of one of them.""",
+        """
 spec circle
 var x : bool = false
 model a extends b
 model b extends a
 """,
-            ),
-            Page(
-                "S508", "constants that depend on each other",
-                """The values of constants are computed from each other in any order, but not in a circle.""",
-                """Give one of them a value of its own.""",
-                """
+    ),
+    Page(
+        "S508", "constants that depend on each other",
+        """The values of constants are computed from each other in any order, but not in a circle.""",
+        """Give one of them a value of its own.""",
+        """
 spec mutual
 const A : int = B
 const B : int = A
@@ -106,27 +101,27 @@ var x : 0..A = 0
 model default:
     expect holds
 """,
-                needs_model=True,
-            ),
-            Page(
-                "S509", "definitions that grow too large",
-                """Definitions are expanded where they are used.  Here this makes one expression of more
-                than a hundred thousand parts, as happens when each of a chain of definitions uses the
-                one before it twice.""",
-                """Name the repeated part with `let`, so that it is computed once.""",
-                "spec doubling\ndef f0(): int = 1\n" + _DOUBLING
-                + "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds\n",
-                shown="spec doubling\ndef f0(): int = 1\ndef f1(): int = f0() + f0()\n# and so on to f24\n"
-                "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds",
-                needs_model=True,
-            ),
-            Page(
-                "S510", "too many values to list",
-                """A quantifier over a type, a map's keys or an action's parameters need the list of all
-                values of a type, and here that list is too long.""",
-                """Choose smaller constants, or quantify over a set in the state instead of a whole
-                type.""",
-                """
+        needs_model=True,
+    ),
+    Page(
+        "S509", "definitions that grow too large",
+        """Definitions are expanded where they are used.  Here this makes one expression of more
+        than a hundred thousand parts, as happens when each of a chain of definitions uses the
+        one before it twice.""",
+        """Name the repeated part with `let`, so that it is computed once.""",
+        "spec doubling\ndef f0(): int = 1\n" + _DOUBLING
+        + "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds\n",
+        shown="spec doubling\ndef f0(): int = 1\ndef f1(): int = f0() + f0()\n# and so on to f24\n"
+        "var x : bool = false\ninvariant p: f24() > 0\nmodel default:\n    expect holds",
+        needs_model=True,
+    ),
+    Page(
+        "S510", "too many values to list",
+        """A quantifier over a type, a map's keys or an action's parameters need the list of all
+        values of a type, and here that list is too long.""",
+        """Choose smaller constants, or quantify over a set in the state instead of a whole
+        type.""",
+        """
 spec many
 type Big = set[0..63]
 var x : bool = false
@@ -134,14 +129,14 @@ invariant p: forall b in Big: card(b) <= 64
 model default:
     expect holds
 """,
-                needs_model=True,
-            ),
-            Page(
-                "S511", "a constant without a value",
-                """The value of a constant, a bound or a binding of a model is undefined: a division by
-                zero, `min` of an empty set, an index outside of its domain.""",
-                """Correct the expression, or bind constants for which it has a value.""",
-                """
+        needs_model=True,
+    ),
+    Page(
+        "S511", "a constant without a value",
+        """The value of a constant, a bound or a binding of a model is undefined: a division by
+        zero, `min` of an empty set, an index outside of its domain.""",
+        """Correct the expression, or bind constants for which it has a value.""",
+        """
 spec divided
 const A : int = 0
 const B : int = 4 // A
@@ -149,16 +144,16 @@ var x : 0..B = 0
 model default:
     expect holds
 """,
-                needs_model=True,
-            ),
-            Page(
-                "S601", "a temporal formula that no engine checks",
-                """A `liveness` property is a conjunction of `P leadsto Q`, `eventually Q`,
-                `always eventually Q` and `eventually always P`, where P and Q are predicates of one state; a
-                `forall` over constants may be around them.  A model that selects any other formula is
-                refused, so that silence is not mistaken for a proof.""",
-                """Write it in one of these forms.  A predicate of every state is an `invariant`.""",
-                """
+        needs_model=True,
+    ),
+    Page(
+        "S601", "a temporal formula that no engine checks",
+        """A `liveness` property is a conjunction of `P leadsto Q`, `eventually Q`,
+        `always eventually Q` and `eventually always P`, where P and Q are predicates of one state; a
+        `forall` over constants may be around them.  A model that selects any other formula is
+        refused, so that silence is not mistaken for a proof.""",
+        """Write it in one of these forms.  A predicate of every state is an `invariant`.""",
+        """
 spec lively
 var done : bool = false
 action finish():
@@ -167,43 +162,43 @@ liveness ends: eventually done or always not done
 model default:
     expect holds
 """,
-                needs_model=True,
-            ),
-            Page(
-                "S602", "fairness of other parameters than an action has",
-                """`fair send` is fairness of the action as a whole: some instance of it is taken.
-                `fair send(f, _)` is one condition for each value of the parameter `f`.  The names are the
-                action's own parameters, each at its place, or `_` for any value.""",
-                """Write the parameters as the action declares them.""",
-                """
+        needs_model=True,
+    ),
+    Page(
+        "S602", "fairness of other parameters than an action has",
+        """`fair send` is fairness of the action as a whole: some instance of it is taken.
+        `fair send(f, _)` is one condition for each value of the parameter `f`.  The names are the
+        action's own parameters, each at its place, or `_` for any value.""",
+        """Write the parameters as the action declares them.""",
+        """
 spec fairly
 var done : 0..2 = 0
 action finish(n: 0..2):
     done' = n
 fair finish(m)
 """,
-            ),
-            Page(
-                "S603", "a refinement that leaves something open",
-                """`refines` maps every variable of the refined spec, and every sort and constant that has no
-                default, to an expression over ours.  Nothing is mapped by its name alone: a variable that was
-                forgotten would be mistaken for one of ours that has its name.""",
-                """Map the names that the message lists.""",
-                """
+    ),
+    Page(
+        "S603", "a refinement that leaves something open",
+        """`refines` maps every variable of the refined spec, and every sort and constant that has no
+        default, to an expression over ours.  Nothing is mapped by its name alone: a variable that was
+        forgotten would be mistaken for one of ours that has its name.""",
+        """Map the names that the message lists.""",
+        """
 spec refined
 var done : bool = false
 var at : 0..3 = 0
 refines abstract with { finished = done }
 """,
-                (("abstract.spec", "spec abstract\nvar finished : bool = false\nvar at : 0..3 = 0\n"),),
-            ),
-            Page(
-                "S604", "too many temporal clauses or fair conditions",
-                """A `forall` around a temporal formula is one clause for each of its values, at most 4096
-                in a property.  Fairness of instances is one condition for each combination of the parameters'
-                values, at most 64 in a model.""",
-                """Choose smaller constants, or leave parameters of the fair actions out (`_`).""",
-                """
+        (("abstract.spec", "spec abstract\nvar finished : bool = false\nvar at : 0..3 = 0\n"),),
+    ),
+    Page(
+        "S604", "too many temporal clauses or fair conditions",
+        """A `forall` around a temporal formula is one clause for each of its values, at most 4096
+        in a property.  Fairness of instances is one condition for each combination of the parameters'
+        values, at most 64 in a model.""",
+        """Choose smaller constants, or leave parameters of the fair actions out (`_`).""",
+        """
 spec crowded
 var done : 0..99 = 0
 action finish(n: 0..99):
@@ -213,20 +208,18 @@ liveness ends: eventually done == 99
 model default:
     expect holds
 """,
-                needs_model=True,
-            ),
-            Page(
-                "S605", "a sort of a refined spec that is mapped to no type",
-                """The elements of a refined spec's sort are the values of one of our types: a sort, an enum,
-                or another declared type whose values can be listed.""",
-                """Name the type: `Client = Broker`.""",
-                """
+        needs_model=True,
+    ),
+    Page(
+        "S605", "a sort of a refined spec that is mapped to no type",
+        """The elements of a refined spec's sort are the values of one of our types: a sort, an enum,
+        or another declared type whose values can be listed.""",
+        """Name the type: `Client = Broker`.""",
+        """
 spec refined
 var done : bool = false
 refines abstract with { Client = 3, finished = done }
 """,
-                (("abstract.spec", "spec abstract\nsort Client\nvar finished : bool = false\n"),),
-            ),
-        )
-    }
+        (("abstract.spec", "spec abstract\nsort Client\nvar finished : bool = false\n"),),
+    ),
 )  # fmt: skip

@@ -2,102 +2,95 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from specchk.lang.codes.page import Page
 
-PAGES = MappingProxyType(
-    {
-        page.code: page
-        for page in (
-            Page(
-                "S201", "an unknown name",
-                """No such name is declared in the file, in the files that it extends, or in an enclosing
-                scope.  Declarations may be in any order, so their position is not the reason.""",
-                """The hint names the nearest known name, if there is a similar one.  Names of an imported
-                file are prefixed with its name: `log.truncate`.  The elements of a sort (`r1`, `r2`)
-                are known in models and scenarios only.""",
-                """
+PAGES = (
+    Page(
+        "S201", "an unknown name",
+        """No such name is declared in the file, in the files that it extends, or in an enclosing
+        scope.  Declarations may be in any order, so their position is not the reason.""",
+        """The hint names the nearest known name, if there is a similar one.  Names of an imported
+        file are prefixed with its name: `log.truncate`.  The elements of a sort (`r1`, `r2`)
+        are known in models and scenarios only.""",
+        """
 spec typo
 const MaxOffset : int
 type Offset = nat upto MaxOffset
 var leo : Ofset = 0
 """,
-            ),
-            Page(
-                "S202", "a name declared twice",
-                """A name means one thing in a whole spec: sorts, constants, types, enum members, union
-                variants, variables, definitions, actions and properties share one space.  Models and
-                scenarios have one each.""",
-                """Rename one of them; the note shows the place of the other.""",
-                """
+    ),
+    Page(
+        "S202", "a name declared twice",
+        """A name means one thing in a whole spec: sorts, constants, types, enum members, union
+        variants, variables, definitions, actions and properties share one space.  Models and
+        scenarios have one each.""",
+        """Rename one of them; the note shows the place of the other.""",
+        """
 spec twice
 var leo : 0..3 = 0
 def leo(): int = 3
 """,
-            ),
-            Page(
-                "S203", "a name of another kind",
-                """The name is declared, but is not of the kind needed here: an action used in an
-                expression, a constant that is assigned, a definition without its arguments, a variable
-                where a type is expected.""",
-                """The message gives the kind of the name, and the note its declaration.  Definitions are
-                called with parentheses even without arguments, maps are indexed with brackets, and
-                actions happen only as steps.""",
-                """
+    ),
+    Page(
+        "S203", "a name of another kind",
+        """The name is declared, but is not of the kind needed here: an action used in an
+        expression, a constant that is assigned, a definition without its arguments, a variable
+        where a type is expected.""",
+        """The message gives the kind of the name, and the note its declaration.  Definitions are
+        called with parentheses even without arguments, maps are indexed with brackets, and
+        actions happen only as steps.""",
+        """
 spec kinds
 var leo : 0..3 = 0
 def top(): int = 3
 invariant below: leo <= top
 """,
-            ),
-            Page(
-                "S205", "no file is imported under this name",
-                """`log.truncate` is the `truncate` of the file imported as `log`, and no `import` of this
-                file gives that name.""",
-                """Add `import log`, or correct the name before the dot.  Names from `extends` are
-                written without a prefix.""",
-                """
+    ),
+    Page(
+        "S205", "no file is imported under this name",
+        """`log.truncate` is the `truncate` of the file imported as `log`, and no `import` of this
+        file gives that name.""",
+        """Add `import log`, or correct the name before the dot.  Names from `extends` are
+        written without a prefix.""",
+        """
 spec no_import
 var leo : 0..3 = 0
 action cut():
     leo' = log.truncate(leo)
 """,
-            ),
-            Page(
-                "S206", "a recursive definition",
-                """A definition may not use itself, directly or through others.  Without recursion every
-                expression ends, its cost can be read from its text, and every engine can treat it.""",
-                """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
-                `sum` or `choose`.""",
-                """
+    ),
+    Page(
+        "S206", "a recursive definition",
+        """A definition may not use itself, directly or through others.  Without recursion every
+        expression ends, its cost can be read from its text, and every engine can treat it.""",
+        """Iterate over a set or a sequence instead: a quantifier, a comprehension, `min`, `max`,
+        `sum` or `choose`.""",
+        """
 spec recursive
 def factorial(n: int): int = if n == 0 then 1 else n * factorial(n - 1)
 """,
-            ),
-            Page(
-                "S207", "a type that contains itself",
-                """A recursive type has infinitely many values, and every variable's type is finite.""",
-                """Refer to the other part by an index: a tree is a map from node to parent, a linked list
-                a sequence.""",
-                """
+    ),
+    Page(
+        "S207", "a type that contains itself",
+        """A recursive type has infinitely many values, and every variable's type is finite.""",
+        """Refer to the other part by an index: a tree is a map from node to parent, a linked list
+        a sequence.""",
+        """
 spec endless
 type Node = { value: 0..3, next: Node? }
 """,
-            ),
-            Page(
-                "S208", "a name that shadows another",
-                """A parameter, a bound name or a `let` may not have the name of a variable, a constant or
-                another name bound around it: the name would be ambiguous to a reader.  For the same
-                reason an element of a sort has no name that is declared for another value.""",
-                """Choose another name for the inner one.""",
-                """
+    ),
+    Page(
+        "S208", "a name that shadows another",
+        """A parameter, a bound name or a `let` may not have the name of a variable, a constant or
+        another name bound around it: the name would be ambiguous to a reader.  For the same
+        reason an element of a sort has no name that is declared for another value.""",
+        """Choose another name for the inner one.""",
+        """
 spec hiding
 sort Replica
 var leo : Replica -> 0..3 = { r: 0 for r in Replica }
 invariant same: forall leo in Replica: leo == leo
 """,
-            ),
-        )
-    }
+    ),
 )  # fmt: skip

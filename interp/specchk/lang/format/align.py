@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from specchk.lang.format.wrap import Break, wrapped
 
@@ -60,7 +61,8 @@ class AlignedLine:
 def align(paragraph: list[AlignedLine]) -> None:
     """Line up the points, then the comments, of lines without a blank line between them."""
     for point in ("name", ":", "="):
-        for group in _groups(((line, _at(line, point)) for line in paragraph), _source_column):
+        places = [(line, line.points.index(point)) for line in paragraph if point in line.points]
+        for group in _groups(places, lambda line, index: line.columns[index]):
             _line_up(group)
     commented = [(line, 0) for line in paragraph if line.comment and line.texts]
     for group in _groups(commented, lambda line, _: line.comment_column):
@@ -74,26 +76,10 @@ def align(paragraph: list[AlignedLine]) -> None:
 Place = tuple[AlignedLine, int]
 
 
-def _at(line: AlignedLine, point: str) -> int:
-    return line.points.index(point) if point in line.points else -1
-
-
-def _source_column(line: AlignedLine, index: int) -> int:
-    return line.columns[index]
-
-
 def _groups(places: Iterable[Place], column: Callable[[AlignedLine, int], int]) -> Iterator[list[Place]]:
     """Neighbours, among the lines that have the point at all, that had it in one column."""
-    group: list[Place] = []
-    for line, index in places:
-        if index < 0:
-            continue
-        if group and column(*group[-1]) != column(line, index):
-            yield group
-            group = []
-        group.append((line, index))
-    if group:
-        yield group
+    for _, group in groupby(places, lambda place: column(*place)):
+        yield list(group)
 
 
 def _line_up(group: list[Place]) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from lark import Token
 
@@ -60,12 +61,9 @@ def format_source(text: str, path: str = "spec") -> str:
     pieces: dict[int, _Piece] = {}
     for offset, tokens in declarations:
         pieces.update(_by_line(source, offset, tokens))
-    lines = _indented([_cells(source, number, pieces.get(number)) for number in _numbers(source)], pieces)
+    numbers = range(1, len(source.line_starts) + 1)
+    lines = _indented([_cells(source, number, pieces.get(number)) for number in numbers], pieces)
     return "".join(f"{line}\n" for line in _rendered(lines))
-
-
-def _numbers(source: Source) -> range:
-    return range(1, len(source.line_starts) + 1)
 
 
 def _by_line(source: Source, offset: int, stream: list[Token]) -> Iterator[tuple[int, _Piece]]:
@@ -200,14 +198,8 @@ def _rendered(lines: list[AlignedLine]) -> Iterator[str]:
 
 def _paragraphs(lines: list[AlignedLine]) -> Iterator[list[AlignedLine] | None]:
     """Runs of lines that are not blank, and None for each blank line."""
-    run: list[AlignedLine] = []
-    for line in lines:
-        if line.texts or line.comment:
-            run.append(line)
-            continue
-        if run:
-            yield run
-            run = []
-        yield None
-    if run:
-        yield run
+    for is_blank, run in groupby(lines, lambda line: not (line.texts or line.comment)):
+        if is_blank:
+            yield from [None for _ in run]
+        else:
+            yield list(run)

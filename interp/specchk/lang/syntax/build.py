@@ -1,12 +1,15 @@
 """From grammar rules to tree nodes, bottom-up and without recursion.
 
-One method a grammar rule, in the order of grammar.lark.  A method gets the rule's position and its
-already built children; optional parts that are absent are None.  Children are typed `Any` here and
+One attribute a grammar rule: in the table of its class where the node is made of the children in their
+order, else a method.  It gets the rule's position and its already built children; optional parts that are
+absent are None.  Children are typed `Any` here and
 nowhere else: the grammar is what guarantees their kinds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any as Child
 
 from lark import Token, v_args
@@ -54,6 +57,9 @@ class _Base(Transformer_NonRecursive[Token, Child]):
         start = self._offset + (token.start_pos or 0)
         return Span(self._source, start, start + len(token))
 
+    def _name(self, token: Token) -> tree.Name:
+        return tree.Name(self._at(token), str(token))
+
     def _deep(self, node: Child, children: list[Child]) -> Child:
         """`node`, after a check that its depth is within bounds."""
         depth = 1 + max((self._depths.get(id(child), 0) for child in _flat(children)), default=0)
@@ -77,74 +83,105 @@ def present(children: list[Child]) -> tuple[Child, ...]:
     return tuple(child for child in children if child is not None)
 
 
-def _binary(op: str) -> Child:
+def joined(children: list[Child]) -> tuple[Child, ...]:
+    """The children, and in the place of a tuple its items."""
+    return tuple(item for child in children for item in (child if isinstance(child, tuple) else (child,)))
+
+
+def leaf(kind: Callable[..., Child], *leading: object, rest: int | None = None) -> Child:
+    """The rule of a node that is made of `leading` and the rule's children in order, names as text.
+
+    The children from number `rest` on are one part, a tuple of those that are there.
+    """
+
     def rule(self: _Base, meta: Meta, children: list[Child]) -> Child:
-        return self._deep(tree.Binary(self.span(meta), op, children[0], children[-1]), children)
+        parts = _plain(children)
+        if rest is not None:
+            parts[rest:] = [present(parts[rest:])]
+        return kind(self.span(meta), *leading, *parts)
 
     return rule
 
 
-def _unary(op: str) -> Child:
+def node(kind: Callable[..., Child], *leading: object, rest: int | None = None) -> Child:
+    """As `leaf`, for a node that counts for the depth of its tree."""
+    made = leaf(kind, *leading, rest=rest)
+
     def rule(self: _Base, meta: Meta, children: list[Child]) -> Child:
-        return self._deep(tree.Unary(self.span(meta), op, children[0]), children)
+        return self._deep(made(self, meta, children), children)
 
     return rule
 
 
-def _quantified(kind: str) -> Child:
-    def rule(self: _Base, meta: Meta, children: list[Child]) -> Child:
-        return self._deep(tree.Quantified(self.span(meta), kind, children[0], children[1]), children)
+def group(_: _Base, __: Meta, children: list[Child]) -> Child:
+    """A rule that is the tuple of its children, names as text."""
+    return present(_plain(children))
 
-    return rule
+
+def _plain(children: list[Child]) -> list[Child]:
+    return [str(child) if isinstance(child, Token) else child for child in children]
 
 
 @v_args(meta=True)
 class _Expressions(_Base):
     """Rules of expressions."""
 
-    forall = _quantified("forall")
-    exists = _quantified("exists")
-    choose = _quantified("choose")
-    filter_ = _quantified("filter")
-    leadsto = _binary("leadsto")
-    iff = _binary("iff")
-    implies = _binary("implies")
-    or_ = _binary("or")
-    and_ = _binary("and")
-    in_ = _binary("in")
-    not_in = _binary("not in")
-    range_ = _binary("..")
-    add = _binary("+")
-    sub = _binary("-")
-    concat = _binary("++")
-    union_ = _binary("union")
-    intersect = _binary("intersect")
-    mul = _binary("*")
-    div = _binary("//")
-    mod = _binary("%")
-    not_ = _unary("not")
-    neg = _unary("-")
-    eventually = _unary("eventually")
-    always = _unary("always")
+    forall = node(tree.Quantified, "forall")
+    exists = node(tree.Quantified, "exists")
+    choose = node(tree.Quantified, "choose")
+    filter_ = node(tree.Quantified, "filter")
+    leadsto = node(tree.Binary, "leadsto")
+    iff = node(tree.Binary, "iff")
+    implies = node(tree.Binary, "implies")
+    or_ = node(tree.Binary, "or")
+    and_ = node(tree.Binary, "and")
+    in_ = node(tree.Binary, "in")
+    not_in = node(tree.Binary, "not in")
+    range_ = node(tree.Binary, "..")
+    add = node(tree.Binary, "+")
+    sub = node(tree.Binary, "-")
+    concat = node(tree.Binary, "++")
+    union_ = node(tree.Binary, "union")
+    intersect = node(tree.Binary, "intersect")
+    mul = node(tree.Binary, "*")
+    div = node(tree.Binary, "//")
+    mod = node(tree.Binary, "%")
+    not_ = node(tree.Unary, "not")
+    neg = node(tree.Unary, "-")
+    eventually = node(tree.Unary, "eventually")
+    always = node(tree.Unary, "always")
+    if_else = node(tree.IfElse)
+    let_in = node(tree.LetIn)
+    prime = node(tree.Prime)
+    index = node(tree.Index)
+    name = leaf(tree.Name)
+    true = leaf(tree.BoolLiteral, True)
+    false = leaf(tree.BoolLiteral, False)
+    none = leaf(tree.NoneLiteral)
+    match = node(tree.Match, rest=1)
+    arm = node(tree.Arm)
+    pattern = leaf(tree.Pattern)
+    some_pattern = leaf(tree.Pattern, "some")
+    none_pattern = leaf(tree.Pattern, "none", None)
+    empty_set = leaf(tree.SetLiteral, ())
+    set_lit = node(tree.SetLiteral, rest=0)
+    set_comp = node(tree.SetComp)
+    pair_lit = node(tree.PairLiteral, rest=0)
+    pair = node(tree.Pair)
+    with_ = node(tree.With, rest=1)
+    change_field = leaf(partial(tree.Accessor, index=None))
+    change_index = leaf(tree.Accessor, None)
+    empty_seq = leaf(tree.SeqLiteral, ())
+    seq_lit = node(tree.SeqLiteral, rest=0)
+    binder = leaf(tree.Binder)
+    args = group
+    arg = node(tree.Argument)
 
     def compare(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Binary(self.span(meta), str(c[1]), c[0], c[2]), c)
 
     def is_(self, meta: Meta, c: list[Child]) -> Child:
-        tag = tree.Name(self._at(c[1]), str(c[1]))
-        return self._deep(tree.Binary(self.span(meta), "is", c[0], tag), c)
-
-    def if_else(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.IfElse(self.span(meta), *c), c)
-
-    def let_in(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.LetIn(self.span(meta), str(c[0]), c[1], c[2]), c)
-
-    def prime(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Prime(self.span(meta), c[0]), c)
-
-    def index(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Index(self.span(meta), c[0], c[1]), c)
+        return self._deep(tree.Binary(self.span(meta), "is", c[0], self._name(c[1])), c)
 
     def field(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Field(self.span(meta), c[0], str(c[1]), self._at(c[1])), c)
@@ -153,8 +190,7 @@ class _Expressions(_Base):
         return self._deep(tree.CallExpr(self.span(meta), self._callee(c[0]), c[1] or ()), c)
 
     def fold(self, meta: Meta, c: list[Child]) -> Child:
-        node = tree.Fold(self.span(meta), self._callee(c[0]), c[1], c[2], c[3])
-        return self._deep(node, c)
+        return self._deep(tree.Fold(self.span(meta), self._callee(c[0]), *c[1:]), c)
 
     def _callee(self, node: Child) -> tree.Name:
         # `log.truncate(...)` parses as a field that is called; what it is, a module's definition, is seen
@@ -167,9 +203,6 @@ class _Expressions(_Base):
         # of the checker, with its place.
         return tree.Name(node.span, node.span.text)
 
-    def name(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.Name(self.span(meta), str(c[0]))
-
     def dotted(self, meta: Meta, c: list[Child]) -> Child:
         if c[1] is None:
             return tree.Name(self.span(meta), str(c[0]))
@@ -181,187 +214,79 @@ class _Expressions(_Base):
     def neg_lit(self, meta: Meta, c: list[Child]) -> Child:
         return tree.IntLiteral(self.span(meta), -int(c[0]))
 
-    def true(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.BoolLiteral(self.span(meta), value=True)
-
-    def false(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.BoolLiteral(self.span(meta), value=False)
-
-    def none(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.NoneLiteral(self.span(meta))
-
     def parens(self, _: Meta, c: list[Child]) -> Child:
         return c[0]
-
-    def match(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Match(self.span(meta), c[0], present(c[1:])), c)
-
-    def arm(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Arm(self.span(meta), c[0], c[1]), c)
-
-    def pattern(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.Pattern(self.span(meta), str(c[0]), str(c[1]) if c[1] is not None else None)
-
-    def some_pattern(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.Pattern(self.span(meta), "some", str(c[0]))
-
-    def none_pattern(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.Pattern(self.span(meta), "none", None)
-
-    def empty_set(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.SetLiteral(self.span(meta), ())
-
-    def set_lit(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.SetLiteral(self.span(meta), present(c)), c)
-
-    def set_comp(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.SetComp(self.span(meta), c[0], c[1], c[2]), c)
-
-    def pair_lit(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.PairLiteral(self.span(meta), present(c)), c)
 
     def map_comp(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.MapComp(self.span(meta), c[0].key, c[0].value, c[1]), c)
 
-    def pair(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Pair(self.span(meta), c[0], c[1]), c)
-
-    def with_(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.With(self.span(meta), c[0], present(c[1:])), c)
-
     def change(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Change(self.span(meta), tuple(c[:-1]), c[-1]), c)
-
-    def change_field(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.Accessor(self.span(meta), str(c[0]), None)
-
-    def change_index(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.Accessor(self.span(meta), None, c[0])
 
     def accessor(self, meta: Meta, c: list[Child]) -> Child:
         if isinstance(c[0], Token):
             return tree.Accessor(self.span(meta), str(c[0]), None)
         return tree.Accessor(self.span(meta), None, c[0])
 
-    def empty_seq(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.SeqLiteral(self.span(meta), ())
-
-    def seq_lit(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.SeqLiteral(self.span(meta), present(c)), c)
-
     def binders(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(binder for group in c for binder in group)
+        return joined(c)
 
     def binder_group(self, meta: Meta, c: list[Child]) -> Child:
         return tuple(tree.Binder(self.span(meta), str(name), c[-1]) for name in c[:-1])
 
-    def binder(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.Binder(self.span(meta), str(c[0]), c[1])
-
-    def args(self, _: Meta, c: list[Child]) -> Child:
-        return present(c)
-
-    def arg(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Argument(self.span(meta), c[0]), c)
-
     def labelled(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Argument(self.span(meta), c[1], str(c[0])), c)
+
+
+def _named(span: Span, text: str) -> tree.NamedType:
+    return tree.NamedType(span, tree.Name(span, text))
 
 
 @v_args(meta=True)
 class _Types(_Expressions):
     """Rules of types."""
 
-    def named_type(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.NamedType(self.span(meta), c[0])
-
-    def bool_type(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.NamedType(self.span(meta), tree.Name(self.span(meta), "bool"))
-
-    def int_type(self, meta: Meta, _: list[Child]) -> Child:
-        return tree.NamedType(self.span(meta), tree.Name(self.span(meta), "int"))
-
-    def nat_type(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.NatType(self.span(meta), c[0])
-
-    def range_type(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.RangeType(self.span(meta), c[0], c[1])
-
-    def enum_type(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.EnumType(self.span(meta), tuple(str(name) for name in present(c)))
-
-    def record_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.RecordType(self.span(meta), present(c)), c)
-
-    def field_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.FieldType(self.span(meta), str(c[0]), c[1]), c)
-
-    def set_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.SetType(self.span(meta), c[0]), c)
-
-    def seq_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.SeqType(self.span(meta), c[0], c[1]), c)
-
-    def bag_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.BagType(self.span(meta), c[0], c[1]), c)
-
-    def option_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.OptionType(self.span(meta), c[0]), c)
-
-    def map_type(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.MapType(self.span(meta), c[0], c[1]), c)
-
-    def union(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.UnionType(self.span(meta), tuple(c)), c)
-
-    def variant(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.VariantType(self.span(meta), str(c[0]), present(c[1:])), c)
-
-    def bare(self, meta: Meta, c: list[Child]) -> Child:
-        return tree.VariantType(self.span(meta), str(c[0]), ())
+    named_type = leaf(tree.NamedType)
+    bool_type = leaf(_named, "bool")
+    int_type = leaf(_named, "int")
+    nat_type = leaf(tree.NatType)
+    range_type = leaf(tree.RangeType)
+    enum_type = leaf(tree.EnumType, rest=0)
+    record_type = node(tree.RecordType, rest=0)
+    field_type = node(tree.FieldType)
+    set_type = node(tree.SetType)
+    seq_type = node(tree.SeqType)
+    bag_type = node(tree.BagType)
+    option_type = node(tree.OptionType)
+    map_type = node(tree.MapType)
+    union = node(tree.UnionType, rest=0)
+    variant = node(tree.VariantType, rest=1)
+    bare = leaf(partial(tree.VariantType, fields=()))
 
 
 @v_args(meta=True)
 class Statements(_Types):
     """Rules of action bodies; a block is a tuple of statements."""
 
+    simple_line = group
+    require = leaf(decls.Require)
+    let = leaf(decls.Let)
+    let_stmt = leaf(decls.Let)
+    let_unwrap = leaf(partial(decls.Let, unwraps=True))
+    skip = leaf(decls.Skip)
+    any_ = node(decls.Any)
+
     def block(self, meta: Meta, c: list[Child]) -> Child:
-        statements: list[Child] = []
-        for child in c:
-            statements.extend(child) if isinstance(child, tuple) else statements.append(child)
+        statements = joined(c)
         if any(self._depths.get(id(s), 0) > MAX_DEPTH - 2 for s in statements):
             raise TooDeep(self.span(meta))
-        return tuple(statements)
-
-    def simple_line(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(c)
-
-    def require(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Require(self.span(meta), c[0])
-
-    def let(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Let(self.span(meta), str(c[0]), c[1])
-
-    def let_stmt(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Let(self.span(meta), str(c[0]), c[1])
-
-    def let_unwrap(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Let(self.span(meta), str(c[0]), c[1], unwraps=True)
+        return statements
 
     def assign(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Assign(self.span(meta), self._target(c[0]), tuple(c[1:-1]), c[-1])
+        return decls.Assign(self.span(meta), self._name(c[0]), tuple(c[1:-1]), c[-1])
 
     def assign_in(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.AssignIn(self.span(meta), self._target(c[0]), tuple(c[1:-1]), c[-1])
-
-    def _target(self, token: Token) -> tree.Name:
-        return tree.Name(self._at(token), str(token))
-
-    def skip(self, meta: Meta, _: list[Child]) -> Child:
-        return decls.Skip(self.span(meta))
-
-    def any_(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(decls.Any(self.span(meta), c[0], c[1]), c)
+        return decls.AssignIn(self.span(meta), self._name(c[0]), tuple(c[1:-1]), c[-1])
 
     def either(self, meta: Meta, c: list[Child]) -> Child:
         branches = tuple(child for child in c if isinstance(child, tuple))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any as Child
 
 from lark import Token, v_args
 from lark.tree import Meta
 
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.build import Statements, present
+from specchk.lang.syntax.build import Statements, group, joined, leaf, present
 
 
 def _property(kind: str) -> Child:
@@ -45,37 +46,37 @@ class Builder(Statements):
     expect_states = _expectation("states")
     expect_transitions = _expectation("transitions")
     expect_depth = _expectation("depth")
-
-    def header(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Header(self.span(meta), str(c[0]))
-
-    def path(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(str(name) for name in c)
+    header = leaf(decls.Header)
+    path = group
+    extends = leaf(decls.Extends)
+    sort = leaf(decls.Sort)
+    const = leaf(decls.Const)
+    typedecl = leaf(decls.TypeDecl)
+    var_initial = leaf(partial(decls.Var, choices=None))
+    var_open = leaf(partial(decls.Var, initial=None, choices=None))
+    params = group
+    param = leaf(decls.Param)
+    deadlock = leaf(decls.DeadlockOk)
+    fair = leaf(decls.Fair, False)
+    strong_fair = leaf(decls.Fair, True)
+    fair_actions = group
+    fair_action = leaf(decls.FairAction, rest=1)
+    names = group
+    model_same = leaf(partial(decls.Model, items=()))
+    bindings = group
+    binding = leaf(decls.ModelBinding)
+    only_actions = leaf(decls.Selection, "actions")
+    only_properties = leaf(decls.Selection, "properties")
+    expectations = group
+    scenario_line = group
+    assert_ = leaf(decls.Assert)
 
     def import_(self, meta: Meta, c: list[Child]) -> Child:
         alias = str(c[1]) if c[1] is not None else c[0][-1]
         return decls.Import(self.span(meta), c[0], alias)
 
-    def extends(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Extends(self.span(meta), c[0])
-
-    def sort(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Sort(self.span(meta), str(c[0]))
-
-    def const(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Const(self.span(meta), str(c[0]), c[1], c[2])
-
-    def typedecl(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.TypeDecl(self.span(meta), str(c[0]), c[1])
-
-    def var_initial(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Var(self.span(meta), str(c[0]), c[1], c[2], None)
-
     def var_choice(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Var(self.span(meta), str(c[0]), c[1], None, c[2])
-
-    def var_open(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Var(self.span(meta), str(c[0]), c[1], None, None)
 
     def conjuncts(self, _: Meta, c: list[Child]) -> Child:
         lets = tuple(child for child in c if isinstance(child, decls.Let))
@@ -92,72 +93,21 @@ class Builder(Statements):
     def def_body(self, _: Meta, c: list[Child]) -> Child:
         return tuple(c[:-1]), c[-1]
 
-    def params(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(c)
-
-    def param(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Param(self.span(meta), str(c[0]), c[1])
-
     def action(self, meta: Meta, c: list[Child]) -> Child:
         return decls.Action(self.span(meta), str(c[0]), c[1] or (), c[2])
-
-    def deadlock(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.DeadlockOk(self.span(meta), c[0])
-
-    def fair(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Fair(self.span(meta), False, c[0])
-
-    def strong_fair(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Fair(self.span(meta), True, c[0])
-
-    def fair_actions(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(c)
-
-    def fair_action(self, meta: Meta, c: list[Child]) -> Child:
-        params = tuple(str(name) for name in c[1:] if name is not None)
-        return decls.FairAction(self.span(meta), c[0], params)
 
     def refines(self, meta: Meta, c: list[Child]) -> Child:
         alias = str(c[1]) if c[1] is not None else c[0][-1]
         return decls.Refines(self.span(meta), c[0], alias, present(c[2:]))
 
-    def names(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(c)
-
     def model(self, meta: Meta, c: list[Child]) -> Child:
-        items = tuple(item for line in c[2:] for item in line)
-        return decls.Model(self.span(meta), str(c[0]), c[1], items)
-
-    def model_same(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Model(self.span(meta), str(c[0]), c[1], ())
+        return decls.Model(self.span(meta), str(c[0]), c[1], joined(c[2:]))
 
     def model_line(self, _: Meta, c: list[Child]) -> Child:
-        items: list[Child] = []
-        for child in c:
-            items.extend(child) if isinstance(child, tuple) else items.append(child)
-        return tuple(items)
-
-    def bindings(self, _: Meta, c: list[Child]) -> Child:
-        return present(c)
-
-    def binding(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.ModelBinding(self.span(meta), c[0], c[1])
-
-    def only_actions(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Selection(self.span(meta), "actions", c[0])
-
-    def only_properties(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Selection(self.span(meta), "properties", c[0])
-
-    def expectations(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(c)
+        return joined(c)
 
     def scenario(self, meta: Meta, c: list[Child]) -> Child:
-        steps = tuple(step for line in c[2:] for step in line)
-        return decls.Scenario(self.span(meta), str(c[0]), c[1], steps)
-
-    def scenario_line(self, _: Meta, c: list[Child]) -> Child:
-        return tuple(c)
+        return decls.Scenario(self.span(meta), str(c[0]), c[1], joined(c[2:]))
 
     def take_step(self, meta: Meta, c: list[Child]) -> Child:
         call = tree.CallExpr(self.span(meta), c[0], c[1] or ())
@@ -193,6 +143,3 @@ class Builder(Statements):
             self.span(meta), str(c[0]), c[1], log,
             tuple(items["mark"]), tuple(items["label"]), hidden, tuple(items["arrow"]),
         )  # fmt: skip
-
-    def assert_(self, meta: Meta, c: list[Child]) -> Child:
-        return decls.Assert(self.span(meta), c[0])

@@ -21,21 +21,12 @@ from typing import cast
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
-from specchk.lang.syntax import decls, tree
+from specchk.lang.syntax import decls, tree, unexpected
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
 from specchk.lang.syntax.habits import habit_hint
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
 from specchk.lang.syntax.tables import load_parser
-from specchk.lang.syntax.unexpected import (
-    DECLARATIONS,
-    bare_hint,
-    expectation,
-    first_word_hint,
-    shown,
-    strange_text,
-    token_hint,
-)
 from specchk.lang.text.diagnostics import Diagnostic, Report, SpecError
 from specchk.lang.text.source import Source, Span
 
@@ -44,7 +35,7 @@ _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
 # comment.
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
 _WORD = re.compile(r"\w+")
-KEPT = 32  # texts whose trees are kept
+KEPT = 128  # texts whose trees are kept: more than the specs of one project
 
 
 class Parser:
@@ -135,7 +126,7 @@ def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
         first = len(before) - len(before.lstrip())
         report.add(
             "S101", Span(source, first, first + 1), "a declaration is expected here, in column 1",
-            f"a file starts with a declaration: {', '.join(DECLARATIONS[:6])}, ...",
+            f"a file starts with a declaration: {', '.join(unexpected.DECLARATIONS[:6])}, ...",
         )  # fmt: skip
     # From each start to the next: blank lines and comments between two declarations belong to the first.
     yield from pairwise([*starts, len(source.text)])
@@ -153,8 +144,8 @@ def _parsed_chunk(source: Source, start: int, end: int, rule: str, report: Repor
     if rule == "decl":
         # The lexer of a place knows the words that it may have: to it `varr x` would be `var r x`.
         word = _WORD.match(source.text, start, end)
-        if word is not None and word[0] not in DECLARATIONS:
-            hint = first_word_hint(word[0], source.text[start:end].split("\n", 1)[0])
+        if word is not None and word[0] not in unexpected.DECLARATIONS:
+            hint = unexpected.first_word_hint(word[0], source.text[start:end].split("\n", 1)[0])
             report.add("S101", Span(source, *word.span()), f"`{word[0]}` is not expected here", hint)
             return None
     try:
@@ -162,29 +153,21 @@ def _parsed_chunk(source: Source, start: int, end: int, rule: str, report: Repor
     except LayoutError as error:
         span = Span(source, start + error.start, start + error.end)
         report.add(error.code, span, error.message, error.hint)
-    except TooDeep as error:
-        report.add("S104", error.span, "this is nested too deeply",
-                   "name parts of it with `def` or `let`")  # fmt: skip
     except VisitError as error:
-        _raise_or_report(error, report)
+        # Lark wraps what a rule raises; anything else than too deep a tree is a bug, and stays one.
+        if not isinstance(error.orig_exc, TooDeep):
+            raise
+        report.add("S104", error.orig_exc.span, "this is nested too deeply",
+                   "name parts of it with `def` or `let`")  # fmt: skip
     except UnexpectedInput as error:
         _report_unexpected(error, source, start, end, report)
     return None
 
 
-def _raise_or_report(error: VisitError, report: Report) -> None:
-    # Lark wraps what a rule raises; anything else than too deep a tree is a bug, and stays one.
-    cause = error.orig_exc
-    if not isinstance(cause, TooDeep):
-        raise error
-    report.add("S104", cause.span, "this is nested too deeply",
-               "name parts of it with `def` or `let`")  # fmt: skip
-
-
 def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: int, report: Report) -> None:
     if isinstance(error, UnexpectedCharacters):
         at = start + (error.pos_in_stream or 0)
-        text, hint = strange_text(source.text, at)
+        text, hint = unexpected.strange_text(source.text, at)
         named = text if text.isprintable() else text.encode("unicode_escape").decode()
         report.add("S106", Span(source, at, at + len(text)), f"`{named}` has no meaning here", hint)
         return
@@ -196,7 +179,7 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
     if token is None or token.type == "$END" or token.start_pos is None:
         # The end of the chunk may be many comment lines further down.
         span = _last_character(source, start, end)
-        report.add("S101", span, "the declaration ends too early", expectation(expected, names))
+        report.add("S101", span, "the declaration ends too early", unexpected.expectation(expected, names))
         return
     span = _place(token, source, start)
     # A habit of another language first: its hint is what to write, where the list of what may stand here
@@ -208,10 +191,10 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # such a word is a name to the lexer where the grammar takes none of these
         place = Span(source, bare.start(1), bare.end(1))
-        report.add("S101", place, f"`{bare[1]}` is not expected here", bare_hint(bare[1]))
+        report.add("S101", place, f"`{bare[1]}` is not expected here", unexpected.bare_hint(bare[1]))
         return
-    hint = habit or token_hint(token, expected, names)
-    report.add("S101", span, f"{shown(token)} is not expected here", hint)
+    hint = habit or unexpected.token_hint(token, expected, names)
+    report.add("S101", span, f"{unexpected.shown(token)} is not expected here", hint)
 
 
 def _place(token: Token, source: Source, start: int) -> Span:

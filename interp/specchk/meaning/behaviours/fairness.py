@@ -21,8 +21,8 @@ from typing import Any
 
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Fairness, Program
-from specchk.meaning.moves import Moves
-from specchk.meaning.paths import START, ForkPath, NotSymbolic
+from specchk.meaning.moves import Moves, open_moves
+from specchk.meaning.paths import START, NotSymbolic
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Faulty, Stepper
 from specchk.meaning.undefined import Undefined
@@ -58,10 +58,15 @@ class Outgoing:
 
 
 class FairSteps:
-    """The steps of a program with what they mean to its fair conditions."""
+    """The steps of a program with what they mean to its fair conditions.
 
-    def __init__(self, program: Program) -> None:
+    `in_doubt`: whether a condition is enabled where only numbers above a horizon may enable it, and open
+    numbers do not show whether one does.
+    """
+
+    def __init__(self, program: Program, *, in_doubt: bool = True) -> None:
         self.program = program
+        self.in_doubt = in_doubt
         self.conditions = tuple(fair_conditions(program))
         self.all = (1 << len(self.conditions)) - 1
         self.strong = sum(1 << bit for bit, one in enumerate(self.conditions) if one.strong)
@@ -70,7 +75,7 @@ class FairSteps:
         self.properties = Properties(program, self.stepper)
         self._masks: dict[tuple[int, tuple[Any, ...]], int] = {}
         self._beyond = self._listing()
-        self._moves = self._open_moves() if self._beyond else None
+        self._moves = open_moves(program) if self._beyond else None
         self._instances: dict[int, list[tuple[Any, ...]]] = {}
 
     @property
@@ -93,7 +98,7 @@ class FairSteps:
         try:
             successors = self.stepper.successors(state)
         except Faulty:  # a violation of its own, which ends the behaviour
-            return Outgoing((), self.all, self.all)
+            return Outgoing((), self.all, 0)
         cut = self._cut_by_horizons(state) if self.stepper.horizon_cuts > cuts else 0
         steps: list[tuple[State, int]] = []
         taken = 0
@@ -135,39 +140,34 @@ class FairSteps:
         listing = [steps_list_horizon(replace(self.program, actions=(action,))) for action in actions]
         return sum(1 << bit for bit, one in enumerate(self.conditions) if listing[one.action])
 
-    def _open_moves(self) -> Moves | None:
-        """The program on open numbers; None where an argument cannot be one."""
-        with suppress(NotSymbolic):
-            return Moves(self.program, ForkPath())
-        return None
-
     def _enabled_beyond(self, state: State, known: int) -> int:
         """The conditions that are not known, of steps with numbers above a horizon."""
         moves, found = self._moves, 0
         if moves is None:
-            return self._beyond & ~known  # perhaps, as in `_moves_on`
+            return self._beyond & ~known if self.in_doubt else 0
         for index, args in moves.instances:
             for bit, condition in enumerate(self.conditions):
                 may = condition.action == index and condition.covers(args)
-                if may and not (known | found) >> bit & 1 and _moves_on(moves, state, index, args):
+                if may and not (known | found) >> bit & 1 and self._moves_on(moves, state, index, args):
                     found |= 1 << bit
         return found
 
+    def _moves_on(self, moves: Moves, state: State, index: int, args: tuple[Any, ...]) -> bool:
+        """Whether some step of an instance, with any numbers for what is open, changes the state."""
 
-def _moves_on(moves: Moves, state: State, index: int, args: tuple[Any, ...]) -> bool:
-    """Whether some step of an instance, with any numbers for what is open, changes the state."""
+        def changes() -> bool:
+            cuts = moves.horizon_cuts
+            found = moves.once(state, index, args)
+            if found is None:
+                return moves.horizon_cuts > cuts
+            if isinstance(found[1], Undefined):
+                return self.in_doubt
+            return bool(found[1] != state)
 
-    def changes() -> bool:
-        cuts = moves.horizon_cuts
-        found = moves.once(state, index, args)
-        if found is None:
-            return moves.horizon_cuts > cuts
-        return isinstance(found[1], Undefined) or bool(found[1] != state)
-
-    try:
-        return any(list(moves.ask(changes, START)))
-    except NotSymbolic:
-        return True  # perhaps: a behaviour that may go on is no counterexample
+        try:
+            return any(list(moves.ask(changes, START)))
+        except NotSymbolic:
+            return self.in_doubt
 
 
 def fair_conditions(program: Program) -> Iterator[FairCondition]:
