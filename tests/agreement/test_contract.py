@@ -67,7 +67,12 @@ invariant small: a <= 1000
 Explored = Callable[..., Outcome]
 
 
-@pytest.fixture(params=[*ENGINES, TOY], ids=lambda entry: entry.name)
+def parameter(entry: Entry) -> object:
+    """Spark is of the part `system`, where there is a session anyway; to start one takes 10 s of CPU time."""
+    return pytest.param(entry, id=entry.name, marks=[pytest.mark.system] if entry.name == "spark" else [])
+
+
+@pytest.fixture(params=map(parameter, [*ENGINES, TOY]))
 def entry(request: pytest.FixtureRequest) -> Entry:
     found: Entry = request.param
     return found

@@ -79,10 +79,13 @@ class NaiveChecker:
 
     def check(self, clause: Clause) -> Naive:
         rest = lasso = None
-        for (state, pending), length in self.owing(clause).items():
-            if not pending:
-                continue
-            for loop in self.loops(clause, state):
+        owing = self.owing(clause)
+        for (state, pending), length in sorted(owing.items(), key=lambda item: not item[0][1]):
+            # A loop in which the obligation begins goes on where it is pending, so there is one there, too.
+            if not pending and lasso is None:
+                break
+            most = None if pending else (lasso or 0) - length - 1
+            for loop in self.loops(clause, state, most, pending=pending):
                 if loop == 0:
                     rest = length if rest is None else min(rest, length)
                 else:
@@ -112,14 +115,22 @@ class NaiveChecker:
                         queue.append(reached)
         return found
 
-    def loops(self, clause: Clause, start: Any) -> list[int]:
-        """The lengths of the shortest fair loop from a state, and of the empty one where it is fair."""
+    def loops(self, clause: Clause, start: Any, most: int | None, *, pending: bool) -> list[int]:
+        """The lengths of the shortest fair loop from a state, and of the empty one where it is fair.
+
+        Where nothing is pending, the obligation has to begin in the loop; it has at most so many steps.
+        """
         always = clause.form is Form.EVENTUALLY_ALWAYS
+        if not always and self.truth(clause.goal, start):
+            return []
 
         def met(state: Any, before: tuple[Any, ...], taken: frozenset[Condition]) -> tuple[Any, ...]:
             enabled = self.out(state)[1]
             disabled = frozenset(self.conditions) - enabled
-            is_bad = not always or not self.truth(clause.goal, state)
+            if always:
+                is_bad = not self.truth(clause.goal, state)
+            else:
+                is_bad = pending or (clause.trigger is not None and self.truth(clause.trigger, state))
             return (before[0] | disabled, before[1] | enabled, before[2] | taken, before[3] or is_bad)
 
         def fair(seen: tuple[Any, ...]) -> bool:
@@ -131,7 +142,7 @@ class NaiveChecker:
         first = start, met(start, (NONE, NONE, NONE, False), NONE)
         lengths = [0] if fair(first[1]) else []
         frontier, known, length = [first], {first}, 0
-        while frontier:
+        while frontier and (most is None or length < most):
             following = []
             length += 1
             for state, seen in frontier:

@@ -10,7 +10,7 @@ Each such case becomes a witness of the program, so any engine can search for al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from specchk.ir.footprint import switched_off
@@ -37,7 +37,7 @@ from specchk.ir.nodes import (
     When,
 )
 from specchk.ir.ops import Op
-from specchk.ir.program import Action, Program, Property
+from specchk.ir.program import Action, Program, Property, any_end
 from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Set, has_horizon
 from specchk.lang.text.source import Span
@@ -68,7 +68,8 @@ class Condition:
 class Decided:
     """The conditions of a model: those that decide in a state that was searched, and the others.
 
-    `unknown` have no value in some state; without `is_complete` the others may still decide.
+    `unknown` have no value in some state.  `ended` is what ended the search before it had all states, empty
+    if nothing did; otherwise the others may still decide.
     """
 
     program: Program
@@ -77,7 +78,13 @@ class Decided:
     unknown: tuple[Condition, ...]
     never_taken: tuple[str, ...]  # actions that no state enables; their conditions are among `never`
     states: int
-    is_complete: bool
+    ended: str
+    is_budget: bool = False  # what ended it
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all states were searched."""
+        return not self.ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +134,8 @@ def _of_property(body: Expr) -> Iterator[_Decision]:
 
 def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
     """The program with these witnesses and no other property."""
-    span = program.variables[0].span
-    anywhere = Property("deadlock ok", "deadlock", Const(BOOL, span, True), 0, span)
     return replace(
-        program, invariants=(), step_invariants=(), witnesses=tuple(witnesses), deadlock_ok=anywhere,
+        program, invariants=(), step_invariants=(), witnesses=tuple(witnesses), deadlock_ok=any_end(program),
         liveness=(), fairness=(),
     )  # fmt: skip
 
@@ -148,9 +153,18 @@ def decided(program: Program, found: Mapping[Condition, Property], outcome: Outc
         unknown=tuple([condition for condition, name in names.items() if name in undefined - reached]),
         never_taken=tuple([one.name for one in program.actions if not outcome.coverage[one.point]]),
         states=outcome.statistics.distinct,
-        # Not by the verdict: a condition without a value is a violation, whatever ended the search.
-        is_complete=outcome.stopped is None,
+        ended=_ended(outcome, undefined - set(names.values())),
+        is_budget=outcome.stopped is not None and outcome.stopped.budget,
     )
+
+
+def _ended(outcome: Outcome, undefined: Collection[str]) -> str:
+    # Not by the verdict: a condition without a value is a violation, and ends nothing.
+    if outcome.stopped is not None:
+        return "a budget ended the search" if outcome.stopped.budget else outcome.stopped.reason
+    # Where a step has no value a state has no successors.
+    listed = ", ".join(f"`{name}`" for name in sorted(undefined))
+    return f"nothing was searched where {listed} is undefined" if undefined else ""
 
 
 def _of_action(action: Action) -> Iterator[tuple[Condition, Expr]]:

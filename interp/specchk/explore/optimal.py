@@ -95,12 +95,6 @@ def values_of(program: Program, before: State, step: Step) -> frozenset[str]:
     return frozenset(values)
 
 
-def distinct_values(program: Program, trace: Trace) -> int:
-    """How many values a reader of a trace meets."""
-    met = [values_of(program, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
-    return len(frozenset().union(*met))
-
-
 def _written(kind: Type, old: Value, new: Value) -> set[str]:
     if old == new:
         return set()
@@ -127,6 +121,9 @@ class _Paths:
         self._stepper = Stepper(program)
         self._properties = Properties(program, self._stepper)
         self._ends = Ends(program, self._stepper, self._properties)
+        # The property that the last step breaks, where it is one of steps.
+        steps = self._properties.steps if self.depth else []
+        self._broken = [(prop, test) for prop, test in steps if prop.name == violation.name]
         self.edges: dict[State, list[Edge]] = {}
         self.starts: list[State] = []
         self._levels = self._forwards(max_states)
@@ -140,10 +137,10 @@ class _Paths:
             following: dict[State, None] = {}
             for state in level:
                 edges = self._steps(state)
-                last = number == self.depth - 1 and self.violation.kind == "step invariant"
+                last = number == self.depth - 1 and bool(self._broken)
                 # A shortest trace passes each state at its own distance; an edge to one that was seen is on
-                # none of them.  The last step of a step invariant is the exception: it may lead anywhere,
-                # back too.
+                # none of them.  A last step that is wrong itself is the exception: it may lead anywhere, back
+                # too.
                 kept = [edge for edge in edges if last or edge[0].state not in seen]
                 self.edges[state] = kept
                 following.update(dict.fromkeys(step.state for step, _ in kept))
@@ -195,7 +192,7 @@ class _Paths:
     def _is_end(self, state: State) -> bool:
         """Whether the violation can be seen in a state alone."""
         kind, name = self.violation.kind, self.violation.name
-        if kind == "step invariant":
+        if self._broken:
             return True
         env = self._properties.environment(state)
         among = [(prop, test) for prop, test in self._properties.invariants if prop.name == name]
@@ -213,12 +210,11 @@ class _Paths:
         return False
 
     def _is_last(self, number: int, state: State, step: Step) -> bool:
-        """Whether a step is possible at its position: the last one must break a step invariant."""
-        if self.violation.kind != "step invariant" or number < self.depth - 1:
+        """Whether a step is possible at its position: the last one must break a property of steps."""
+        if not self._broken or number < self.depth - 1:
             return True
-        among = [(p, test) for p, test in self._properties.steps if p.name == self.violation.name]
         env = self._properties.environment(state, step.state)
-        return any(True for _ in self._properties.failed(env, among))
+        return any(kind == self.violation.kind for _, kind, _ in self._properties.failed(env, self._broken))
 
     def best(self) -> Trace | None:
         """The path with fewest switches, and among those with fewest values; None where none was found."""

@@ -89,14 +89,9 @@ class _Runner:
             self._take(line)
 
     def _assert(self, condition: tree.Expr, trace: Trace, span: Span) -> None:
-        prop, env = self._predicate(condition, trace.last)
-        try:
-            holds = self.evaluator.compile(prop.body)(env)
-        except Undefined as undefined:
-            raise self._failed(span, f"undefined: {undefined.reason}", trace) from None
-        if not holds:
-            why = blame(prop, self.evaluator, env)
-            raise self._failed(span, "the assertion is false", trace, why)
+        if not self._true(condition, trace, span):
+            prop, env = self._predicate(condition, trace.last)
+            raise self._failed(span, "the assertion is false", trace, blame(prop, self.evaluator, env))
 
     def _predicate(self, node: tree.Expr, state: State) -> tuple[Property, list[Any]]:
         body, locals_ = self.instance.lowering.expression(node)
@@ -130,7 +125,7 @@ class _Runner:
         if not outcomes:
             raise self._failed(line.span, f"`{line.call.span.text}` is not enabled here", self.traces[0])
         if line.where is not None:
-            kept = [trace for trace in outcomes if self._true(line.where, trace)]
+            kept = [trace for trace in outcomes if self._true(line.where, trace, line.where.span)]
             if not kept:
                 raise self._failed(line.span, "no outcome of the step satisfies `where`", outcomes[0])
             outcomes = kept
@@ -139,12 +134,12 @@ class _Runner:
         unique = {trace.last: trace for trace in reversed(outcomes)}
         self.traces = list(unique.values())[::-1]
 
-    def _true(self, node: tree.Expr, trace: Trace) -> bool:
+    def _true(self, node: tree.Expr, trace: Trace, span: Span) -> bool:
         prop, env = self._predicate(node, trace.last)
         try:
             return bool(self.evaluator.compile(prop.body)(env))
         except Undefined as undefined:
-            raise self._failed(node.span, f"undefined: {undefined.reason}", trace) from None
+            raise self._failed(span, f"undefined: {undefined.reason}", trace) from None
 
     def _refused(self, line: decls.TakeStep) -> None:
         for trace in self.traces:

@@ -2,11 +2,13 @@
 
 A walk is a uniform choice among a state's successors, again and again.  The same seed gives the
 same walks.  Finding nothing is no verdict about the spec: the outcome is then `Inconclusive`.
+
+This is the meaning of a walk: a finding of compiled walks is confirmed here, on the same way (`follow`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -15,12 +17,14 @@ from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer, Properties, answer
-from specchk.meaning.step import Faulty, Stepper
+from specchk.meaning.step import Faulty, Stepper, Successor
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
-from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.budget import Budget, Meter
 from specchk.search.coverage import complete_search_warnings
+from specchk.search.findings import NOTHING_TO_CHECK
 from specchk.search.refined import claim, with_abstract_step, wrong_beginnings
+from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import (
     INTERRUPTED,
     Inconclusive,
@@ -30,6 +34,7 @@ from specchk.search.verdict import (
     Trace,
     Violated,
     Violation,
+    WalkCounts,
 )
 
 
@@ -43,31 +48,93 @@ class Walks:
     budget: Budget = Budget()
 
 
-def simulate(
-    program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None = None
-) -> Outcome:
+def simulate(program: Program, walks: Walks) -> Outcome:
     """Walk at random until a property fails or the walks are done."""
-    return _Simulation(program, walks, on_progress).run()
+    return _Simulation(program, walks).run()
 
 
 def walked(program: Program, walks: Walks) -> tuple[Outcome, frozenset[State]]:
     """As `simulate`, with the states that were seen."""
-    simulation = _Simulation(program, walks, None)
+    simulation = _Simulation(program, walks)
     return simulation.run(), frozenset(simulation.seen)
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The findings of a walk along given states."""
+
+    violation: Violation | None
+    reached: Mapping[str, Trace]
+    coverage: tuple[int, ...]
+    horizon_cuts: int
+
+
+def follow(program: Program, path: Sequence[State], steps: int) -> Followed:
+    """A walk of at most `steps` steps along given states; `ReplayFailed` where no step leads to the next."""
+    simulation = _Simulation(program, Walks(0, 1, steps))
+
+    def along(successors: Sequence[Successor], number: int) -> Successor:
+        following = path[number + 1 : number + 2]
+        for successor in successors:
+            if following and successor[2] == following[0]:
+                return successor
+        raise ReplayFailed(f"no step leads from state {number + 1} of the walk to the next")
+
+    if path[0] not in initial_states(program):
+        raise ReplayFailed("the walk does not start in an initial state")
+    simulation.choose = along
+    violation = simulation.walk(path[0])
+    stepper = simulation.stepper
+    return Followed(violation, simulation.reached, tuple(stepper.counts), stepper.horizon_cuts)
+
+
+def begin(program: Program) -> tuple[list[State], Violation | None]:
+    """The initial states, and what is wrong with them."""
+    try:
+        states = initial_states(program)
+    except Undefined as undefined:
+        blame = Blame(undefined.span, undefined.reason, ())
+        return [], Violation("undefined", "init", None, blame)
+    return states, next(wrong_beginnings(program, states), None)
+
+
+def found_nothing(walks: int) -> Inconclusive:
+    """The verdict of walks without a violation."""
+    return Inconclusive(f"{walks} random walks found no violation, which is not a proof", budget=True)
+
+
+def outcome_of_walks(
+    program: Program, engine: str, verdict: Violation | Inconclusive, statistics: Statistics,
+    coverage: Sequence[int], reached: Mapping[str, Trace], seed: int,
+) -> Outcome:  # fmt: skip
+    """The outcome of a simulation, with its warnings."""
+    warnings = complete_search_warnings(program, coverage, complete=False)
+    # A walk has an end, and what is owed there may still be met.
+    names = ", ".join(map(claim, program.temporal))
+    warnings += (f"not checked by walks: {names}",) if names else ()
+    if isinstance(verdict, Violation):
+        found = Violated((with_abstract_step(program, verdict),))
+    return Outcome(
+        program, engine, found if isinstance(verdict, Violation) else verdict, statistics,
+        tuple(coverage), warnings, tuple(reached.items()), seed,
+    )  # fmt: skip
+
+
 class _Simulation:
-    def __init__(
-        self, program: Program, walks: Walks, on_progress: Callable[[Progress], None] | None
-    ) -> None:
+    def __init__(self, program: Program, walks: Walks) -> None:
         self.program = program
         self.walks = walks
-        self.on_progress = on_progress
         self.stepper = Stepper(program)
         self.properties = Properties(program, self.stepper)
         self.ends = Ends(program, self.stepper, self.properties)
         self.meter = Meter(walks.budget)
-        self.random = Random(walks.seed)  # noqa: S311 - reproducible walks, not secrets
+        random = Random(walks.seed)  # noqa: S311 - reproducible walks, not secrets
+        # With repetitions: a state to which several instances lead is as many times as likely.  Choosing
+        # among distinct states would need them compared, and would change the walks of every seed.
+        self.choose: Callable[[Sequence[Successor], int], Successor] = lambda found, _: random.choice(found)
+        self.random = random
+        self.ended = 0
+        self.taken = [0] * len(program.actions)
         self.seen: set[State] = set()
         self.generated = 0
         self.longest = 0
@@ -76,51 +143,36 @@ class _Simulation:
     def run(self) -> Outcome:
         violation, stopped = None, None
         try:
-            states = initial_states(self.program)
-            violation, stopped = next(wrong_beginnings(self.program, states), None), None
+            states, violation = begin(self.program)
             if violation is None:
                 violation, stopped = self._walks(states)
-        except Undefined as undefined:
-            violation = Violation("undefined", "init", None, Blame(undefined.span, undefined.reason, ()))
         except KeyboardInterrupt:
             stopped = Inconclusive(INTERRUPTED, budget=False)
-        nothing = Inconclusive(
-            f"{self.walks.walks} random walks found no violation, which is not a proof", budget=True
-        )
-        found = (with_abstract_step(self.program, violation),) if violation else ()
-        verdict = Violated(found) if found else stopped or nothing
-        statistics = Statistics(len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
-                                self.stepper.horizon_cuts)  # fmt: skip
-        warnings = complete_search_warnings(self.program, self.stepper.counts, complete=False)
-        # A walk has an end, and what is owed there may still be met.
-        names = ", ".join(map(claim, self.program.temporal))
-        warnings += (f"not checked by walks: {names}",) if names else ()
-        return Outcome(
+        failed = self.ended if violation and self.ended else None
+        statistics = Statistics(
+            len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
+            self.stepper.horizon_cuts, walks=WalkCounts(self.ended, tuple(self.taken), failed),
+        )  # fmt: skip
+        verdict = violation or stopped or found_nothing(self.walks.walks)
+        return outcome_of_walks(
             self.program,
             "reference (simulation)",
             verdict,
             statistics,
-            tuple(self.stepper.counts),
-            warnings,
-            tuple(self.reached.items()),
+            self.stepper.counts,
+            self.reached,
             self.walks.seed,
         )
-
-    def _report(self, number: int) -> None:
-        # Progress reads this process's memory from the system: not after every short walk.
-        if self.on_progress is not None and number % 16 == 0:
-            self.on_progress(Progress(len(self.seen), self.generated, self.longest, self.walks.walks - number,
-                                      self.meter.seconds, resident_bytes()))  # fmt: skip
 
     def _walks(self, initial: list[State]) -> tuple[Violation | None, Inconclusive | None]:
         """The results of all walks, or the reason why they ended early."""
         if not initial:
-            return None, Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
-        for number in range(self.walks.walks):
-            self._report(number)
+            return None, NOTHING_TO_CHECK
+        for _ in range(self.walks.walks):
             # All walks draw from one generator, so that the walks before decide what this one is: blocks are
             # repeated whole (`walkers`).
-            violation = self._walk(self.random.choice(initial))
+            violation = self.walk(self.random.choice(initial))
+            self.ended += 1
             if violation is not None:
                 return violation, None
             limit = self.meter.exceeded(len(self.seen))
@@ -128,7 +180,7 @@ class _Simulation:
                 return None, Inconclusive(limit, budget=True)
         return None, None
 
-    def _walk(self, state: State) -> Violation | None:
+    def walk(self, state: State) -> Violation | None:
         """One walk; it ends at a violation, at an end, at the edge of a constraint or of the budget."""
         walked = _Walked(state, [])
         try:
@@ -154,13 +206,21 @@ class _Simulation:
         return failed
 
     def _inside(self, state: State, walked: _Walked) -> bool:
-        """Whether a state is inside of the constraints; the witnesses that it has are noted."""
+        """Whether a state is inside of the constraints, with its witnesses noted; raises `NoAnswer`."""
         env = self.properties.environment(state)
         if not self.properties.inside(env):
             return False
+        # In every state, as in a search: a witness may be undefined after it was reached, or beside one that
+        # is reached here.
+        undefined: NoAnswer | None = None
         for prop, test in self.properties.witnesses:
-            if prop.name not in self.reached and answer(prop, test, env):
-                self.reached[prop.name] = walked.trace
+            try:
+                if answer(prop, test, env) and prop.name not in self.reached:
+                    self.reached[prop.name] = walked.trace
+            except NoAnswer as unclear:
+                undefined = undefined or unclear
+        if undefined is not None:
+            raise undefined
         return True
 
     def _choose(self, state: State, walked: _Walked) -> Step | Violation | None:
@@ -176,9 +236,8 @@ class _Simulation:
             if self.stepper.horizon_cuts > cuts or self.ends.without_steps(state) is not End.DEADLOCK:
                 return None
             return Violation("deadlock", "deadlock", walked.trace)
-        # With repetitions: a state to which several instances lead is as many times as likely.  Choosing
-        # among distinct states would need them compared, and would change the walks of every seed.
-        index, args, after = self.random.choice(successors)
+        index, args, after = self.choose(successors, len(walked.steps))
+        self.taken[index] += 1
         return Step.of(self.program, index, args, after)
 
     def _step(self, before: State, after: State, walked: _Walked) -> Violation | None:

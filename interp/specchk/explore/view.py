@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from specchk.compile.instantiate import Instance
 from specchk.ir.nodes import Const, Expr
-from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type
+from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type, of_shape
 from specchk.lang.syntax import decls, tree
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Undefined
@@ -115,8 +116,7 @@ class Viewer:
             return cells(value, kind) if value is not None else None
         if self._guessed_log is None:
             return None
-        kind = self.program.variables[self._guessed_log].type
-        assert isinstance(kind, Map)
+        kind = of_shape(self.program.variables[self._guessed_log].type, Map)
         items: Any = state[self._guessed_log]
         return cells(items[lane], kind.value)
 
@@ -132,12 +132,6 @@ class Viewer:
 
     def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
         """The value, or the content of an option; None where there is nothing to show."""
-        value, kind = self._value(item, state, lane)
-        if not isinstance(kind, Option):
-            return value, kind
-        return (value[0] if value else None), kind.item
-
-    def _value(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
         # By identity, which needs no walk through the tree; the trees live as long as this object.
         key = (id(item.value), lane)
         if key not in self._known:
@@ -155,12 +149,14 @@ class Viewer:
         return self._evaluator.compile(body), body.type, locals_
 
     def _run(self, compiled: tuple[Callable[[list[Any]], Any], Type, int], state: State) -> tuple[Any, Type]:
-        """The value in a state, None where it has none, with its type."""
+        """As `_shown`, of a compiled expression."""
         function, kind, locals_ = compiled
-        try:
-            return function([*state, *state, *([0] * (locals_ + 1))]), kind
-        except Undefined:
-            return None, kind
+        value = None
+        with suppress(Undefined):
+            value = function([*state, *state, *([0] * (locals_ + 1))])
+        if not isinstance(kind, Option):
+            return value, kind
+        return (value[0] if value else None), kind.item
 
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
         """From which lane to which a step sends something, if it does.
@@ -175,18 +171,13 @@ class Viewer:
         if declared is not None:
             constants = [Const(p.type, p.span, value) for p, value in zip(action.params, values, strict=True)]
             names: dict[str, Expr] = dict(zip(declared.params, constants, strict=True))
-            ends = [self._lane(node, before, names) for node in (declared.source, declared.target)]
+            sides = (declared.source, declared.target)
+            ends = [self._run(self._compiled(node, names), before)[0] for node in sides]
         else:
             ends = [v for v, p in zip(values, action.params, strict=True) if p.type == self.sort][:2]
         if len(ends) == 2 and isinstance(ends[0], int) and isinstance(ends[1], int) and ends[0] != ends[1]:
             return ends[0], ends[1]
         return None
-
-    def _lane(self, node: tree.Expr, state: State, names: dict[str, Expr]) -> Any:
-        value, kind = self._run(self._compiled(node, names), state)
-        if value is None or not isinstance(kind, Option):
-            return value
-        return value[0] if value else None
 
 
 def _named(found: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:

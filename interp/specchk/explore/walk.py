@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from specchk.compile.instantiate import Instance
-from specchk.ir.nodes import And, Apply, Const
+from specchk.ir.nodes import And, Apply
 from specchk.ir.ops import Op
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program, Property, Refinement, any_end
 from specchk.ir.types import Bool
 from specchk.meaning.deadlock import Ends
 from specchk.meaning.explain import Blame
@@ -23,6 +23,7 @@ from specchk.meaning.values import State
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.reference import search
+from specchk.search.refined import with_abstract_step
 from specchk.search.verdict import Step, Trace, Violated, Violation
 
 DEADLOCK = "deadlock"
@@ -129,7 +130,7 @@ class Walker:
         position = self._position((), trace)
         for found, kind, why in position.failed:
             if name in (None, found):
-                return Violation(kind, found, trace, why)
+                return with_abstract_step(self.program, Violation(kind, found, trace, why))
         if name == DEADLOCK and self._ends.is_deadlock(trace.last):
             return Violation(DEADLOCK, DEADLOCK, trace)
         if position.fault is not None and name in (None, position.fault.name):
@@ -150,12 +151,6 @@ class Walker:
         return tuple(path)
 
 
-def _anywhere(program: Program) -> Property:
-    # Every end is allowed: a deadlock on the way would be the answer to another question.
-    span = program.variables[0].span
-    return Property("deadlock ok", "deadlock ok", Const(Bool(), span, True), 0, span)
-
-
 def _never(program: Program, witness: Property) -> Property:
     """An invariant whose counterexample is a shortest way to a witness."""
     # An invariant is checked outside of the constraints too, where no witness counts as reached.
@@ -166,16 +161,23 @@ def _never(program: Program, witness: Property) -> Property:
     return Property("invariant", witness.name, never, slots, witness.span)
 
 
+def _of_steps(prop: Property) -> Property:
+    """The property without claims on whole behaviours, which no trace shows and our own fairness decides."""
+    if not isinstance(prop, Refinement):
+        return prop
+    return replace(prop, abstract=replace(prop.abstract, fairness=()))
+
+
 def asking(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or that the witness `name` is never reached."""
-    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=_anywhere(program),
+    bare = replace(program, invariants=(), step_invariants=(), witnesses=(), deadlock_ok=any_end(program),
                    liveness=(), fairness=())  # fmt: skip
     for prop in program.invariants:
         if prop.name == name:
             return replace(bare, invariants=(prop,))
     for prop in program.step_invariants:
         if prop.name == name:
-            return replace(bare, step_invariants=(prop,))
+            return replace(bare, step_invariants=(_of_steps(prop),))
     for prop in program.witnesses:
         if prop.name == name:
             return replace(bare, invariants=(_never(program, prop),))

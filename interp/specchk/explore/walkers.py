@@ -14,11 +14,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from random import Random
 
-from specchk.explore.simulate import Walks, simulate, walked
+from specchk.explore.simulate import Walks, found_nothing, simulate, walked
 from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated, WalkCounts
 
 # A part of what a seed means: with another size the same seed would give other walks.
 BLOCK = 50
@@ -93,17 +93,18 @@ class _Merge:
     ) -> Outcome:
         if not done:
             return replace(
-                simulate(self.program, replace(self.walks, walks=0)), verdict=stopped or _nothing(0)
+                simulate(self.program, replace(self.walks, walks=0)), verdict=stopped or found_nothing(0)
             )
         last = done[-1]
         verdict = (
-            last.verdict if isinstance(last.verdict, Violated) else stopped or _nothing(self.walks.walks)
+            last.verdict if isinstance(last.verdict, Violated) else stopped or found_nothing(self.walks.walks)
         )
         numbers = [outcome.statistics for outcome in done]
         statistics = replace(
             last.statistics, distinct=len(seen), generated=sum(n.generated for n in numbers),
             depth=max(n.depth for n in numbers), seconds=meter.seconds,
             horizon_cuts=sum(n.horizon_cuts for n in numbers),
+            walks=_added([n.walks for n in numbers if n.walks]),
         )  # fmt: skip
         reached: dict[str, Trace] = {}
         for outcome in done:
@@ -116,8 +117,10 @@ class _Merge:
         )  # fmt: skip
 
 
-def _nothing(walks: int) -> Inconclusive:
-    return Inconclusive(f"{walks} random walks found no violation, which is not a proof", budget=True)
+def _added(counts: list[WalkCounts]) -> WalkCounts:
+    taken = tuple(map(sum, zip(*(one.taken for one in counts), strict=True)))
+    ended = sum(one.ended for one in counts)
+    return WalkCounts(ended, taken, ended if counts[-1].failed else None)
 
 
 def _early(outcome: Outcome) -> Inconclusive | None:

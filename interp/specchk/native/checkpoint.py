@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ from crc32c import crc32c
 
 from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
-from specchk.native.memory import sync_folder, write_fully
-from specchk.native.store import Found, Run, Store
+from specchk.native.machine.memory import sync_folder, write_fully
+from specchk.native.store import Found, Run, Store, without
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
@@ -51,7 +51,7 @@ class Saved:
     totals: list[int]
     counts: list[int]
     seconds: float
-    found: list[tuple[int, list[int], list[int], int]]  # record, state, after, level
+    found: list[tuple[Found, int]]  # with its level
 
 
 class Checkpoints:
@@ -140,7 +140,8 @@ class Checkpoints:
         # overwritten.
         self._states = self.directory / content["file"]
         self._checks = [(first, end, check) for first, end, check in content["checks"]]
-        saved = Saved(**content["saved"])
+        known = content["saved"]
+        saved = Saved(**{**known, "found": [(Found.of(one), level) for one, level in known["found"]]})
         try:
             with self._states.open("rb", buffering=0) as file:
                 for first, end, check in self._checks:
@@ -199,24 +200,3 @@ def _read(file: int, store: Store, first: int, end: int) -> int:
             at += got
         check = crc32c(view, check)
     return check
-
-
-def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
-    """The parts of some ranges (first, end) that are in none of the others; both in order."""
-    left = []
-    for start, end in ranges:
-        first = start
-        for low, high in others:
-            if low < end and high > first:
-                if first < low:
-                    left.append((first, low))
-                first = max(first, high)
-        if first < end:
-            left.append((first, end))
-    return left
-
-
-def found_of(entry: tuple[int, list[int], list[int], int]) -> tuple[Found, int]:
-    """A saved finding and the number of its level."""
-    record, state, after, level = entry
-    return Found(record, tuple(state), tuple(after)), level

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import ClassVar
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -21,8 +23,9 @@ from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
-from specchk.native.kernel.labels import build_labels
+from specchk.native.kernel.labels import LabelledSteps
 from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
+from specchk.native.kernel.region_kernel import RegionKernel
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
@@ -38,7 +41,8 @@ SEARCH = (("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash", 3), ("pr
 EDGES = (("edges", 4), ("identify", 3), ("represent", 1))
 EXCHANGE = (("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6),
             ("resting", 4))  # fmt: skip
-LABELS = (("labelled", 4), ("judged", 4))
+REGIONS = (("begins", 3), ("gather", 3), ("spread", 4), ("components", 5), ("judge", 3), ("survive", 3),
+           ("leading", 5), ("follow", 2), ("survey", 3), ("rehash", 3))  # fmt: skip
 ROOMS = (*kept.SPEC_ROOMS, "native")  # whose sources decide what a kernel is
 
 
@@ -48,7 +52,6 @@ class Loaded:
 
     call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
     keeper: object  # what owns the code
-    was_cached: bool
     is_optimised: bool = True
 
 
@@ -60,19 +63,10 @@ class ObjectCode:
     machine: str
 
 
-def build_module(
-    program: Program,
-    layout: StateLayout,
-    renamings: list[Renaming],
-    *,
-    compact: bool,
-    kernel: type[TableKernel] = Kernel,
-    steps: type[Steps] = Steps,
-) -> ir.Module:
-    """The kernel's LLVM module."""
-    module = ir.Module(name=program.spec)
-    facts = ExpressionFacts()
-    emit_note(module, layout.words)
+def emit_successors(
+    module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts, steps: type[Steps]
+) -> ir.Function:
+    """`successors(state, out, counts, cuts)`, as `steps` emits it."""
     kind = ir.FunctionType(I64, [PTR, PTR, PTR, PTR])
     successors = ir.Function(module, kind, "successors")
     successors.linkage = "internal"
@@ -83,8 +77,24 @@ def build_module(
         # state that is expanded.  So a stored successor is in the way of no load and no counter.
         arg.add_attribute("noalias")
     steps(Asm(successors), program, layout, facts).emit()
+    return successors
+
+
+def build_module(
+    program: Program,
+    layout: StateLayout,
+    renamings: list[Renaming],
+    *,
+    compact: bool,
+    kernel: Callable[..., TableKernel] = Kernel,
+    steps: type[Steps] = Steps,
+) -> ir.Module:
+    """The kernel's LLVM module."""
+    module = ir.Module(name=program.spec)
+    facts = ExpressionFacts()
+    emit_note(module, layout.words)
     parts = Parts(
-        successors,
+        emit_successors(module, program, layout, facts, steps),
         emit_check(module, program, layout, facts),
         emit_check_step(module, program, layout, facts) if program.step_invariants else None,
         emit_may_end(module, program, layout, facts),
@@ -102,8 +112,10 @@ class KernelSource:
 
     program: Program
     layout: StateLayout
-    renamings: list[Renaming]
-    compact: bool
+    renamings: list[Renaming] = field(default_factory=list)
+    compact: bool = False
+    entries: ClassVar[tuple[tuple[str, int], ...]] = SEARCH
+    kind: ClassVar[str] = ""  # in the name of its object code
 
     def text(self) -> str:
         """Its LLVM IR."""
@@ -111,7 +123,7 @@ class KernelSource:
 
     def path(self, kind: str = "") -> Path | None:
         """Where its object code is kept: object code and not IR, whose making takes as long as a search."""
-        return kept.place("kernels", f"{self._key}{kind}.o")
+        return kept.place("kernels", f"{self._key}{self.kind}{kind}.o")
 
     @cached_property
     def _key(self) -> str:
@@ -120,7 +132,7 @@ class KernelSource:
     def linked(self, code: bytes) -> Loaded:
         """The kernel of newly optimised object code, which is kept."""
         kept.write(self.path(), code)
-        return _linked(code, SEARCH, was_cached=False)
+        return _linked(code, self.entries)
 
 
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
@@ -128,53 +140,44 @@ def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
     initialize()
     code = kept.read(source.path())
     if code is not None:
-        return _linked(code, SEARCH, was_cached=True)
+        return _linked(code, source.entries)
     if is_long:
         return source.linked(optimised(source.text()))
-    path = source.path("-quick")
-    code = kept.read(path)
-    was_cached = code is not None
-    if code is None:
-        code = quick(source.text())
-        kept.write(path, code)
-    return _linked(code, SEARCH, was_cached=was_cached, is_optimised=False)
+    code = _cached(source.path("-quick"), lambda: quick(source.text()))
+    return _linked(code, source.entries, is_optimised=False)
 
 
-def load_labels(program: Program, layout: StateLayout) -> Loaded:
-    """The code that labels steps with fair conditions, from the cache or newly compiled."""
+def load_regions(program: Program, layout: StateLayout, *, is_long: bool) -> Loaded:
+    """The kernel of regions of the step graph, from the cache or newly compiled; as `load_kernel`."""
     initialize()
-    path = kept.place("kernels", f"{kernel_key(program, [], compact=False)}-labels.o")
-    code = kept.read(path)
-    was_cached = code is not None
-    if code is None:
-        # They are called once for each state, by a graph that is made in Python: its time is not theirs.
-        code = quick(str(build_labels(program, layout)))
-        kept.write(path, code)
-    return _linked(code, LABELS, was_cached=was_cached)
+    kernel = partial(RegionKernel, program=program, layout=layout)
+
+    def text() -> str:
+        return str(build_module(program, layout, [], compact=False, kernel=kernel, steps=LabelledSteps))
+
+    path = _place(program, [], "regions")
+    if is_long or kept.read(path) is not None:
+        return _linked(_cached(path, lambda: optimised(text())), REGIONS)
+    return _linked(_cached(_place(program, [], "regions-quick"), lambda: quick(text())), REGIONS)
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming]) -> Loaded:
     """The kernel that lists steps and names states, from the cache or newly compiled."""
     initialize()
-    path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-edges.o")
-    code = kept.read(path)
-    if code is not None:
-        return _linked(code, EDGES, was_cached=True)
-    module = build_module(program, layout, renamings, compact=False, kernel=EdgeKernel, steps=RankedSteps)
-    code = optimised(str(module))
-    kept.write(path, code)
-    return _linked(code, EDGES, was_cached=False)
+
+    def compiled() -> bytes:
+        return optimised(str(build_module(
+            program, layout, renamings, compact=False, kernel=EdgeKernel, steps=RankedSteps,
+        )))  # fmt: skip
+
+    return _linked(_cached(_place(program, renamings, "edges"), compiled), EDGES)
 
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
     initialize()
-    path = kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-exchange.o")
-    code = kept.read(path)
-    if code is None:
-        code = _exchange_compiled(program, layout, renamings)
-        kept.write(path, code)
-    return ObjectCode(code, machine_name())
+    path = _place(program, renamings, "exchange")
+    return ObjectCode(_cached(path, lambda: _exchange_compiled(program, layout, renamings)), machine_name())
 
 
 def load_exchange(
@@ -182,10 +185,22 @@ def load_exchange(
 ) -> Loaded:
     """The kernel of shipped object code or, on a machine of another kind, compiled here."""
     initialize()
-    fits = shipped.machine == machine_name()
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
-    code = shipped.code if fits else _exchange_compiled(program, layout, renamings)
-    return _linked(code, EXCHANGE, was_cached=fits)
+    fits = shipped.machine == machine_name()
+    return _linked(shipped.code if fits else _exchange_compiled(program, layout, renamings), EXCHANGE)
+
+
+def _place(program: Program, renamings: list[Renaming], kind: str) -> Path | None:
+    return kept.place("kernels", f"{kernel_key(program, renamings, compact=False)}-{kind}.o")
+
+
+def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
+    """Object code as it was kept, or else compiled now, and kept."""
+    code = kept.read(path)
+    if code is None:
+        code = compiled()
+        kept.write(path, code)
+    return code
 
 
 def _exchange_compiled(program: Program, layout: StateLayout, renamings: list[Renaming]) -> bytes:
@@ -199,9 +214,7 @@ def machine_name() -> str:
     return f"{llvm.get_default_triple()} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} {features}"
 
 
-def _linked(
-    code: bytes, entries: tuple[tuple[str, int], ...], *, was_cached: bool, is_optimised: bool = True
-) -> Loaded:
+def _linked(code: bytes, entries: tuple[tuple[str, int], ...], *, is_optimised: bool = True) -> Loaded:
     jit = llvm.create_lljit_compiler(machine())
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name, _ in entries:
@@ -213,7 +226,7 @@ def _linked(
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
         calls[name] = shape(tracker[name])
     # The code is freed with these two, so whoever can call it keeps them.
-    return Loaded(calls, (jit, tracker), was_cached, is_optimised)
+    return Loaded(calls, (jit, tracker), is_optimised)
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:

@@ -23,22 +23,24 @@ from typing import ClassVar
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
-from specchk.native.checkpoint import Checkpoints, Saved, found_of, room_of
+from specchk.native.checkpoint import Checkpoints, Saved, room_of
 from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
+from specchk.native.kernel.labels import has_judged_predicates
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.optimise import Optimiser
-from specchk.native.packed import PackedExplored
+from specchk.native.regions import StepsOfSearch
 from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, Found, Run, Store
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
 from specchk.search.findings import Findings
-from specchk.search.liveness.explored import Explored, StepSource
+from specchk.search.liveness.explored import Explored
+from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.verdict import Inconclusive, Outcome
 
 PAGE_OUT_EVERY_S = 1.0
@@ -105,6 +107,8 @@ def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
     try:
         return explore(engine)
     finally:
+        if engine.steps is not None:
+            engine.steps.release()
         engine.store.release()
 
 
@@ -129,6 +133,7 @@ class NativeEngine(Engine[list[Run]]):
     is_handed_over: bool = field(init=False, default=False)
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
+    steps: StepsOfSearch | None = field(init=False, default=None)  # for temporal properties
 
     def __post_init__(self) -> None:
         options, search = self.options, self.search
@@ -259,11 +264,14 @@ class NativeEngine(Engine[list[Run]]):
         """Compare with the budget and report progress; whether the search is stopped."""
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
-        is_long = generated >= self.options.optimise_after
-        if is_long and not store.kernel.is_optimised and store.optimiser is None:
+        if self._is_long and not store.kernel.is_optimised and store.optimiser is None:
             store.optimiser = Optimiser(self.source.text)
         frontier = states - sum(self.search.levels[:-1])
         return self.search.look(states, generated, frontier)
+
+    @property
+    def _is_long(self) -> bool:
+        return self.store.total(Thread.GENERATED) >= self.options.optimise_after
 
     def _note_found(self) -> None:
         """Turn what the workers noted of the last level into violations and witnesses."""
@@ -306,10 +314,10 @@ class NativeEngine(Engine[list[Run]]):
         # Findings of the open level have no trace yet, and are kept as packed states.
         open_ = [(found, len(self.levels)) for worker in store.workers for found in worker.found()]
         saved = Saved(
-            store.used, list(store.taken()), self.levels, self.search.levels, store.unexpanded(), following,
+            store.used, store.taken(), self.levels, self.search.levels, store.unexpanded(), following,
             self.initial_count, [store.total(word) for word in TOTALS], list(self.coverage),
             self.search.meter.seconds,
-            [(f.record, list(f.state), list(f.after), depth) for f, depth in (*self.noted, *open_)],
+            [*self.noted, *open_],
         )  # fmt: skip
         try:
             self.checkpoints.save(store, saved)
@@ -326,8 +334,7 @@ class NativeEngine(Engine[list[Run]]):
         self.search.levels[:] = saved.sizes
         self.initial_count, self.last_save = saved.initial, time.monotonic()
         self.search.meter.started -= saved.seconds
-        for entry in saved.found:
-            found, depth = found_of(entry)
+        for found, depth in saved.found:
             # Findings of earlier levels get their traces again.  Those of the open level go back to a worker,
             # since the rest of the level may have smaller ones.
             if depth < len(self.levels):
@@ -336,11 +343,31 @@ class NativeEngine(Engine[list[Run]]):
                 self.store.workers[0].note(found)
         return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
 
-    def step_source(self, fair: FairSteps) -> StepSource:
-        """The step graph by compiled code, unless numbers beyond a horizon have to be tried."""
-        if fair.lists_horizon:
-            return Explored(fair)
-        return PackedExplored(fair, self.options.room or FIRST_ROOM)
+    def step_source(self, fair: FairSteps, look: Look) -> StepSource:
+        """The step graph over the states of the search, unless only the reference stepper can list it."""
+        if self.checkpoints is not None:
+            self._save([])  # a search that is resumed begins here
+        if fair.lists_horizon or not has_judged_predicates(fair.program):
+            return ListedSteps(fair, Explored(fair), look)
+        self.steps = StepsOfSearch(
+            fair, self.roomy, self.store, self.explain, self.levels, self._watched(look),
+            compact=self.options.compact, is_long=self._is_long,
+        )  # fmt: skip
+        return self.steps
+
+    def _watched(self, look: Look) -> Look:
+        """A look at the budget, which leaves memory to the search where that spills states."""
+        limit = self.options.budget.max_memory_bytes
+        if self.options.spill is None or limit is None:
+            return look
+
+        def watched(states: int, steps: int, waiting: int) -> None:
+            if self.steps is not None and 8 * self.store.slots + self.steps.memory_bytes > limit:
+                why = f"the limit of {limit} bytes of memory (--max-memory) is too small for the step graph"
+                self.findings.stopped = Inconclusive(why, budget=True)
+            look(states, steps, waiting)
+
+        return watched
 
     @property
     def coverage(self) -> tuple[int, ...]:

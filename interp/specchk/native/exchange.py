@@ -13,7 +13,7 @@ from specchk.ir.program import Program
 from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import BATCH, Exchange, SharedWord, most_successors
 from specchk.native.machine.layout import StateLayout
-from specchk.native.memory import Region, Words
+from specchk.native.machine.memory import Region, Words
 from specchk.native.store import Worker
 
 # Half a megabyte a partition at two words, so that what a block costs (a call, a row, a trailer) is spread

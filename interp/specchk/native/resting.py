@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from specchk.meaning.deadlock import End, Ends
 from specchk.native.compiler import Loaded
 from specchk.native.machine.layout import StateLayout
-from specchk.native.memory import Words
+from specchk.native.machine.memory import Words
 from specchk.search.findings import Findings
 
 AT_ONCE = 4096  # states in one call

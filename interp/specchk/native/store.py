@@ -7,10 +7,11 @@ not used of its chunk is free until it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
@@ -26,7 +27,7 @@ from specchk.native.machine.frames import (
     records_of,
 )  # fmt: skip
 from specchk.native.machine.layout import StateLayout
-from specchk.native.memory import Region, Words
+from specchk.native.machine.memory import Region, Words
 from specchk.native.optimise import Optimiser
 from specchk.native.resting import resting
 
@@ -53,6 +54,26 @@ class Found:
     record: int
     state: tuple[int, ...]
     after: tuple[int, ...]
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> Found:
+        """One that was saved by its fields."""
+        return cls(saved["record"], tuple(saved["state"]), tuple(saved["after"]))
+
+
+def without(ranges: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+    """The parts of some ranges (first, end) that are in none of the others; both in order."""
+    left = []
+    for start, end in ranges:
+        first = start
+        for low, high in others:
+            if low < end and high > first:
+                if first < low:
+                    left.append((first, low))
+                first = max(first, high)
+        if first < end:
+            left.append((first, end))
+    return left
 
 
 class Worker:
@@ -187,7 +208,7 @@ class Store:
         self._new_table(slots)
         # Numbers that no state has yet must be left out: their words are zeroes or those of a lost race,
         # and would be entered as states.
-        ranges = list(self.taken())
+        ranges = self.taken()
         # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
         tasks = [(low, min(low + share, end)) for first, end in ranges for low in range(first, end, share)]
@@ -203,28 +224,19 @@ class Store:
         for future in [self._pool.submit(task) for task in tasks]:
             future.result()
 
-    def taken(self) -> Iterator[tuple[int, int]]:
+    def taken(self) -> list[Run]:
         """The numbers of all states as ranges (first, end)."""
         free = [
             (w[Thread.FREE], w[Thread.FREE_END]) for w in self.workers if w[Thread.FREE] < w[Thread.FREE_END]
         ]
-        first = 0
-        # The last pair is a sentinel, so that what follows the last hole is given as well.
-        for start, end in [*sorted(free + self.holes), (self.used, self.used)]:
-            if first < start:
-                yield first, start
-            first = end
+        return without([(0, self.used)], sorted(free + self.holes))
 
     def restore(self, used: int, taken: Sequence[Run], totals: Sequence[int], counts: Sequence[int]) -> None:
         """Continue with states that are in place already."""
         self.control[SharedWord.NEXT] = used
-        first = 0
-        for start, end in [*taken, (used, used)]:
-            # What was free when the checkpoint was written is lost for good: workers begin with chunks of
-            # their own.
-            if first < start:
-                self.holes.append((first, start))
-            first = end
+        # What was free when the checkpoint was written is lost for good: workers begin with chunks of their
+        # own.
+        self.holes += without([(0, used)], taken)
         # Sums are all that counts, so the first worker has them, whatever their number was then.
         for word, value in zip(TOTALS, totals, strict=True):
             self.workers[0].block[word] = value
@@ -282,7 +294,7 @@ class Store:
         else:
             name = "work_shared" if len(self.workers) > 1 else "work_alone"
             futures = [self._pool.submit(self._run, name, worker) for worker in self.workers]
-            self._wait(futures, looking)
+            wait(futures, looking, self.control)
         # Each worker moved it past the end once; `unexpanded` and a second call count from it.
         self.control[SharedWord.CURSOR] = min(
             self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]
@@ -290,23 +302,6 @@ class Store:
 
     def _run(self, name: str, worker: Worker) -> None:
         self.kernel.call[name](self.control.address, worker.block.address)
-
-    def _wait(self, futures: list[Future[None]], looking: Callable[[], bool]) -> None:
-        try:
-            for future in futures:
-                while True:
-                    with suppress(TimeoutError):
-                        future.result(timeout=WAIT_S)
-                        break
-                    if looking():
-                        self.control[SharedWord.STOP] = 1
-        except BaseException:
-            self.control[SharedWord.STOP] = 1
-            for future in futures:
-                # Nothing may be released, nor a trace be searched, while a worker still writes: the error
-                # waits for all.
-                future.exception()
-            raise
 
     def predecessor(self, target: Sequence[int], runs: Sequence[Run]) -> tuple[int, ...] | None:
         """The smallest state of a level that has the target as a successor."""
@@ -347,6 +342,23 @@ class Store:
         """The sum over all workers."""
         return sum(worker[word] for worker in self.workers)
 
+    def run_all(self, tasks: Sequence[Callable[[], None]], looking: Callable[[], bool]) -> None:
+        """Run tasks beside each other.
+
+        STOP is set where `looking`, called now and then, is true or raises.
+        """
+        wait([self._pool.submit(task) for task in tasks], looking, self.control)
+
+    def words_of(self, number: int) -> tuple[int, ...]:
+        """A packed state."""
+        return tuple(self.states.view(number * self.state_bytes, self.state_bytes).cast("Q"))
+
+    def make_exact(self, kernel: Loaded) -> None:
+        """Fill the table of a compact search with numbers instead of hashes; then nothing can be added."""
+        searching, self.kernel = self.kernel, kernel
+        self.grow(self.slots)
+        self.kernel = searching
+
     def stop_optimising(self) -> None:
         """Want no other kernel any more."""
         if self.optimiser is not None:
@@ -362,3 +374,22 @@ class Store:
                 region.release()
         for worker in (*self.workers, *self.scouts):
             worker.release()
+
+
+def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Words) -> None:
+    """Wait for workers; they are requested to stop where `looking` returns true, or raises."""
+    try:
+        for future in futures:
+            while True:
+                with suppress(TimeoutError):
+                    future.result(timeout=WAIT_S)
+                    break
+                if looking():
+                    control[SharedWord.STOP] = 1
+    except BaseException:
+        control[SharedWord.STOP] = 1
+        for future in futures:
+            # Nothing may be released, nor a trace be searched, while a worker still writes: the error
+            # waits for all.
+            future.exception()
+        raise

@@ -28,8 +28,8 @@ from crc32c import crc32c
 
 from specchk.native.compiler import Loaded
 from specchk.native.machine.frames import CHUNK, SharedWord, Thread
-from specchk.native.mapped import MappedFile
-from specchk.native.memory import Region, Words
+from specchk.native.machine.mapped import MappedFile
+from specchk.native.machine.memory import Region, Words
 from specchk.native.store import FAST_UNTIL, LOAD, Run, Worker
 
 # Half of a search's first table: there is one for each partition.

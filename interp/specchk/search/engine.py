@@ -24,7 +24,8 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
-from specchk.search.liveness.explored import Explored, StepSource
+from specchk.search.liveness.explored import Explored
+from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
 from specchk.search.symmetry import Symmetry, symmetry_of
 from specchk.search.temporal import TemporalCheck
@@ -188,7 +189,7 @@ class Search:
             return
         fair = FairSteps(self.program)
         coverage = engine.totals().coverage
-        check = TemporalCheck(fair, engine.step_source(fair), self.findings, self.look, coverage)
+        check = TemporalCheck(fair, engine.step_source, self.findings, self.look, coverage)
         check.run()
         self.owed_at_horizon = check.owed_at_horizon
 
@@ -262,9 +263,9 @@ class Engine(Protocol[F]):
         """Complete work left until there are no more levels; return False to restart the search."""
         return True
 
-    def step_source(self, fair: FairSteps) -> StepSource:
-        """The step graph for temporal properties, not explored yet; by default the reference stepper's."""
-        return Explored(fair)
+    def step_source(self, fair: FairSteps, look: Look) -> StepSource:
+        """The step graph for temporal properties; by default listed by the reference stepper."""
+        return ListedSteps(fair, Explored(fair), look)
 
     def totals(self) -> Totals:
         """The counts at the end; also after an interruption at any moment."""

@@ -38,9 +38,9 @@ ENGINES = (
     Entry("native", "specchk.native.engine", "NativeOptions",
           "compiled code on all cores of this machine", kept="checkpoint"),
     Entry("reference", "specchk.search.reference", "Options",
-          "the meaning of a spec, state by state"),
+          "the interpreter that defines the meaning of specs"),
     Entry("symbolic", "specchk.symbolic.joins.engine", "JoinOptions",
-          "zones of states, for logs of any length", is_temporal=False),
+          "sets of states at once, for offsets without a bound", is_temporal=False),
     Entry("spark", "specchk.spark.engine", "SparkOptions",
           "the native engine's search on a cluster", kept="ledger", extra="spark", is_temporal=False),
 )  # fmt: skip

@@ -50,19 +50,16 @@ def _length(violation: Violation, expect: decls.Expect) -> str | None:
 
 def _answers(violation: Violation, expect: decls.Expect) -> bool:
     """Whether a violation is one that an expectation refers to."""
-    if expect.kind in ("deadlock", "undefined"):
-        return violation.kind == expect.kind
-    if expect.kind == "unreachable":
-        return (
-            violation.kind == "unreachable" and expect.name is not None and violation.name == expect.name.full
-        )
-    kinds = ("invariant", "step invariant", "refinement", "liveness")
-    return (
-        expect.kind == "violates"
-        and violation.kind in kinds
-        and expect.name is not None
-        and violation.name == expect.name.full
-    )
+    match expect.kind:
+        case "deadlock" | "undefined":
+            return violation.kind == expect.kind
+        case "unreachable":
+            kinds: tuple[str, ...] = ("unreachable",)
+        case "violates":
+            kinds = ("invariant", "step invariant", "refinement", "liveness")
+        case _:
+            return False
+    return violation.kind in kinds and expect.name is not None and violation.name == expect.name.full
 
 
 def describe(violation: Violation) -> str:

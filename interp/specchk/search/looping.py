@@ -7,25 +7,13 @@ owe, is a bug of the search that found it (`ReplayFailed`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from specchk.ir.program import Clause, Form
+from specchk.ir.program import Form
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.values import State
+from specchk.search.liveness.owed import Owed
 from specchk.search.replay import ReplayFailed, rebuild
 from specchk.search.verdict import FairPoint, Kept, Step, Trace
-
-
-class Owed(Protocol):
-    """A clause with its predicates, on states."""
-
-    clause: Clause
-
-    def triggers(self, state: State) -> bool:
-        """Whether the obligation begins in a state."""
-
-    def reaches(self, state: State) -> bool:
-        """Whether the goal is true in a state."""
 
 
 def replayed(fair: FairSteps, path: Sequence[State], loop: Sequence[tuple[State, int]] | None) -> Trace:

@@ -145,9 +145,14 @@ class ReferenceEngine(Engine[list[State]]):
             return False
 
     def _unclear(self, unclear: NoAnswer, parent: State | None, state: State) -> None:
-        key = ("undefined", unclear.name)
-        if key not in self.findings.found:
-            self.findings.found[key] = Violation(*key, self._trace(parent, state), unclear.blame)
+        self._found("undefined", unclear.name, parent, state, unclear.blame)
+
+    def _found(
+        self, kind: str, name: str, parent: State | None, state: State, blame: Blame | None = None
+    ) -> None:
+        """Keep a violation in a state, with its trace; of each kind and name the first."""
+        if not self.findings.has(kind, name):
+            self.findings.note(Violation(kind, name, self._trace(parent, state), blame))
 
     def _check_witnesses(self, state: State, env: list[object]) -> None:
         """Evaluated in every state: one that is undefined is a violation, whether reached before or not."""
@@ -183,15 +188,12 @@ class ReferenceEngine(Engine[list[State]]):
         return base, blame
 
     def _faulty(self, state: State, fault: Faulty) -> None:
-        name = self.program.actions[fault.action].name
-        if ("undefined", name) in self.findings.found:
-            return
-        trace = self._trace(self.parents[state], state)
         blame = Blame(fault.undefined.span, fault.undefined.reason, ())
-        self.findings.found["undefined", name] = Violation("undefined", name, trace, blame)
+        name = self.program.actions[fault.action].name
+        self._found("undefined", name, self.parents[state], state, blame)
 
     def _deadlock(self, state: State) -> None:
-        if ("deadlock", "deadlock") in self.findings.found:
+        if self.findings.has("deadlock", "deadlock"):
             return
         try:
             end = self.ends.without_steps(state)
@@ -200,8 +202,7 @@ class ReferenceEngine(Engine[list[State]]):
             return
         self.findings.note_end(end)
         if end is End.DEADLOCK:
-            trace = self._trace(self.parents[state], state)
-            self.findings.found["deadlock", "deadlock"] = Violation("deadlock", "deadlock", trace)
+            self._found("deadlock", "deadlock", self.parents[state], state)
 
     def _path(self, state: State) -> list[State]:
         path = [state]

@@ -141,7 +141,8 @@ class RefinedFairness:
     def __init__(self, refinement: Refinement, fair: FairSteps) -> None:
         self.refinement = refinement
         self.fair = fair
-        self.abstract = FairSteps(refinement.abstract)
+        # A behaviour of ours violates what is certainly enabled there, not what may be.
+        self.abstract = FairSteps(refinement.abstract, in_doubt=False)
         self._refining = Refining(refinement, len(fair.program.variables))
 
     def image(self, state: State) -> State:

@@ -10,14 +10,15 @@ representative of a state is the least of its renamings in the order of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
+from math import factorial, prod
 from typing import Any
 
 from specchk.ir.nodes import And, Choose, Expr, Implies, Or, Quantifier
 from specchk.ir.program import Program
 from specchk.ir.totality import is_total
-from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, components
 from specchk.ir.verify import parts, results
 from specchk.ir.walk import expressions, roots
 from specchk.meaning.values import State, universe
@@ -53,29 +54,22 @@ class Symmetry:
         return len(self.renamings)
 
     def _renamings(self, program: Program) -> list[Renaming]:
-        identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
-        chosen = {name for expr in expressions(program) for name in _chosen(expr)}
+        choices = (expr for expr in expressions(program) if isinstance(expr, Choose))
+        chosen = {name for choice in choices for name in sorts_in(choice.local.type)}
         decisive = decisive_sorts(program)
         fixed = chosen | decisive
         free = [sort for sort in program.sorts if sort.name not in fixed and len(sort.members) > 1]
         if fixed:
             means = "`choose`" if chosen else "a quantifier that may be undefined"
             self.reason = f"{means} distinguishes the elements of {', '.join(sorted(chosen or decisive))}"
-        count = 1
-        for sort in free:
-            count *= _factorial(len(sort.members))
-        if count > MAX_RENAMINGS:
-            self.reason = f"{count} renamings are too many to enumerate"
-            return [identity]
+        count = prod(factorial(len(sort.members)) for sort in free)
         # The renamings that keep the constants are a group, so classes are its orbits and the least of an
         # orbit is the same from whichever of its states it is computed (Ip and Dill, Better verification
         # through symmetry, 1996).  The identity comes first: who needs no copy leaves it out by its place.
-        found = [identity]
-        for combination in product(*(permutations(range(len(sort.members))) for sort in free)):
-            renaming = {**identity, **{s.name: p for s, p in zip(free, combination, strict=True)}}
-            if renaming != identity and _keeps_constants(program, renaming):
-                found.append(renaming)
-        if len(found) == 1 and free:
+        found = [one for one in renamings_of(program, free) if _keeps_constants(program, one)]
+        if count > MAX_RENAMINGS:
+            self.reason = f"{count} renamings are too many to enumerate"
+        elif len(found) == 1 and free:
             self.reason = "a constant names an element"
         return found
 
@@ -92,20 +86,19 @@ class Symmetry:
             yield tuple([rename(value) for rename, value in zip(renames, state, strict=True)])
 
 
-def _factorial(number: int) -> int:
-    result = 1
-    for factor in range(2, number + 1):
-        result *= factor
-    return result
+def renamings_of(program: Program, free: Sequence[Sort]) -> list[Renaming]:
+    """The renamings of some sorts, the identity first; it alone where they are too many to enumerate."""
+    identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
+    if prod(factorial(len(sort.members)) for sort in free) > MAX_RENAMINGS:
+        return [identity]
+    every = product(*(permutations(range(len(sort.members))) for sort in free))
+    return [{**identity, **{s.name: p for s, p in zip(free, chosen, strict=True)}} for chosen in every]
 
 
 def _keeps_constants(program: Program, renaming: Renaming) -> bool:
-    return all(renamer(c.type, renaming)(c.value) == c.value for c in program.constants)
-
-
-def _chosen(expr: Expr) -> Iterator[str]:
-    if isinstance(expr, Choose):
-        yield from sorts_in(expr.local.type)
+    programs = (program, *[refinement.abstract for refinement in program.refinements])
+    constants = [constant for one in programs for constant in one.constants]
+    return all(renamer(c.type, renaming)(c.value) == c.value for c in constants)
 
 
 def decisive_sorts(program: Program) -> set[str]:
@@ -149,20 +142,11 @@ def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
 
 def sorts_in(kind: Type) -> Iterator[str]:
     """The sorts whose elements occur in a type's values."""
-    match kind:
-        case Sort():
-            yield kind.name
-        case Option() | Set() | Seq() | Bag():
-            yield from sorts_in(kind.item)
-        case Map():
-            yield from sorts_in(kind.key)
-            yield from sorts_in(kind.value)
-        case Record():
-            for _, item in kind.fields:
-                yield from sorts_in(item)
-        case Union():
-            for _, record in kind.variants:
-                yield from sorts_in(record)
+    for part in components(kind):
+        if isinstance(part, Sort):
+            yield part.name
+        elif isinstance(part, Map):
+            yield from sorts_in(part.key)
 
 
 def renamer(kind: Type, renaming: Renaming) -> Rename:

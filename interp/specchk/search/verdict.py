@@ -182,6 +182,18 @@ class Symbolic:
 
 
 @dataclass(frozen=True, slots=True)
+class WalkCounts:
+    """Counts of a simulation: walks that ended, and for each action the steps by it.
+
+    `failed` is the number of the walk that has the violation, the first being 1.
+    """
+
+    ended: int
+    taken: tuple[int, ...]
+    failed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Counts of a search.
 
@@ -190,6 +202,7 @@ class Statistics:
     state, repeated or not.  `queries` are questions to a solver, of a run that has them and no states.
     `prepared_s` of the `seconds` were over when the search began.
     `owed_at_horizon` are states in which a temporal property is open and the only fair steps are cut off.
+    Of random walks `generated` are the steps, and `depth` is the longest walk's number of states.
     """
 
     distinct: int
@@ -203,6 +216,7 @@ class Statistics:
     symbolic: Symbolic | None = None
     queries: int | None = None
     owed_at_horizon: int = 0
+    walks: WalkCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,7 @@ from llvmlite import ir
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, PTR, Asm, Val
-from specchk.native.machine.layout import (
-    WORD,
-    StateLayout,
-    decode,
-    encode,
-    is_scalar,
-    is_sparse,
-    key_count,
-)  # fmt: skip
+from specchk.native.machine.layout import WORD, StateLayout, decode, encode, is_scalar, is_sparse, key_count
 from specchk.native.values.codes import constant, register
 from specchk.native.values.domains import Domains
 from specchk.native.values.expressions import read_bits, write_bits
@@ -185,10 +177,8 @@ def _no_values(_: object) -> Val:
 
 def emit_canonical(module: ir.Module, layout: StateLayout, renamings: Sequence[Renaming]) -> ir.Function:
     """`canonical(state)`: replace a state by the least of its renamings, in place."""
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR]), "canonical")
-    function.linkage = "internal"
-    asm = Asm(function)
-    (state,) = function.args
+    asm = Asm.of(module, "canonical", [PTR], ir.VoidType())
+    (state,) = asm.function.args
     words = [asm.load(state, index) for index in range(layout.words)]
     best = [asm.cell(I64, word) for word in words]
     if len(renamings) - 1 <= UNROLLED:
@@ -200,9 +190,8 @@ def emit_canonical(module: ir.Module, layout: StateLayout, renamings: Sequence[R
         _loop(asm, layout, words, best, renamings[1:])
     for index, cell in enumerate(best):
         asm.store(asm.b.load(cell), state, index)
-    asm.b.ret_void()
-    asm.finish()
-    return function
+    asm.end()
+    return asm.function
 
 
 def _number(new: Sequence[int]) -> int:
@@ -218,11 +207,7 @@ def _loop(
     # again.
     names = sorted(renamings[0])
     flat = [_number(renaming[name]) for renaming in renamings for name in names]
-    shape = ir.ArrayType(I64, len(flat))
-    table = ir.GlobalVariable(asm.function.module, shape, "renamings")
-    table.linkage = "internal"
-    table.global_constant = True
-    table.initializer = ir.Constant(shape, [ir.Constant(I64, number) for number in flat])
+    table = asm.table("renamings", I64, flat)
 
     def visit(index: Val) -> None:
         at = asm.mul(index, len(names))

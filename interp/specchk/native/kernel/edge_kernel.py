@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from specchk.ir.program import Program
 from specchk.ir.types import cardinality
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.frames import Listing, Thread
-from specchk.native.machine.layout import StateLayout
-from specchk.native.values.totality import ExpressionFacts
 
 RANK_BITS = 32  # a state has at most 2^20 successors, and no action has more instances
 OUTSIDE_BIT = 63
@@ -29,18 +26,15 @@ OUTSIDE_BIT = 63
 class RankedSteps(Steps):
     """Emits `successors` with one word more behind each state: the label of its step."""
 
-    def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
-        super().__init__(asm, program, layout, facts)
-        self.stride = layout.words + 1
+    label_words = 1
 
-    def _label(self, at: ir.Value) -> int:
+    def _label(self, at: ir.Value) -> None:
         rank: Val = 0
         for param in self.program.actions[self.index].params:
             own = self.codes.rank(param.type, self.value(param))
             rank = self.asm.add(self.asm.mul(rank, cardinality(param.type)), own)
         label = self.asm.bor(self.asm.shl(self.index, RANK_BITS), rank)
         self.asm.store(label, self.out, self.asm.add(at, self.layout.words))
-        return self.stride
 
 
 class EdgeKernel(TableKernel):
@@ -83,8 +77,7 @@ class EdgeKernel(TableKernel):
         asm.goto(out)
         asm.enter(out)
         asm.store(asm.b.load(done), listing, int(Listing.DONE))
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     def _list(
         self,
@@ -118,13 +111,11 @@ class EdgeKernel(TableKernel):
             asm.store(self.hash(asm, self.load_state(asm, self.state_at(asm, states, index))), names, index)
 
         asm.loop(0, asm.sub(asm.b.ptrtoint(count, I64), 1), name)
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     def emit_represent(self) -> None:
         """`represent(state)`: replace a state by the one that is kept of its class."""
         asm = self.function("represent", 1, ir.VoidType())
         if self.parts.canonical is not None:
             asm.b.call(self.parts.canonical, [asm.function.args[0]])
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()

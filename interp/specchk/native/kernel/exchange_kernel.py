@@ -66,8 +66,7 @@ class ExchangeKernel(Kernel):
         asm.goto(out)
         asm.enter(out)
         asm.store(asm.b.load(done), exchange, int(Exchange.DONE))
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     def _expand(self, asm: Asm, exchange: ir.Value, thread: ir.Value, state: ir.Value) -> None:
         waiting = self.pointer(asm, thread, Thread.PENDING)
@@ -164,5 +163,4 @@ class ExchangeKernel(Kernel):
                 asm.loop(start, last, step)
 
         asm.loop(0, asm.b.udiv(asm.b.sub(count, asm.val(1)), asm.val(BATCH)), batch)
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()

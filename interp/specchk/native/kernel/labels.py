@@ -1,16 +1,14 @@
-"""Successors with the fair conditions that their steps meet, for the step graph of temporal properties.
+"""Successors with the fair conditions that their steps meet, and the predicates of temporal properties.
 
-    labelled(state, out, counts, cuts)
+A successor has one word more, the set of conditions of its instance.  The word behind `cuts` has the set of
+conditions of the instances of which a horizon ended a step.
 
-A successor in `out` has one word more, the set of conditions of its instance.  `cuts` has the number of
-successors (as of `successors`), and the set of conditions of the instances of which a horizon ended a step.
-
-    judged(state, out, counts)
-
-A word of `out` for each predicate of the temporal properties.
+    truth(state, thread, predicate) -> FALSE, TRUE or UNDEFINED
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from llvmlite import ir
 
@@ -23,22 +21,18 @@ from specchk.native.machine.layout import StateLayout
 from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.totality import ExpressionFacts
 
-COUNT, CUT = 0, 1  # words of `cuts`
-FALSE, TRUE, UNDEFINED = 0, 1, 2  # words of `judged`
+CUT = 1  # the word of `cuts` behind the number of them
+FALSE, TRUE, UNDEFINED = 0, 1, 2
 MAX_PREDICATES = 128
-OVERFLOW = Thread.OVERFLOW - Thread.CUTS  # another: whether a set had no room (`Steps`)
 
 
 class LabelledSteps(Steps):
     """Emits `steps(state, out, counts, cuts) -> count`, each successor with its conditions."""
 
-    def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
-        super().__init__(asm, program, layout, facts)
-        self.stride = layout.words + 1
+    label_words = 1
 
-    def _label(self, at: ir.Value) -> int:
+    def _label(self, at: ir.Value) -> None:
         self.asm.store(self._conditions(), self.out, self.asm.add(at, self.layout.words))
-        return self.stride
 
     def _cut(self) -> None:
         known = self.asm.load(self.cuts, CUT)
@@ -53,7 +47,7 @@ class LabelledSteps(Steps):
             if fairness.action == self.index:
                 position = asm.add(first, self._position(action, fairness.kept))
                 conditions = asm.bor(conditions, asm.shl(1, position))
-            first += _product(action, fairness.kept)
+            first += prod(cardinality(action.params[at].type) for at in fairness.kept)
         return conditions
 
     def _position(self, action: Action, kept: tuple[int, ...]) -> Val:
@@ -65,21 +59,14 @@ class LabelledSteps(Steps):
         return position
 
 
-def _product(action: Action, kept: tuple[int, ...]) -> int:
-    size = 1
-    for at in kept:
-        size *= cardinality(action.params[at].type)
-    return size
-
-
 class Judging(ExpressionEmitter):
-    """Emits `judged(state, out, counts, cuts)`: of each predicate whether it is true, false or undefined."""
+    """Emits `truth`: whether a predicate is true, false or undefined in a state."""
 
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
-        state, self.out, counts, cuts = asm.function.args
+        state, thread, self.which = asm.function.args
         # A set that is made in a predicate may have no room, as in a step.
-        asm.overflow = asm.b.gep(cuts, [asm.val(OVERFLOW)])
-        super().__init__(asm, layout, facts, counts)
+        asm.overflow = asm.b.gep(thread, [asm.val(int(Thread.OVERFLOW))])
+        super().__init__(asm, layout, facts, asm.b.gep(thread, [asm.val(int(Thread.COUNTS))]))
         self.predicates = judged_predicates(program)
         self.before = self.after = [asm.load(state, index) for index in range(layout.words)]
 
@@ -90,16 +77,17 @@ class Judging(ExpressionEmitter):
         asm.enter(self.undefined)
         asm.b.unreachable()
         asm.enter(first)
+        none = asm.block("none")
+        chosen = asm.b.switch(self.which, none)
+        asm.enter(none)
+        asm.b.ret(asm.val(UNDEFINED))
         for index, prop in enumerate(self.predicates):
-            done = asm.block("judged")
+            asm.enter(here := asm.block("predicate"))
+            chosen.add_case(asm.val(index), here)
             self.undefined = self.beyond = asm.block("undefined")
-            asm.store(asm.select(self.value(prop.body), TRUE, FALSE), self.out, index)
-            asm.goto(done)
+            asm.b.ret(asm.val(asm.select(self.value(prop.body), TRUE, FALSE)))
             asm.enter(self.undefined)
-            asm.store(UNDEFINED, self.out, index)
-            asm.goto(done)
-            asm.enter(done)
-        asm.b.ret_void()
+            asm.b.ret(asm.val(UNDEFINED))
         asm.finish()
 
 
@@ -111,18 +99,13 @@ def judged_predicates(program: Program) -> tuple[Property, ...]:
     return found if len(found) <= MAX_PREDICATES else ()
 
 
-def build_labels(program: Program, layout: StateLayout) -> ir.Module:
-    """The module of `labelled` and `judged`."""
-    module = ir.Module(name=program.spec)
-    steps = ir.Function(module, ir.FunctionType(I64, [PTR, PTR, PTR, PTR]), "steps")
-    steps.linkage = "internal"
-    LabelledSteps(Asm(steps), program, layout, ExpressionFacts()).emit()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 4), "labelled")
-    asm = Asm(function)
-    asm.store(0, function.args[3], CUT)
-    asm.store(asm.b.call(steps, list(function.args)), function.args[3], COUNT)
-    asm.b.ret_void()
-    asm.finish()
-    judged = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] * 4), "judged")
-    Judging(Asm(judged), program, layout, ExpressionFacts()).emit()
-    return module
+def has_judged_predicates(program: Program) -> bool:
+    """Whether code judges all predicates of the temporal properties."""
+    return bool(judged_predicates(program)) or not any(prop.clauses for prop in program.liveness)
+
+
+def emit_truth(module: ir.Module, program: Program, layout: StateLayout) -> ir.Function:
+    """The function `truth`."""
+    asm = Asm.of(module, "truth", [PTR, PTR, I64], I64)
+    Judging(asm, program, layout, ExpressionFacts()).emit()
+    return asm.function

@@ -24,13 +24,11 @@ RECORD = "note"
 
 def emit_note(module: ir.Module, words: int) -> ir.Function:
     """`note(thread, record, state, after)`: keep the smallest (state, after) of a record."""
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64, PTR, PTR]), RECORD)
-    function.linkage = "internal"
+    asm = Asm.of(module, RECORD, [PTR, I64, PTR, PTR], ir.VoidType())
     # Few states break anything: kept out of line, noting takes no room in the loop that checks them.
-    function.attributes.add("noinline")
-    function.attributes.add("cold")
-    asm = Asm(function)
-    thread, record, state, after = function.args
+    asm.function.attributes.add("noinline")
+    asm.function.attributes.add("cold")
+    thread, record, state, after = asm.function.args
     records = asm.b.inttoptr(asm.load(thread, int(Thread.RECORDS)), PTR)
     entry = asm.b.gep(records, [asm.b.mul(record, asm.val(record_words(words)))])
     keep, done = asm.block("keep"), asm.block("done")
@@ -49,9 +47,8 @@ def emit_note(module: ir.Module, words: int) -> ir.Function:
             asm.store(asm.load(base, index), entry, first + index)
     asm.goto(done)
     asm.enter(done)
-    asm.b.ret_void()
-    asm.finish()
-    return function
+    asm.end()
+    return asm.function
 
 
 class Predicates(ExpressionEmitter):
@@ -117,20 +114,12 @@ def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: 
     asm.b.call(asm.function.module.globals[RECORD], [thread, asm.val(record), state, after])
 
 
-def _function(
-    module: ir.Module, name: str, args: Sequence[ir.Type], result: ir.Type
-) -> tuple[ir.Function, Asm]:
-    function = ir.Function(module, ir.FunctionType(result, args), name)
-    function.linkage = "internal"
-    return function, Asm(function)
-
-
 def emit_check(
     module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check(state, thread) -> i1`: all checks of a new state."""
-    function, asm = _function(module, "check", [PTR, PTR], I1)
-    state, thread = function.args
+    asm = Asm.of(module, "check", [PTR, PTR], I1)
+    state, thread = asm.function.args
     ask = Predicates(asm, program, layout, facts, thread)
     ask.before = ask.after = ask.load(state)
     inside: Val = True
@@ -140,14 +129,15 @@ def emit_check(
         before = inside
         inside = asm.pick(I1, before, lambda c=constraint: ask.truth(c, state, False), lambda: False)  # type: ignore[misc]
     # A state outside of the constraints can be a violation, but is not counted as reached.
-    asm.when(inside, lambda: _each(ask, program.witnesses, state, note_if=True))
-    _each(ask, program.invariants, state, note_if=False)
+    asm.when(inside, lambda: ask_each(ask, program.witnesses, state, note_if=True))
+    ask_each(ask, program.invariants, state, note_if=False)
     asm.b.ret(asm.val(inside, I1))
     asm.finish()
-    return function
+    return asm.function
 
 
-def _each(ask: Predicates, props: Sequence[Property], state: ir.Value, *, note_if: bool) -> None:
+def ask_each(ask: Predicates, props: Sequence[Property], state: ir.Value, *, note_if: bool) -> None:
+    """Check some properties of a state."""
     for prop in props:
         ask.ask(prop, state, state, note_if=note_if)
 
@@ -156,23 +146,22 @@ def emit_check_step(
     module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`check_step(state, after, thread)`: check the step invariants of a step."""
-    function, asm = _function(module, "check_step", [PTR, PTR, PTR], ir.VoidType())
-    state, after, thread = function.args
+    asm = Asm.of(module, "check_step", [PTR, PTR, PTR], ir.VoidType())
+    state, after, thread = asm.function.args
     ask = Predicates(asm, program, layout, facts, thread)
     ask.before, ask.after = ask.load(state), ask.load(after)
     for prop in program.step_invariants:
         ask.ask(prop, state, after, note_if=False)
-    asm.b.ret_void()
-    asm.finish()
-    return function
+    asm.end()
+    return asm.function
 
 
 def emit_may_end(
     module: ir.Module, program: Program, layout: StateLayout, facts: ExpressionFacts
 ) -> ir.Function:
     """`may_end(state, thread) -> i1`: whether a state without steps is fine."""
-    function, asm = _function(module, "may_end", [PTR, PTR], I1)
-    state, thread = function.args
+    asm = Asm.of(module, "may_end", [PTR, PTR], I1)
+    state, thread = asm.function.args
     ask = Predicates(asm, program, layout, facts, thread)
     ask.before = ask.after = ask.load(state)
     # Where `deadlock ok` is undefined that is noted; a deadlock beside it would be a second report of one
@@ -180,4 +169,4 @@ def emit_may_end(
     fine: Val = False if program.deadlock_ok is None else ask.truth(program.deadlock_ok, state, True)
     asm.b.ret(asm.val(fine, I1))
     asm.finish()
-    return function
+    return asm.function

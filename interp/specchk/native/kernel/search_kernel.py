@@ -23,10 +23,8 @@ class Kernel(TableKernel):
 
     def emit_expand(self) -> ir.Function:
         """`expand(control, thread, state, pending) -> pending`: add a state's successors to the batch."""
-        function = ir.Function(self.module, ir.FunctionType(I64, [PTR, PTR, PTR, I64]), "expand")
-        function.linkage = "internal"
-        asm = Asm(function)
-        control, thread, state, pending = function.args
+        asm = Asm.of(self.module, "expand", [PTR, PTR, PTR, I64], I64)
+        control, thread, state, pending = asm.function.args
         waiting = self.pointer(asm, thread, Thread.PENDING)
         # Successors are written where they will wait, behind those of the states before: nothing is copied.
         out = self.state_at(asm, waiting, pending)
@@ -63,7 +61,7 @@ class Kernel(TableKernel):
         asm.loop(pending, asm.sub(end, 1), prepare)
         asm.b.ret(end)
         asm.finish()
-        return function
+        return asm.function
 
     def _no_successors(
         self, asm: Asm, thread: ir.Value, state: ir.Value, count: ir.Value, uncut: Val
@@ -87,10 +85,8 @@ class Kernel(TableKernel):
     def emit_flush(self, insert: ir.Function, *, shared: bool) -> ir.Function:
         """`flush(control, thread, pending)`: look up all successors in the batch."""
         name = "flush.shared" if shared else "flush.alone"
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [PTR, PTR, I64]), name)
-        function.linkage = "internal"
-        asm = Asm(function)
-        control, thread, pending = function.args
+        asm = Asm.of(self.module, name, [PTR, PTR, I64], ir.VoidType())
+        control, thread, pending = asm.function.args
         waiting, hashes = self.pointer(asm, thread, Thread.PENDING), self.pointer(asm, thread, Thread.HASHES)
         table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
         states = self.pointer(asm, control, SharedWord.STATES)
@@ -106,9 +102,8 @@ class Kernel(TableKernel):
         if not self.compact:
             asm.loop(0, last, fetch)
         asm.loop(0, last, lambda i: self._insert_one(asm, insert, control, thread, waiting, hashes, i))
-        asm.b.ret_void()
-        asm.finish()
-        return function
+        asm.end()
+        return asm.function
 
     def _insert_one(
         self, asm: Asm, insert: ir.Function, control: ir.Value, thread: ir.Value, waiting: ir.Value,
@@ -163,8 +158,7 @@ class Kernel(TableKernel):
         # Where the next call continues, and what a checkpoint counts as not expanded (`Store.unexpanded`).
         asm.store(asm.b.load(current), thread, int(Thread.PIECE))
         asm.store(asm.b.load(end), thread, int(Thread.PIECE_END))
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     def emit_add(self, insert: ir.Function) -> None:
         """`add(control, thread, state)`: an initial state, made canonical in place."""
@@ -173,8 +167,7 @@ class Kernel(TableKernel):
         if self.parts.canonical is not None:
             asm.b.call(self.parts.canonical, [state])
         asm.b.call(insert, [control, thread, state, self.hash(asm, self.load_state(asm, state))])
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     def emit_precede(self) -> None:
         """`precede(control, thread, first, end, target, best)`: find predecessors of a target.
@@ -207,8 +200,7 @@ class Kernel(TableKernel):
             asm.loop(0, asm.sub(count, 1), compare)
 
         asm.loop(first, asm.sub(end, 1), visit)
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     def emit_resting(self) -> None:
         """`resting(thread, states, count, found)`: the deadlocks among some states.
@@ -238,8 +230,7 @@ class Kernel(TableKernel):
             )
 
         asm.loop(0, asm.sub(asm.b.ptrtoint(count_, I64), 1), visit)
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     # The smallest, not the first: which predecessor a trace shows must not depend on how threads share a
     # level. Words are compared without sign, first word first, as Python compares the tuples that they

@@ -13,27 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from llvmlite import ir
 
-from specchk.ir.nodes import (
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Either,
-    Expr,
-    Guard,
-    Local,
-    Stmt,
-    Unwrap,
-    When,
-)  # fmt: skip
+from specchk.ir.footprint import assigned_often
+from specchk.ir.nodes import Assign, Bind, Block, Choice, Either, Expr, Guard, Local, Stmt, Unwrap, When
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality
+from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality, of_shape
 from specchk.meaning.values import universe
-from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, assigned_often, is_straight, split
+from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, is_straight, split
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.frames import Thread
 from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
@@ -48,6 +37,8 @@ from specchk.native.values.totality import ExpressionFacts
 class Steps(ExpressionEmitter):
     """Emits the function `successors(state, out, counts, cuts) -> count or -(action + 1)`."""
 
+    label_words: ClassVar[int] = 0  # behind each successor
+
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
@@ -57,7 +48,7 @@ class Steps(ExpressionEmitter):
         # All words once, at the beginning: every action reads them, and most fit registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
-        self.stride = layout.words
+        self.stride = layout.words + self.label_words
         self.often: frozenset[int] = frozenset()
         self.point = 0
         self.index = 0
@@ -165,13 +156,13 @@ class Steps(ExpressionEmitter):
             self.asm.store(word, self.out, self.asm.add(at, index))
         # Duplicates among a state's successors stay: sorting them out here would cost more than finding them
         # in the table, and `generated` counts them.
-        self.asm.b.store(self.asm.add(at, self._label(at)), self.written)
+        self._label(at)
+        self.asm.b.store(self.asm.add(at, self.stride), self.written)
         self.count(self.point)
         self.asm.goto(path.next)
 
-    def _label(self, at: ir.Value) -> int:
-        """Store what belongs to the successor whose words are stored at a place; the words of both."""
-        return self.stride
+    def _label(self, at: ir.Value) -> None:
+        """Store what belongs to the successor whose words are stored at a place, behind these."""
 
     def block(self, body: Sequence[Stmt], path: BlockPath, then: Then) -> None:
         """Emit statements and their continuation; control ends in `path.next`."""
@@ -199,8 +190,7 @@ class Steps(ExpressionEmitter):
                 self.bind(stmt.local, self.value(stmt.value), stmt.value.type)
                 then(path)
             case Unwrap():
-                kind, option = stmt.value.type, self.value(stmt.value)
-                assert isinstance(kind, Option)
+                kind, option = of_shape(stmt.value.type, Option), self.value(stmt.value)
                 self._only_if(self.codes.is_some(kind, option), path)
                 self.bind(stmt.local, self.codes.unwrapped(kind, option), kind.item)
                 then(path)

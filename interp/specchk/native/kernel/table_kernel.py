@@ -65,14 +65,9 @@ class TableKernel:
         """Everything that Python calls; of a class that has it."""
         raise NotImplementedError
 
-    def function(self, name: str, args: int, result: ir.Type, *, internal: bool = False) -> Asm:
-        """A function of `args` pointers or numbers, all 64 bits wide."""
-        kinds = [PTR] * args
-        made = ir.Function(self.module, ir.FunctionType(result, kinds), name)
-        if internal:
-            made.linkage = "internal"
-            made.attributes.add("alwaysinline")
-        return Asm(made)
+    def function(self, name: str, args: int, result: ir.Type) -> Asm:
+        """A function that Python calls, of `args` pointers or numbers, all 64 bits wide."""
+        return Asm.of(self.module, name, [PTR] * args, result, internal=False)
 
     def pointer(self, asm: Asm, block: ir.Value, word: int) -> ir.Value:
         """A pointer kept in a word of a block."""
@@ -124,10 +119,8 @@ class TableKernel:
     def emit_insert(self, *, shared: bool) -> ir.Function:
         """`insert(control, thread, state, hash)`: look a state up; if it is new keep and check it."""
         name = "insert.shared" if shared else "insert.alone"
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, I64]), name)
-        function.linkage = "internal"
-        asm = Asm(function)
-        control, thread, state, hashed = function.args
+        asm = Asm.of(self.module, name, [PTR, PTR, PTR, I64], ir.VoidType())
+        control, thread, state, hashed = asm.function.args
         table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
         states = self.pointer(asm, control, SharedWord.STATES)
         words = self.load_state(asm, state)
@@ -168,9 +161,8 @@ class TableKernel:
         asm.b.store(asm.band(asm.add(asm.b.load(at), 1), bits), at)
         asm.goto(probe)
         asm.enter(done)
-        asm.b.ret_void()
-        asm.finish()
-        return function
+        asm.end()
+        return asm.function
 
     def _compare(
         self, asm: Asm, slot: ir.Value, hashed: ir.Value, states: ir.Value, words: list[Val], done: ir.Block
@@ -272,8 +264,7 @@ class TableKernel:
             )
 
         asm.loop(0, asm.b.udiv(asm.b.sub(asm.b.sub(end, first), asm.val(1)), asm.val(BATCH)), batch)
-        asm.b.ret_void()
-        asm.finish()
+        asm.end()
 
     # The states are known to be different, so the first empty slot will do and no state is compared.  Other
     # threads enter other states meanwhile: only the compare-and-swap has to be atomic.

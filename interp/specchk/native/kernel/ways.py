@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from specchk.ir.nodes import And, Assign, Block, Choice, Either, Guard, Stmt, When
+from specchk.ir.nodes import And, Block, Choice, Either, Guard, Stmt, When
 from specchk.native.machine.asm import I1, I64, Asm, Val
 
 
@@ -110,24 +110,3 @@ def split(body: Block) -> Block:
         else:
             out.append(stmt)
     return tuple(out)
-
-
-def assigned_often(body: Block) -> frozenset[int]:
-    """Variables that more than one assignment of a block names."""
-    slots = list(_assigned(body))
-    return frozenset(slot for slot in slots if slots.count(slot) > 1)
-
-
-def _assigned(body: Block) -> list[int]:
-    slots: list[int] = []
-    for stmt in body:
-        match stmt:
-            case Assign():
-                slots.append(stmt.slot)
-            case Choice():
-                slots += _assigned(stmt.body)
-            case Either():
-                slots += [slot for branch in stmt.branches for slot in _assigned(branch)]
-            case When():
-                slots += _assigned(stmt.then) + _assigned(stmt.orelse)
-    return slots

@@ -10,7 +10,7 @@ Loops and early exits keep what they change in stack cells; LLVM turns these int
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from llvmlite import ir
@@ -39,6 +39,21 @@ class Asm:
         self._cells = ir.IRBuilder(function.append_basic_block("cells"))
         self.b = ir.IRBuilder(function.append_basic_block("start"))
         self._start = self.b.block
+
+    @classmethod
+    def of(
+        cls, module: ir.Module, name: str, args: Sequence[ir.Type], result: ir.Type, *, internal: bool = True
+    ) -> Asm:
+        """The assembler of a new function; an `internal` one is called in its module only."""
+        function = ir.Function(module, ir.FunctionType(result, args), name)
+        if internal:
+            function.linkage = "internal"
+        return cls(function)
+
+    def end(self) -> None:
+        """Return nothing from a function whose body is built."""
+        self.b.ret_void()
+        self.finish()
 
     def finish(self) -> None:
         """Connect the entry, once the whole body is built; blocks left open are never reached."""
@@ -236,6 +251,15 @@ class Asm:
     def buffer(self, count: int) -> ir.Value:
         """Words on the stack."""
         return self._cells.alloca(I64, count)
+
+    def table(self, name: str, kind: ir.Type, values: Sequence[int]) -> ir.Value:
+        """Constants in memory, as a global array of the module."""
+        shape = ir.ArrayType(kind, len(values))
+        table = ir.GlobalVariable(self.function.module, shape, name)
+        table.linkage = "internal"
+        table.global_constant = True
+        table.initializer = ir.Constant(shape, [ir.Constant(kind, value) for value in values])
+        return table
 
     def load(self, base: ir.Value, index: Val) -> ir.Value:
         """The word at base[index]."""

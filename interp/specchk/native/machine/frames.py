@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import prod
 
 from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
 from specchk.ir.ops import Op
@@ -95,6 +96,58 @@ class Listing(IntEnum):
     SIZE = 8
 
 
+class Owing(IntEnum):
+    """Words of the block of a region in which a goal is owed (`region_kernel`, `component_kernel`)."""
+
+    PLACES = 0  # of each state 4 bytes: whether it is in the region, and where its edges are
+    EDGES = 1  # targets of 4 bytes; the last of a state has bit 31
+    NEXT_EDGE = 2
+    MOST_EDGES = 3
+    TRIGGER = 4  # predicates by number, or `NO_PREDICATE`
+    GOAL = 5
+    ENDLESS = 6  # whether a goal does not end the obligation
+    WEAK = 7  # conditions
+    STRONG = 8
+    ALL = 9
+    TAKEN_ONLY = 10  # whether what is cut off enables nothing
+    INDEX = 11  # of each state 4 bytes: its component
+    MEMBERS = 12  # states of components of more than one, one component after the other
+    MEMBER_COUNT = 13
+    BOUNDS = 14  # where the components end among them
+    COMPONENTS = 15
+    NEXT_ID = 16
+    JUDGEMENTS = 17  # of each component a byte
+    FRAMES = 18
+    STACK = 19
+    REST_MARKS = 20  # of each state a byte, or no address
+    SIZE = 24
+
+
+class Lane(IntEnum):
+    """Words of the block of a worker on a region."""
+
+    CONTROL = 0
+    THREAD = 1
+    REGION = 2
+    TARGETS = 3  # pairs: a successor's number + 1, 0 of a step that is none; and its conditions
+    SOURCES = 4  # triples: a state, its successors, the conditions cut off
+    QUEUE = 5  # states of 4 bytes
+    QUEUED = 6
+    FREE = 7  # its chunk of edges
+    FREE_END = 8
+    TAKEN = 9  # conditions of the steps of a state
+    CUT = 10
+    EVER = 11
+    IS_TRIGGERED = 12
+    IS_OWED = 13
+    REST = 14  # the smallest rest + 1
+    UNDEFINED = 15  # the smallest state without an answer + 1
+    BEST = 16
+    COUNT = 17
+    MISSED = 18
+    SIZE = 24
+
+
 @dataclass(frozen=True, slots=True)
 class RecordKind:
     """The subject of a record; `kind` as in `search.verdict.Violation`, or `reached`."""
@@ -133,10 +186,7 @@ def most_successors(program: Program) -> int:
     """A bound on the successors of one state."""
     total = 0
     for action in program.actions:
-        instances = 1
-        for param in action.params:
-            instances *= cardinality(param.type)
-        total += instances * _ways(action.body)
+        total += prod(cardinality(param.type) for param in action.params) * _ways(action.body)
     if total > MAX_SUCCESSORS:
         raise Unsupported(f"a state may have {total} successors")
     return total

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Type, Union, cardinality, same_shape, show
+from specchk.ir.types import Set, Type, cardinality, components, same_shape, show
 from specchk.ir.walk import searched
 from specchk.lang.text.source import Span
 from specchk.native.machine.layout import is_sparse, layout_of, slots_of, width
@@ -39,7 +39,7 @@ def prospects(program: Program) -> list[Prospect]:
     found: dict[Set, Prospect] = {}
     try:
         for kind, span, subject in _places(roomy):
-            for part in _sets_in(kind):
+            for part in (part for part in components(kind) if isinstance(part, Set)):
                 # The sets that a change goes through have other ranges than the variable, and the same items.
                 if is_sparse(part) and not any(same_shape(part, known) for known in found):
                     found[part] = Prospect(span, f"{subject} {_described(part)}")
@@ -73,20 +73,3 @@ def _described(kind: Set) -> str:
 def _count(kind: Set) -> str:
     size = cardinality(kind.item)
     return f"{size:,}".replace(",", " ") if size < 10**9 else f"2^{size.bit_length() - 1}"
-
-
-def _sets_in(kind: Type) -> Iterator[Set]:
-    match kind:
-        case Set():
-            yield kind
-            yield from _sets_in(kind.item)
-        case Option() | Seq() | Bag():
-            yield from _sets_in(kind.item)
-        case Map():
-            yield from _sets_in(kind.value)
-        case Record():
-            for _, part in kind.fields:
-                yield from _sets_in(part)
-        case Union():
-            for _, record in kind.variants:
-                yield from _sets_in(record)

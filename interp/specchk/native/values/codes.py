@@ -25,6 +25,7 @@ from specchk.ir.types import (
     Type,
     Union,
     cardinality,
+    components,
 )
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
@@ -266,36 +267,16 @@ class Codes:
             return constant(kind, sorted(universe(kind))[rank])
         if is_scalar(kind):
             return self.held(kind, rank)
-        table = self._table(kind)
-        return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), rank]))
-
-    def _table(self, kind: Type) -> ir.Value:
-        module = self.asm.function.module
-        name = f"values.{len(module.globals)}"
         codes = [constant(kind, value) for value in sorted(universe(kind))]
-        shape = ir.ArrayType(register(kind), len(codes))
-        table = ir.GlobalVariable(module, shape, name)
-        table.linkage = "internal"
-        table.global_constant = True
-        table.initializer = ir.Constant(shape, [ir.Constant(register(kind), code) for code in codes])
-        return table
+        name = f"values.{len(self.asm.function.module.globals)}"
+        table = self.asm.table(name, register(kind), codes)
+        return self.asm.b.load(self.asm.b.gep(table, [self.asm.val(0), rank]))
 
 
 @lru_cache(maxsize=4096)
 def has_set(kind: Type) -> bool:
     """Whether values contain sets with a bit for each item, whose codes have not the order of values."""
-    match kind:
-        case Set():
-            return not is_sparse(kind) or has_set(kind.item)
-        case Option() | Seq() | Bag():
-            return has_set(kind.item)
-        case Map():
-            return has_set(kind.value)
-        case Record():
-            return any(has_set(item) for _, item in kind.fields)
-        case Union():
-            return any(has_set(record) for _, record in kind.variants)
-    return False
+    return any(isinstance(part, Set) and not is_sparse(part) for part in components(kind))
 
 
 def _parts(kind: Type) -> list[tuple[int, Type]]:

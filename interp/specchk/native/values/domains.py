@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from specchk.ir.nodes import Apply, Const, Expr
 from specchk.ir.ops import Op
-from specchk.ir.types import Bag, Int, Option, Seq, Set, Type, cardinality
+from specchk.ir.types import Bag, Int, Seq, Set, Type, cardinality, item_of, of_shape
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.layout import encode, is_sparse, mask, set_size, width
@@ -56,8 +56,7 @@ class Domains:
             case Apply(op=Op.SUBSETS):
                 return self._subset_members(domain, kind)
             case Apply(op=Op.BAG_ITEMS):
-                source = domain.args[0].type
-                assert isinstance(source, Bag)
+                source = of_shape(domain.args[0].type, Bag)
                 if not self.unrolls(source.limit):
                     return None
                 return self._bag_members(source, self.value(domain.args[0]))
@@ -74,8 +73,7 @@ class Domains:
         ]
 
     def _range_members(self, domain: Apply) -> list[Member] | None:
-        kind = _item(domain.type)
-        assert isinstance(kind, Int)
+        kind = of_shape(item_of(domain.type), Int)
         if not self.unrolls(kind.high - kind.low + 1):
             return None
         low, high = (self.value(arg) for arg in domain.args)
@@ -130,8 +128,7 @@ class Domains:
             case Apply(op=Op.SUBSETS):
                 self._loop_subsets(domain, kind, body)
             case Apply(op=Op.BAG_ITEMS):
-                source = domain.args[0].type
-                assert isinstance(source, Bag)
+                source = of_shape(domain.args[0].type, Bag)
                 self._loop_bag(source, self.value(domain.args[0]), body)
             case Const() if self._is_listed(domain):
                 table, count = self.table(domain)
@@ -149,11 +146,7 @@ class Domains:
         assert isinstance(domain.value, tuple)
         kind, module = item_kind(domain), self.asm.function.module
         codes = [encode(kind, item) for item in domain.value]
-        shape = ir.ArrayType(I64, len(codes))
-        table = ir.GlobalVariable(module, shape, f"items.{len(module.globals)}")
-        table.linkage = "internal"
-        table.global_constant = True
-        table.initializer = ir.Constant(shape, [ir.Constant(I64, code) for code in codes])
+        table = self.asm.table(f"items.{len(module.globals)}", I64, codes)
         return self.asm.b.gep(table, [self.asm.val(0), self.asm.val(0)]), len(codes)
 
     def _loop_subsets(self, domain: Apply, kind: Type, body: Body) -> None:
@@ -277,10 +270,5 @@ def item_kind(domain: Expr) -> Type:
     if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
         return domain.args[0].type
     if isinstance(domain, Apply) and domain.op is Op.BAG_ITEMS:
-        return _item(domain.args[0].type)
-    return _item(domain.type)
-
-
-def _item(kind: Type) -> Type:
-    assert isinstance(kind, Set | Option | Seq | Bag)
-    return kind.item
+        return item_of(domain.args[0].type)
+    return item_of(domain.type)

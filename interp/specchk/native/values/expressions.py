@@ -14,27 +14,8 @@ from typing import assert_never
 
 from llvmlite import ir
 
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Case,
-    Choose,
-    Collect,
-    Const,
-    Cover,
-    Expr,
-    Gather,
-    If,
-    Implies,
-    Let,
-    Local,
-    MapOf,
-    Narrow,
-    Or,
-    Quantifier,
-    Var,
-)  # fmt: skip
-from specchk.ir.types import Int, Map, Option, Set, Type, Union
+from specchk.ir import nodes
+from specchk.ir.types import Int, Map, Option, Set, Type, Union, of_shape
 from specchk.ir.typing import result_type
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
@@ -70,56 +51,56 @@ class ExpressionEmitter:
         self.undefined = asm.block("undefined")
         self.beyond = self.undefined
 
-    def of_type(self, expr: Expr, kind: Type) -> Val:
+    def of_type(self, expr: nodes.Expr, kind: Type) -> Val:
         """The held value of an expression as one of a type of the same shape."""
         return self.codes.convert(self.value(expr), expr.type, kind)
 
-    def value(self, expr: Expr) -> Val:
+    def value(self, expr: nodes.Expr) -> Val:
         """The held value of an expression, of its own type."""
         match expr:
-            case Const():
+            case nodes.Const():
                 return constant(expr.type, expr.value)
-            case Var():
+            case nodes.Var():
                 return self._variable(expr)
-            case Local():
+            case nodes.Local():
                 value, kind = self.locals[expr.slot]
                 return self.codes.convert(value, kind, expr.type)
-            case Apply():
+            case nodes.Apply():
                 return self._applied(expr)
-            case And() | Or():
-                return self._junction(expr.parts, stop_at=isinstance(expr, Or))
-            case Implies():
+            case nodes.And() | nodes.Or():
+                return self._junction(expr.parts, stop_at=isinstance(expr, nodes.Or))
+            case nodes.Implies():
                 return self._implies(expr)
-            case If():
+            case nodes.If():
                 return self._if(expr)
-            case Quantifier():
+            case nodes.Quantifier():
                 return self._quantifier(expr)
-            case Choose():
+            case nodes.Choose():
                 return self._choose(expr)
-            case Collect():
+            case nodes.Collect():
                 return self._collect(expr)
-            case MapOf():
+            case nodes.MapOf():
                 return self._map_of(expr)
-            case Let():
+            case nodes.Let():
                 self.bind(expr.local, self.value(expr.value), expr.value.type)
                 return self.of_type(expr.body, expr.type)
-            case Case():
+            case nodes.Case():
                 return self._case(expr)
-            case Narrow():
+            case nodes.Narrow():
                 value = self.value(expr.body)
                 self.codes.check(value, expr.body.type, expr.type, self.undefined, self.beyond)
                 return self.codes.convert(value, expr.body.type, expr.type)
-            case Cover():
+            case nodes.Cover():
                 self.count(expr.point)
                 return self.of_type(expr.body, expr.type)
             case _:
                 assert_never(expr)
 
-    def bind(self, local: Local, value: Val, kind: Type) -> None:
+    def bind(self, local: nodes.Local, value: Val, kind: Type) -> None:
         """Give a name a held value, of a type at most as wide as the name's."""
         self.locals[local.slot] = (value, kind)
 
-    def _applied(self, expr: Apply) -> Val:
+    def _applied(self, expr: nodes.Apply) -> Val:
         """A part of an argument has the argument's type for it; passes may have narrowed that."""
         value = RULES[expr.op](self, expr)
         if expr.op.card.is_part and (found := result_type(expr.op, expr.args, expr.data)) != expr.type:
@@ -131,16 +112,16 @@ class ExpressionEmitter:
         if self.counts is not None:
             self.asm.bump(self.counts, point)
 
-    def light(self, expr: Expr) -> bool:
+    def light(self, expr: nodes.Expr) -> bool:
         """Whether an expression may be computed although its value may not be needed."""
         return self.facts.plain(expr) and self.facts.cost(expr) <= CHEAP
 
-    def _variable(self, expr: Var) -> Val:
+    def _variable(self, expr: nodes.Var) -> Val:
         place = self.layout.places[expr.slot]
         code = read_bits(self.asm, self.after if expr.primed else self.before, place.offset, place.width)
         return self.codes.held(expr.type, code)
 
-    def _junction(self, parts: tuple[Expr, ...], *, stop_at: bool) -> Val:
+    def _junction(self, parts: tuple[nodes.Expr, ...], *, stop_at: bool) -> Val:
         first, rest = parts[0], parts[1:]
         value = self.value(first)
         if not rest or (isinstance(value, int) and bool(value) is stop_at):
@@ -158,13 +139,13 @@ class ExpressionEmitter:
             return self.asm.pick(I1, value, lambda: True, lambda: self._junction(rest, stop_at=True))
         return self.asm.pick(I1, value, lambda: self._junction(rest, stop_at=False), lambda: False)
 
-    def _implies(self, expr: Implies) -> Val:
+    def _implies(self, expr: nodes.Implies) -> Val:
         left = self.value(expr.left)
         if not isinstance(left, int) and self.light(expr.right):
             return self.asm.either(self.asm.negate(left), self.value(expr.right))
         return self.asm.pick(I1, left, lambda: self.value(expr.right), lambda: True)
 
-    def _if(self, expr: If) -> Val:
+    def _if(self, expr: nodes.If) -> Val:
         condition, kind = self.value(expr.condition), register(expr.type)
         if not isinstance(condition, int) and self.light(expr.then) and self.light(expr.orelse):
             then, orelse = self.of_type(expr.then, expr.type), self.of_type(expr.orelse, expr.type)
@@ -176,7 +157,7 @@ class ExpressionEmitter:
             lambda: self.of_type(expr.orelse, expr.type),
         )
 
-    def _case(self, expr: Case) -> Val:
+    def _case(self, expr: nodes.Case) -> Val:
         kind, value = expr.scrutinee.type, self.value(expr.scrutinee)
         tag: Val
         if isinstance(kind, Option):
@@ -189,7 +170,7 @@ class ExpressionEmitter:
             arms.append((index, lambda i=index, x=local, b=body: self._arm(expr, kind, value, i, x, b)))  # type: ignore[misc]
         return self._arms(expr, tag, arms)
 
-    def _arms(self, expr: Case, tag: Val, arms: list[tuple[int, Callable[[], Val]]]) -> Val:
+    def _arms(self, expr: nodes.Case, tag: Val, arms: list[tuple[int, Callable[[], Val]]]) -> Val:
         if not arms:
             assert expr.default is not None
             return self.of_type(expr.default, expr.type)
@@ -200,7 +181,9 @@ class ExpressionEmitter:
         here = self.asm.cmp("==", tag, index)
         return self.asm.pick(register(expr.type), here, arm, lambda: self._arms(expr, tag, rest))
 
-    def _arm(self, expr: Case, kind: Type, value: Val, tag: int, local: Local | None, body: Expr) -> Val:
+    def _arm(
+        self, expr: nodes.Case, kind: Type, value: Val, tag: int, local: nodes.Local | None, body: nodes.Expr
+    ) -> Val:
         if local is not None:
             if isinstance(kind, Option):
                 self.bind(local, self.codes.unwrapped(kind, value), kind.item)
@@ -209,7 +192,7 @@ class ExpressionEmitter:
                 self.bind(local, self.codes.payload(kind, value, tag), kind.variants[tag][1])
         return self.of_type(body, expr.type)
 
-    def _quantifier(self, expr: Quantifier) -> Val:
+    def _quantifier(self, expr: nodes.Quantifier) -> Val:
         stop_at, kind = not expr.every, item_kind(expr.domain)
         if self.light(expr.body) and (found := self.domains.members(expr.domain)) is not None:
             # Also for candidates that are not in the set: a plain body has a value for each of the type, and
@@ -237,7 +220,7 @@ class ExpressionEmitter:
         self.asm.enter(done)
         return self.asm.b.load(answer)
 
-    def _choose(self, expr: Choose) -> Val:
+    def _choose(self, expr: nodes.Choose) -> Val:
         kind, shape = item_kind(expr.domain), register(expr.type)
         answer, done = self.asm.cell(shape), self.asm.block("chosen")
 
@@ -254,7 +237,7 @@ class ExpressionEmitter:
         self.asm.enter(done)
         return self.asm.b.load(answer)
 
-    def _gathered(self, expr: Collect, depth: int, add: Callable[[], None]) -> None:
+    def _gathered(self, expr: nodes.Collect, depth: int, add: Callable[[], None]) -> None:
         """Run `add` for every choice of the binders that satisfies the condition."""
         if depth < len(expr.binders):
             local, domain = expr.binders[depth]
@@ -269,29 +252,28 @@ class ExpressionEmitter:
         else:
             self.asm.when(self.value(expr.condition), add)
 
-    def _collect(self, expr: Collect) -> Val:
-        if expr.gather is Gather.SET:
+    def _collect(self, expr: nodes.Collect) -> Val:
+        if expr.gather is nodes.Gather.SET:
             return self._collect_set(expr)
         assert isinstance(expr.type, Int)
         total, some = self.asm.cell(I64), self.asm.cell(I1, False)
 
         def add() -> None:
             item, old = self.value(expr.body), self.asm.b.load(total)
-            if expr.gather is Gather.SUM:
+            if expr.gather is nodes.Gather.SUM:
                 self.asm.b.store(self.asm.val(self.asm.add(old, item)), total)
                 return
-            better = self.asm.min(old, item) if expr.gather is Gather.MIN else self.asm.max(old, item)
+            better = self.asm.min(old, item) if expr.gather is nodes.Gather.MIN else self.asm.max(old, item)
             self.asm.b.store(self.asm.val(self.asm.select(self.asm.b.load(some), better, item)), total)
             self.asm.b.store(self.asm.val(True, I1), some)
 
         self._gathered(expr, 0, add)
-        if expr.gather is not Gather.SUM:
+        if expr.gather is not nodes.Gather.SUM:
             self.asm.leave_if(self.asm.negate(self.asm.b.load(some)), self.undefined)
         return self.asm.b.load(total)
 
-    def _collect_set(self, expr: Collect) -> Val:
-        kind = expr.type
-        assert isinstance(kind, Set)
+    def _collect_set(self, expr: nodes.Collect) -> Val:
+        kind = of_shape(expr.type, Set)
         shape = register(kind)
         if is_sparse(kind):
             listing = ItemsListing(self.codes.sparse, kind)
@@ -309,7 +291,7 @@ class ExpressionEmitter:
         self._gathered(expr, 0, add)
         return self.asm.b.load(out)
 
-    def _filtered(self, expr: Collect, kind: Set) -> Val | None:
+    def _filtered(self, expr: nodes.Collect, kind: Set) -> Val | None:
         """A comprehension over one small domain with plain parts, without branches."""
         if len(expr.binders) != 1 or not self.light(expr.body):
             return None
@@ -327,9 +309,8 @@ class ExpressionEmitter:
             result = self.asm.bor(result, self.asm.select(wanted, made, 0, register(kind)))
         return result
 
-    def _map_of(self, expr: MapOf) -> Val:
-        kind = expr.type
-        assert isinstance(kind, Map)
+    def _map_of(self, expr: nodes.MapOf) -> Val:
+        kind = of_shape(expr.type, Map)
         shape, count = register(kind), key_count(kind)
         if count <= UNROLLED_KEYS:
             out: Val = 0

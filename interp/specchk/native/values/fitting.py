@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from llvmlite import ir
 
-from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, fits
+from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, fits
+from specchk.meaning.evaluate import misfit
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.layout import (
@@ -255,8 +256,9 @@ class Fitting(Codes):
             case Set(), Set() if is_sparse(found):
                 self._misfit_items(value, found, wanted, tell)
             case Set(), Set():
+                misfit_of = misfit(wanted.item)
                 for rank, item in enumerate(sorted(universe(found.item))):
-                    horizon = misfit_of(item, wanted.item)
+                    horizon = misfit_of(item)
                     if horizon is not None:
                         tell(asm.cmp("!=", asm.bits(value, rank, 1), 0), horizon=horizon)
             case Seq() | Bag(), Seq() | Bag():
@@ -304,31 +306,3 @@ class Fitting(Codes):
                 for index in range(found.limit):
                     here = self.asm.cmp("<", index, size)
                     yield self.slot(found, value, index), found.item, wanted.item, here
-
-
-def misfit_of(value: object, kind: Type) -> bool | None:
-    """Of a known value: None if it fits the type, else whether what it leaves is a horizon."""
-    parts: list[tuple[object, Type]] = []
-    match kind:
-        case Int():
-            assert isinstance(value, int)
-            if value < kind.low:
-                return False
-            return kind.horizon if value > kind.high else None
-        case Bool() | Enum() | Sort():
-            return None
-    assert isinstance(value, tuple)
-    match kind:
-        case Option() | Set():
-            parts = [(item, kind.item) for item in value]
-        case Seq() | Bag():
-            if len(value) > kind.limit:
-                return False
-            parts = [(item, kind.item) for item in value]
-        case Map():
-            parts = [(item, kind.value) for item in value]
-        case Record():
-            parts = [(item, part) for item, (_, part) in zip(value, kind.fields, strict=True)]
-        case Union():
-            parts = [(value[1], kind.variants[value[0]][1])]
-    return next((found for item, part in parts if (found := misfit_of(item, part)) is not None), None)

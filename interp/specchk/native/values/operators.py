@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
-from specchk.ir.types import Bool, Enum, Map, Option, Record, Sort, Type, Union, hull
+from specchk.ir.types import Bool, Enum, Map, Option, Record, Sort, Type, Union, hull, of_shape
 from specchk.native.machine.asm import I64, Val
 from specchk.native.machine.layout import width
 from specchk.native.values.codes import register
@@ -57,22 +57,19 @@ def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
 
 
 def _record(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Record)
+    kind = of_shape(expr.type, Record)
     return e.codes.record(
         kind, [e.of_type(a, item) for a, (_, item) in zip(expr.args, kind.fields, strict=True)]
     )
 
 
 def _field(e: Emitter, expr: Apply) -> Val:
-    kind = expr.args[0].type
-    assert isinstance(kind, Record)
+    kind = of_shape(expr.args[0].type, Record)
     return e.codes.field(kind, e.value(expr.args[0]), expr.data)
 
 
 def _with_field(e: Emitter, expr: Apply) -> Val:
-    kind, (base, value) = expr.type, expr.args
-    assert isinstance(kind, Record)
+    kind, (base, value) = of_shape(expr.type, Record), expr.args
     old, item = e.of_type(base, kind), kind.fields[expr.data][1]
     code = e.codes.code(item, e.of_type(value, item))
     offset = sum(width(part) for _, part in kind.fields[expr.data + 1 :])
@@ -80,40 +77,35 @@ def _with_field(e: Emitter, expr: Apply) -> Val:
 
 
 def _variant(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Union)
+    kind = of_shape(expr.type, Union)
     return e.codes.variant(kind, expr.data, e.of_type(expr.args[0], kind.variants[expr.data][1]))
 
 
 def _is_variant(e: Emitter, expr: Apply) -> Val:
-    kind = expr.args[0].type
-    assert isinstance(kind, Union)
+    kind = of_shape(expr.args[0].type, Union)
     return e.asm.cmp("==", e.codes.tag(kind, e.value(expr.args[0])), expr.data)
 
 
 def _some(e: Emitter, expr: Apply) -> Val:
-    assert isinstance(expr.type, Option)
-    return e.codes.some(expr.type, e.of_type(expr.args[0], expr.type.item))
+    kind = of_shape(expr.type, Option)
+    return e.codes.some(kind, e.of_type(expr.args[0], kind.item))
 
 
 def _get(e: Emitter, expr: Apply) -> Val:
-    kind, option = expr.args[0].type, e.value(expr.args[0])
-    assert isinstance(kind, Option)
+    kind, option = of_shape(expr.args[0].type, Option), e.value(expr.args[0])
     e.asm.leave_if(e.asm.negate(e.codes.is_some(kind, option)), e.undefined)
     return e.codes.unwrapped(kind, option)
 
 
 def _get_or(e: Emitter, expr: Apply) -> Val:
-    kind, (option, default) = expr.args[0].type, args_of(e, expr)
-    assert isinstance(kind, Option)
+    kind, (option, default) = of_shape(expr.args[0].type, Option), args_of(e, expr)
     item = e.codes.convert(e.codes.unwrapped(kind, option), kind.item, expr.type)
     other = e.codes.convert(default, expr.args[1].type, expr.type)
     return e.asm.select(e.codes.is_some(kind, option), item, other, register(expr.type))
 
 
 def _map(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Map)
+    kind = of_shape(expr.type, Map)
     out: Val = 0
     for position, arg in enumerate(expr.args):
         item = e.of_type(arg, kind.value)
@@ -136,15 +128,13 @@ def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
 
 
 def _map_get(e: Emitter, expr: Apply) -> Val:
-    kind = expr.args[0].type
-    assert isinstance(kind, Map)
+    kind = of_shape(expr.args[0].type, Map)
     whole = e.value(expr.args[0])
     return e.codes.part(kind.value, whole, e.codes.key_offset(kind, key_position(e, kind.key, expr.args[1])))
 
 
 def _map_set(e: Emitter, expr: Apply) -> Val:
-    kind, (base, key, value) = expr.type, expr.args
-    assert isinstance(kind, Map)
+    kind, (base, key, value) = of_shape(expr.type, Map), expr.args
     old, at = e.of_type(base, kind), key_position(e, kind.key, key)
     code = e.codes.code(kind.value, e.of_type(value, kind.value))
     return e.asm.with_bits(old, e.codes.key_offset(kind, at), width(kind.value), code, register(kind))

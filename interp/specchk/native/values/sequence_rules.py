@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
-from specchk.ir.types import Bag, Seq, Set, hull
+from specchk.ir.types import Bag, Seq, Set, hull, of_shape
 from specchk.native.machine.asm import Val
 from specchk.native.machine.layout import length_bits, mask, width
 from specchk.native.values.codes import register
@@ -18,8 +18,7 @@ from specchk.native.values.rules import Emitter, Rule, args_of
 
 
 def _seq(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Seq)
+    kind = of_shape(expr.type, Seq)
     out: Val = len(expr.args)
     for index, arg in enumerate(expr.args):
         item = e.of_type(arg, kind.item)
@@ -30,8 +29,7 @@ def _seq(e: Emitter, expr: Apply) -> Val:
 
 
 def _seq_get(e: Emitter, expr: Apply) -> Val:
-    kind, (items, index) = expr.args[0].type, args_of(e, expr)
-    assert isinstance(kind, Seq)
+    kind, (items, index) = of_shape(expr.args[0].type, Seq), args_of(e, expr)
     check_index(e, kind, items, index)
     if isinstance(index, int) and not 0 <= index < kind.limit:
         return 0
@@ -45,10 +43,8 @@ def check_index(e: Emitter, kind: Seq, items: Val, index: Val) -> None:
 
 
 def _seq_set(e: Emitter, expr: Apply) -> Val:
-    kind, (base, index, value) = expr.args[0].type, expr.args
-    wanted = expr.type
-    assert isinstance(kind, Seq)
-    assert isinstance(wanted, Seq)
+    base, index, value = expr.args
+    kind, wanted = of_shape(base.type, Seq), of_shape(expr.type, Seq)
     items, at = e.value(base), e.value(index)
     check_index(e, kind, items, at)
     code = e.codes.code(wanted.item, e.of_type(value, wanted.item))
@@ -66,8 +62,7 @@ def _length(e: Emitter, expr: Apply) -> Val:
 
 def _end(*, head: bool) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
-        kind, items = expr.args[0].type, e.value(expr.args[0])
-        assert isinstance(kind, Seq)
+        kind, items = of_shape(expr.args[0].type, Seq), e.value(expr.args[0])
         size = e.codes.length(kind, items)
         e.asm.leave_if(e.asm.cmp("==", size, 0), e.undefined)
         if not kind.limit:
@@ -78,16 +73,14 @@ def _end(*, head: bool) -> Rule:
 
 
 def _tail(e: Emitter, expr: Apply) -> Val:
-    kind, items = expr.args[0].type, e.value(expr.args[0])
-    assert isinstance(kind, Seq)
+    kind, items = of_shape(expr.args[0].type, Seq), e.value(expr.args[0])
     e.asm.leave_if(e.asm.cmp("==", e.codes.length(kind, items), 0), e.undefined)
     return _without_first(e, kind, items, 1) if kind.limit else 0
 
 
 def _cut(*, prefix: bool) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
-        kind, (items, size) = expr.args[0].type, args_of(e, expr)
-        assert isinstance(kind, Seq)
+        kind, (items, size) = of_shape(expr.args[0].type, Seq), args_of(e, expr)
         inside = e.asm.both(e.asm.cmp("<=", 0, size), e.asm.cmp("<=", size, e.codes.length(kind, items)))
         e.asm.leave_if(e.asm.negate(inside), e.undefined)
         if not kind.limit or (isinstance(size, int) and not 0 <= size <= kind.limit):
@@ -118,8 +111,7 @@ def _without_first(e: Emitter, kind: Seq, items: Val, size: Val) -> Val:
 
 
 def _append(e: Emitter, expr: Apply) -> Val:
-    kind, (base, value) = expr.type, expr.args
-    assert isinstance(kind, Seq)
+    kind, (base, value) = of_shape(expr.type, Seq), expr.args
     items, item = e.of_type(base, kind), e.of_type(value, kind.item)
     size = e.codes.length(kind, items)
     placed = e.codes.placed(kind.item, item, e.codes.slot_offset(kind, size), register(kind))
@@ -127,8 +119,7 @@ def _append(e: Emitter, expr: Apply) -> Val:
 
 
 def _concat(e: Emitter, expr: Apply) -> Val:
-    kind, (left, right) = expr.type, expr.args
-    assert isinstance(kind, Seq)
+    kind, (left, right) = of_shape(expr.type, Seq), expr.args
     a, b = e.of_type(left, kind), e.of_type(right, kind)
     if not kind.limit:
         return 0
@@ -147,8 +138,7 @@ def _contains(e: Emitter, expr: Apply) -> Val:
 
 
 def _bag_count(e: Emitter, expr: Apply) -> Val:
-    (items, item), kind = expr.args, expr.args[0].type
-    assert isinstance(kind, Bag)
+    (items, item), kind = expr.args, of_shape(expr.args[0].type, Bag)
     common = Bag(hull(kind.item, item.type), kind.limit)
     return e.domains.count(common, e.of_type(items, common), e.of_type(item, common.item))
 
@@ -160,15 +150,13 @@ def _searched(e: Emitter, item: Expr, items: Expr, kind: Seq | Bag, test: Callab
 
 
 def _items(e: Emitter, expr: Apply) -> Val:
-    kind, wanted = expr.args[0].type, expr.type
+    kind = expr.args[0].type
     assert isinstance(kind, Seq | Bag)
-    assert isinstance(wanted, Set)
-    return e.domains.mask_of(kind, e.value(expr.args[0]), wanted)
+    return e.domains.mask_of(kind, e.value(expr.args[0]), of_shape(expr.type, Set))
 
 
 def _bag(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Bag)
+    kind = of_shape(expr.type, Bag)
     out: Val = 0
     for arg in expr.args:
         out = e.domains.added(kind, e.asm.val(out, register(kind)), e.of_type(arg, kind.item))
@@ -176,15 +164,13 @@ def _bag(e: Emitter, expr: Apply) -> Val:
 
 
 def _bag_add(e: Emitter, expr: Apply) -> Val:
-    kind, (base, value) = expr.type, expr.args
-    assert isinstance(kind, Bag)
+    kind, (base, value) = of_shape(expr.type, Bag), expr.args
     bag, item = e.asm.val(e.of_type(base, kind), register(kind)), e.of_type(value, kind.item)
     return e.domains.added(kind, bag, item)
 
 
 def _bag_remove(e: Emitter, expr: Apply) -> Val:
-    (base, item), kind = expr.args, expr.args[0].type
-    assert isinstance(kind, Bag)
+    (base, item), kind = expr.args, of_shape(expr.args[0].type, Bag)
     bag, value = e.asm.val(e.value(base), register(kind)), e.value(item)
     present = e.codes.within(value, item.type, kind.item)
     e.asm.leave_if(e.asm.negate(present), e.undefined)
@@ -194,10 +180,8 @@ def _bag_remove(e: Emitter, expr: Apply) -> Val:
 
 
 def _bag_union(e: Emitter, expr: Apply) -> Val:
-    kind, (left, right) = expr.type, expr.args
-    other = right.type
-    assert isinstance(kind, Bag)
-    assert isinstance(other, Bag)
+    left, right = expr.args
+    kind, other = of_shape(expr.type, Bag), of_shape(right.type, Bag)
     out, more = e.asm.val(e.of_type(left, kind), register(kind)), e.value(right)
     size = e.codes.length(other, more)
     for index in range(other.limit):

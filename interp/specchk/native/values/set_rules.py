@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import Int, Set, Type, hull
+from specchk.ir.types import Int, Set, Type, hull, of_shape
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Val
 from specchk.native.machine.layout import encode, is_sparse, mask, set_size
@@ -17,8 +17,7 @@ from specchk.native.values.sparse_rules import SPARSE_RULES, in_sparse
 
 
 def _set(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Set)
+    kind = of_shape(expr.type, Set)
     out: Val = 0
     for arg in expr.args:
         out = e.asm.bor(out, singleton(e, kind, e.of_type(arg, kind.item)))
@@ -33,8 +32,7 @@ def singleton(e: Emitter, kind: Set, item: Val) -> Val:
 
 
 def _range(e: Emitter, expr: Apply) -> Val:
-    kind = expr.type
-    assert isinstance(kind, Set)
+    kind = of_shape(expr.type, Set)
     assert isinstance(kind.item, Int)
     low, high = args_of(e, expr)
     shape, full = register(kind), mask(set_size(kind))
@@ -80,7 +78,7 @@ def _code(e: Emitter, members: Val, kind: Type, rank: Val) -> Val:
 def _subset_of(e: Emitter, kind: Type, inner: Val, outer: Val) -> Val:
     assert isinstance(kind, Set)
     if is_sparse(kind):
-        return e.asm.cmp("==", e.codes.sparse.without(kind, inner, outer), 0)
+        return e.asm.cmp("==", e.codes.sparse.merged(kind, "without", inner, outer), 0)
     missing = e.asm.band(inner, e.asm.xor(outer, mask(register(kind).width)))
     return e.asm.cmp("==", missing, 0)
 
@@ -93,8 +91,7 @@ def _subset(e: Emitter, expr: Apply) -> Val:
 
 def _set_algebra(combine: Callable[[Emitter, Val, Val, int], Val]) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
-        common = hull(expr.args[0].type, expr.args[1].type)
-        assert isinstance(common, Set)
+        common = of_shape(hull(expr.args[0].type, expr.args[1].type), Set)
         set_size(common)
         a, b = (e.of_type(arg, common) for arg in expr.args)
         return e.codes.convert(combine(e, a, b, mask(register(common).width)), common, expr.type)
@@ -110,8 +107,7 @@ def _card(e: Emitter, expr: Apply) -> Val:
 
 
 def _subsets(e: Emitter, expr: Apply) -> Val:
-    inner = expr.args[0].type
-    assert isinstance(inner, Set)
+    inner = of_shape(expr.args[0].type, Set)
     kind = Set(inner, inner.room)
     set_size(inner)
     set_size(kind)
@@ -125,8 +121,7 @@ def _subsets(e: Emitter, expr: Apply) -> Val:
 
 def _extreme(*, least: bool) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
-        kind, members = expr.args[0].type, e.value(expr.args[0])
-        assert isinstance(kind, Set)
+        kind, members = of_shape(expr.args[0].type, Set), e.value(expr.args[0])
         assert isinstance(kind.item, Int)
         e.asm.leave_if(e.asm.cmp("==", members, 0), e.undefined)
         if isinstance(members, int):
@@ -140,8 +135,7 @@ def _extreme(*, least: bool) -> Rule:
 
 
 def _set_sum(e: Emitter, expr: Apply) -> Val:
-    kind, members = expr.args[0].type, e.value(expr.args[0])
-    assert isinstance(kind, Set)
+    kind, members = of_shape(expr.args[0].type, Set), e.value(expr.args[0])
     assert isinstance(kind.item, Int)
     total: Val = 0
     for rank in range(set_size(kind)):
@@ -167,8 +161,7 @@ def _either(dense: Rule, sparse: Rule) -> Rule:
     """A rule for sets with a bit for each value, and one for those that list their items."""
 
     def rule(e: Emitter, expr: Apply) -> Val:
-        kind = _subject(expr)
-        assert isinstance(kind, Set)
+        kind = of_shape(_subject(expr), Set)
         return (sparse if is_sparse(kind) else dense)(e, expr)
 
     return rule

@@ -48,15 +48,8 @@ class Sparse:
         function = self._function(kind, "contains", [shape, I64], I1, lambda asm: _contains(asm, kind))
         return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item)])
 
-    def added(self, kind: Set, items: Val, item: Val) -> Val:
-        """A set with one more item."""
-        return self._changed(kind, "added", items, item)
-
-    def removed(self, kind: Set, items: Val, item: Val) -> Val:
-        """A set without an item."""
-        return self._changed(kind, "removed", items, item)
-
-    def _changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
+    def changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
+        """A set with one more item, `added`, or without one, `removed`."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:
@@ -75,19 +68,8 @@ class Sparse:
         function = self._function(kind, name, [shape, I64, PTR], shape, build)
         return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item), self._overflow])
 
-    def united(self, kind: Set, a: Val, b: Val) -> Val:
-        """The items of both sets."""
-        return self._merged(kind, "united", a, b)
-
-    def common(self, kind: Set, a: Val, b: Val) -> Val:
-        """The items that are in both sets."""
-        return self._merged(kind, "common", a, b)
-
-    def without(self, kind: Set, a: Val, b: Val) -> Val:
-        """The items of the first set that are not in the second."""
-        return self._merged(kind, "without", a, b)
-
-    def _merged(self, kind: Set, name: str, a: Val, b: Val) -> Val:
+    def merged(self, kind: Set, name: str, a: Val, b: Val) -> Val:
+        """The items of either set (`united`), of both (`common`), or of the first alone (`without`)."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:
@@ -144,14 +126,11 @@ class Sparse:
         parts = (order, slots_of(kind), slots_of(kind) < cardinality(kind.item))
         full = f"sparse.{name}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
         module = self.asm.function.module
-        known = module.globals.get(full)
-        if known is None:
-            known = ir.Function(module, ir.FunctionType(result, args), full)
-            known.linkage = "internal"
-            asm = Asm(known)
+        if full not in module.globals:
+            asm = Asm.of(module, full, args, result)
             build(asm)
             asm.finish()
-        return known
+        return module.globals[full]
 
 
 class ItemsListing:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 
 from specchk.ir.nodes import Apply, Const, Expr
 from specchk.ir.ops import Op
-from specchk.ir.types import Set, Type, cardinality, hull
+from specchk.ir.types import Set, Type, cardinality, hull, of_shape
 from specchk.native.machine.asm import I64, Val
 from specchk.native.values.rules import Emitter, Rule
 from specchk.native.values.sparse import ItemsListing
@@ -19,7 +18,7 @@ def item_code(e: Emitter, kind: Set, item: Expr) -> Val:
 
 
 def _set(e: Emitter, expr: Apply) -> Val:
-    kind = _as_set(expr.type)
+    kind = of_shape(expr.type, Set)
     # All values first: an argument without one ends the evaluation, and the listing is not begun before.
     codes = [item_code(e, kind, arg) for arg in expr.args]
     listing = ItemsListing(e.codes.sparse, kind)
@@ -29,7 +28,7 @@ def _set(e: Emitter, expr: Apply) -> Val:
 
 
 def _range(e: Emitter, expr: Apply) -> Val:
-    kind = _as_set(expr.type)
+    kind = of_shape(expr.type, Set)
     low, high = (e.value(arg) for arg in expr.args)
     listing = ItemsListing(e.codes.sparse, kind)
     e.asm.loop(low, high, lambda number: listing.append(e.codes.code(kind.item, number)))
@@ -38,7 +37,7 @@ def _range(e: Emitter, expr: Apply) -> Val:
 
 def in_sparse(e: Emitter, item: Expr, domain: Expr) -> Val:
     """Whether an item is in a sparse set; that may be a constant of any size."""
-    kind = _as_set(domain.type)
+    kind = of_shape(domain.type, Set)
     value = e.value(item)
     if isinstance(domain, Const):
         return _in_table(e, value, item.type, domain)
@@ -51,7 +50,7 @@ def in_sparse(e: Emitter, item: Expr, domain: Expr) -> Val:
 
 
 def _in_table(e: Emitter, value: Val, found: Type, domain: Const) -> Val:
-    kind = _as_set(domain.type)
+    kind = of_shape(domain.type, Set)
     fitting = e.codes.within(value, found, kind.item)
     table, count = e.domains.table(domain)
     if count == cardinality(kind.item) or fitting is False:
@@ -63,28 +62,27 @@ def _in_table(e: Emitter, value: Val, found: Type, domain: Const) -> Val:
 def _algebra(name: str) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
         left, right = expr.args
-        common, sparse = _as_set(hull(left.type, right.type)), e.codes.sparse
+        common, sparse = of_shape(hull(left.type, right.type), Set), e.codes.sparse
         a = e.of_type(left, common)
         # Most sets change by the items of a literal: `sent union { m }`.
         if expr.op is not Op.INTERSECT and isinstance(right, Apply) and right.op is Op.SET:
-            change = sparse.added if expr.op is Op.UNION else sparse.removed
+            change = "added" if expr.op is Op.UNION else "removed"
             for code in [item_code(e, common, item) for item in right.args]:
-                a = change(common, a, code)
+                a = sparse.changed(common, change, a, code)
         else:
-            merge: Callable[[Set, Val, Val], Val] = getattr(sparse, name)
-            a = merge(common, a, e.of_type(right, common))
+            a = sparse.merged(common, name, a, e.of_type(right, common))
         return e.codes.convert(a, common, expr.type)
 
     return rule
 
 
 def _card(e: Emitter, expr: Apply) -> Val:
-    return e.codes.sparse.size(_as_set(expr.args[0].type), e.value(expr.args[0]))
+    return e.codes.sparse.size(of_shape(expr.args[0].type, Set), e.value(expr.args[0]))
 
 
 def _extreme(*, least: bool) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
-        kind, sparse = _as_set(expr.args[0].type), e.codes.sparse
+        kind, sparse = of_shape(expr.args[0].type, Set), e.codes.sparse
         array, count = sparse.unpacked(kind, e.value(expr.args[0]))
         e.asm.leave_if(e.asm.cmp("==", count, 0), e.undefined)
         return e.codes.held(kind.item, e.asm.load(array, 0 if least else e.asm.sub(count, 1)))
@@ -93,18 +91,13 @@ def _extreme(*, least: bool) -> Rule:
 
 
 def _set_sum(e: Emitter, expr: Apply) -> Val:
-    kind, total = _as_set(expr.args[0].type), e.asm.cell(I64)
+    kind, total = of_shape(expr.args[0].type, Set), e.asm.cell(I64)
 
     def add(code: Val) -> None:
         e.asm.b.store(e.asm.val(e.asm.add(e.asm.b.load(total), e.codes.held(kind.item, code))), total)
 
     e.codes.sparse.each(kind, e.value(expr.args[0]), add)
     return e.asm.b.load(total)
-
-
-def _as_set(kind: Type) -> Set:
-    assert isinstance(kind, Set)
-    return kind
 
 
 SPARSE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(

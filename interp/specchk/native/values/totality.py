@@ -7,7 +7,7 @@ guards move out of loops over parameters that they do not mention.
 
 from __future__ import annotations
 
-from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, Local, MapOf, Quantifier
+from specchk.ir.nodes import Apply, Collect, Cover, Expr, Local, MapOf, Quantifier
 from specchk.ir.totality import is_partial
 from specchk.ir.types import cardinality
 from specchk.ir.verify import bound, parts
@@ -54,14 +54,10 @@ class ExpressionFacts:
 
 def _repeated(expr: Expr) -> int:
     match expr:
-        case Quantifier():
+        case Quantifier() | MapOf():
             return min(8, max(1, cardinality(expr.local.type)))
         case Collect():
             return 8
-        case MapOf():
-            return min(8, max(1, cardinality(expr.local.type)))
-        case Case():
-            return 1
         case Apply() if expr.op.card.loops:
             return 8
     return 1

@@ -36,7 +36,7 @@ def fair_components(
         for component in components(region, waiting.pop(), pause):
             if len(component) == 1:  # no step of a state to itself changes it
                 continue
-            if region.bad is not None and not any(region.bad[number] for number in component):
+            if not any(map(region.is_bad, component)):
                 continue
             always, ever, taken = _judged(region, component, enabled)
             if always & conditions.weak & ~taken:

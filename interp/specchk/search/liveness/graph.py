@@ -30,11 +30,30 @@ class StepGraph:
     level: array[int] = field(default_factory=lambda: array("I"))
     masks: list[int] = field(default_factory=list)
     initial: int = 0  # the initial states are the first
+    _labels: dict[int, int] = field(default_factory=dict)  # the position of each mask
 
     @property
     def count(self) -> int:
         """The number of states."""
         return len(self.parent)
+
+    def add(self, parent: int) -> int:
+        """The number of a new state."""
+        self.parent.append(parent)
+        self.level.append(self.level[parent] + 1 if parent >= 0 else 0)
+        return len(self.parent) - 1
+
+    def expand(self, steps: Iterable[tuple[int, int]], enabled: int, cut: int) -> None:
+        """Give the first state without steps its own: states after it, with the conditions met."""
+        for after, mask in steps:
+            self.target.append(after)
+            if mask not in self._labels:
+                self._labels[mask] = len(self.masks)
+                self.masks.append(mask)
+            self.label.append(self._labels[mask])
+        self.start.append(len(self.target))
+        self.enabled.append(enabled)
+        self.cut.append(cut)
 
     def steps(self, number: int) -> Iterator[tuple[int, int]]:
         """The steps of a state: the state after it, and the conditions met."""
@@ -64,12 +83,9 @@ class OwedRegion:
     before: array[int]
     bad: bytearray | None = None
 
-    def __contains__(self, number: object) -> bool:
-        return isinstance(number, int) and self.distance[number] >= 0
-
-    def steps(self, number: int) -> Iterator[tuple[int, int]]:
-        """The steps of a state that stay in the region."""
-        return ((after, mask) for after, mask in self.graph.steps(number) if self.distance[after] >= 0)
+    def is_bad(self, number: int) -> bool:
+        """Whether a state makes a loop or a rest a counterexample."""
+        return self.bad is None or bool(self.bad[number])
 
     def path(self, number: int) -> list[int]:
         """A shortest behaviour to a state: to where the obligation begins, and on without the goal."""

@@ -187,9 +187,9 @@ class Words:
     def __setitem__(self, index: int, value: int) -> None:
         self._block[index] = value
 
-    def read(self, first: int, count: int) -> tuple[int, ...]:
-        """Some words."""
-        return tuple(self._block[first : first + count])
+    def read(self, first: int, count: int, stride: int = 1) -> tuple[int, ...]:
+        """Some words: all, or the first of each `stride`."""
+        return tuple(self._block[first : first + count : stride])
 
     def fill(self, values: list[int]) -> None:
         """Set the first words."""

@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from specchk.native.memory import naming, take
+from specchk.native.machine.memory import naming, take
 
 POPULATE_WRITE = 23  # madvise: pages are there and writable at once; Linux 5.14
 

@@ -1,0 +1,165 @@
+"""Workers on a region of the step graph: each a thread of compiled code with a block of its own (`Lane`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from specchk.ir.program import Program
+from specchk.native.compiler import Loaded
+from specchk.native.machine.frames import BATCH, Lane, Owing, SharedWord, Thread
+from specchk.native.machine.layout import NoRoom
+from specchk.native.machine.memory import Region, Words
+from specchk.native.store import Run, Store, Worker
+
+PIECE = 2048  # states in a call
+FEW = 2 * PIECE  # states that one thread takes faster than two are called
+Segment = tuple[int, int, int]  # a lane, and the first and the end of some of the states it let wait
+
+
+class Lanes:
+    """The workers; until `release`.  `looking` is called while they run, and raises to end them."""
+
+    def __init__(self, store: Store, kernel: Loaded, program: Program, looking: Callable[[], object]) -> None:
+        self.store = store
+        self.kernel = kernel
+        self.region = Words(int(Owing.SIZE))
+        self.blocks: list[Words] = []
+        self._workers: list[Worker] = []
+        self._buffers: list[Region] = []
+        self._looking = looking
+        for _ in store.workers:
+            self._add(program)
+
+    def _add(self, program: Program) -> None:
+        store, block = self.store, Words(int(Lane.SIZE))
+        worker = Worker(program, store.layout, store.room)
+        self._workers.append(worker)
+        self.blocks.append(block)
+        # A successor has one word more than a state, and a queue holds what survives a round, too.
+        sizes = (store.state_bytes + 8) * store.room, 16 * store.room, 24 * (BATCH + 1), 8 * (store.used + 1)
+        buffers = [Region(size) for size in sizes]
+        self._buffers += buffers
+        worker.block[Thread.PENDING] = buffers[0].address
+        for word, at in (
+            (Lane.CONTROL, store.control.address), (Lane.THREAD, worker.block.address),
+            (Lane.REGION, self.region.address), (Lane.TARGETS, buffers[1].address),
+            (Lane.SOURCES, buffers[2].address), (Lane.QUEUE, buffers[3].address),
+        ):  # fmt: skip
+            block[word] = at
+
+    def begin(self) -> None:
+        """Forget what was noted of another region."""
+        for block in self.blocks:
+            for word in range(Lane.QUEUED, Lane.SIZE):
+                if word != Lane.EVER:
+                    block[word] = 0
+
+    def of_runs(self, kernel: str, runs: Sequence[Run]) -> None:
+        """Call a kernel for ranges of state numbers."""
+        whole = [(first, first + count) for first, count in runs]
+        self._each(
+            kernel, [(a, min(a + PIECE, end)) for first, end in whole for a in range(first, end, PIECE)]
+        )
+
+    def of_segments(self, kernel: str, segments: Sequence[Segment], *more: int) -> None:
+        """Call a kernel for states that were let wait."""
+        pieces: list[tuple[int, ...]] = []
+        for lane, first, end in segments:
+            queue = self.blocks[lane][Lane.QUEUE]
+            pieces += [(queue, a, min(a + PIECE, end), *more) for a in range(first, end, PIECE)]
+        self._each(kernel, pieces)
+
+    def of_components(self, kernel: str) -> None:
+        """Call a kernel for all components."""
+        count, size = self.region[Owing.COMPONENTS], max(1, PIECE // 8)
+        self._each(kernel, [(a, min(a + size, count)) for a in range(0, count, size)])
+
+    def _each(self, kernel: str, pieces: Sequence[tuple[int, ...]]) -> None:
+        call, waiting, control = self.kernel.call[kernel], iter(pieces), self.store.control
+        control[SharedWord.STOP] = 0
+
+        def work(block: Words) -> None:
+            for piece in waiting:  # shared: each takes the next
+                if control[SharedWord.STOP]:
+                    return
+                call(block.address, *piece)
+
+        if len(pieces) <= 2:
+            work(self.blocks[0])
+        else:
+            self.store.run_all([lambda b=block: work(b) for block in self.blocks], self._look)  # type: ignore[misc]
+        self._check()
+
+    def decompose(self, segments: Sequence[Segment]) -> None:
+        """Find the components of states that were let wait, in one thread."""
+        self.store.control[SharedWord.STOP] = 0
+        call, shared = self.kernel.call["components"], (self.store.control.address, self.region.address)
+        lists = [(self.blocks[lane][Lane.QUEUE], first, end) for lane, first, end in segments]
+
+        def work() -> None:
+            for listed in lists:
+                call(*shared, *listed)
+
+        if sum(end - first for _, first, end in lists) <= FEW:
+            work()
+        else:
+            self.store.run_all([work], self._look)
+        self._check()
+
+    def _look(self) -> bool:
+        self._looking()
+        return False
+
+    def _check(self) -> None:
+        if any(worker[Thread.OVERFLOW] for worker in self._workers):
+            raise NoRoom("a set of the step graph")
+        if self.region[Owing.NEXT_EDGE] > self.region[Owing.MOST_EDGES]:
+            raise MemoryError("more edges than their numbers have room for")
+        self._looking()
+
+    def queued(self) -> list[int]:
+        """How many states each has let wait."""
+        return [block[Lane.QUEUED] for block in self.blocks]
+
+    def waiting(self, since: Sequence[int]) -> list[Segment]:
+        """The states that were let wait after there were so many."""
+        both = zip(since, self.queued(), strict=True)
+        return [(lane, first, end) for lane, (first, end) in enumerate(both) if first < end]
+
+    def numbers(self, segments: Sequence[Segment]) -> Iterator[int]:
+        """The states that were let wait."""
+        queues = self._buffers[3::4]
+        return chain.from_iterable(
+            queues[lane].view(4 * first, 4 * (end - first)).cast("I") for lane, first, end in segments
+        )
+
+    def smallest(self, word: Lane) -> int | None:
+        """The smallest state that was noted, which is forgotten."""
+        noted = [block[word] - 1 for block in self.blocks if block[word]]
+        for block in self.blocks:
+            block[word] = 0
+        return min(noted, key=self.store.words_of, default=None)
+
+    def any(self, word: Lane) -> int:
+        """The bits that some worker has."""
+        bits = 0
+        for block in self.blocks:
+            bits |= block[word]
+        return bits
+
+    def follow(self, number: int) -> tuple[list[tuple[int, int]], int]:
+        """The steps of a state that change it, with the conditions met, and the conditions enabled."""
+        block = self.blocks[0]
+        self.kernel.call["follow"](block.address, number)
+        self._check()
+        words = self._buffers[1].view(0, 16 * block[Lane.COUNT]).cast("Q")
+        steps = [(after - 1, mask) for after, mask in zip(words[::2], words[1::2], strict=True) if after]
+        return steps, block[Lane.TAKEN] | block[Lane.CUT]
+
+    def release(self) -> None:
+        """Give everything back."""
+        for worker in self._workers:
+            worker.release()
+        for buffer in self._buffers:
+            buffer.release()

@@ -1,0 +1,365 @@
+"""Regions of the step graph over the states of a finished search, found by all workers.
+
+States keep the numbers that the search gave them.  A state has 8 bytes (its place, its component), a state
+of the region 4 more (the order in which they were found), and an edge of the region 4; conditions are found
+again where they matter, by expanding the states of components once more.  A behaviour to a state is found
+backwards, as in the search.  Of several states the smallest packed one is chosen: numbers depend on how
+workers shared the search, and no answer does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from specchk.ir.program import Clause, Form, Program
+from specchk.meaning.behaviours.fairness import FairSteps
+from specchk.meaning.properties import NoAnswer
+from specchk.meaning.values import State
+from specchk.native.compiler import load_regions
+from specchk.native.explain import Explainer
+from specchk.native.kernel.component_kernel import ALONE
+from specchk.native.kernel.fair_components import AGAIN, FAIR
+from specchk.native.kernel.labels import judged_predicates
+from specchk.native.kernel.numbered_steps import NO_PREDICATE
+from specchk.native.lanes import Lanes, Segment
+from specchk.native.listed import StepsInStore
+from specchk.native.machine.frames import Lane, Owing, Thread
+from specchk.native.machine.memory import Region
+from specchk.native.store import Run, Store
+from specchk.search.liveness.components import Conditions
+from specchk.search.liveness.lassos import LoopStart, Taken, shortest_loop
+from specchk.search.liveness.owed import Owed
+from specchk.search.liveness.regions import Behaviour, ListedSteps, Look, NoTruth
+from specchk.search.replay import ReplayFailed
+
+MOST_STATES, MOST_EDGES = 1 << 31, (1 << 32) - 1
+FIRST_EDGE = 8  # below are places of other meanings
+
+
+class StepsOfSearch:
+    """The step graph of a search that has ended; until `release`."""
+
+    def __init__(
+        self, fair: FairSteps, roomy: Program, store: Store, explain: Explainer, levels: list[list[Run]],
+        look: Look, *, compact: bool, is_long: bool,
+    ) -> None:  # fmt: skip
+        if store.used >= MOST_STATES:
+            raise MemoryError("more states than their numbers have room for")
+        self.fair = fair
+        self.store = store
+        self.explain = explain
+        self.levels = levels
+        self.conditions = Conditions(fair.weak, fair.strong)
+        self.is_cut = store.total(Thread.CUTS) + store.total(Thread.OUTSIDE) > 0
+        self.predicates = {prop: at for at, prop in enumerate(judged_predicates(fair.program))}
+        self.marks = 0  # a byte of each state: whether something is owed there at the horizon
+        self._look = look
+        self._states = store.total(Thread.NEW)
+        kernel = load_regions(roomy, store.layout, is_long=is_long)
+        if compact:
+            store.make_exact(kernel)
+        self.lanes = Lanes(store, kernel, roomy, self.pause)
+        # Before any region: states are expanded without one, too.
+        self.lanes.region[Owing.ALL] = fair.all
+        self._region: RegionOfStates | None = None
+        self._listed: ListedSteps | None = None
+        self._levels = sorted((first, level) for level, runs in enumerate(levels) for first, _ in runs)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the region, beside what each worker has."""
+        block = self.lanes.region
+        edges, components = block[Owing.NEXT_EDGE], block[Owing.COMPONENTS]
+        return 8 * self.store.used + 4 * (sum(self.lanes.queued()) + edges) + 5 * components
+
+    def pause(self) -> None:
+        """Compare with the budget."""
+        self._look(self._states, self.lanes.region[Owing.NEXT_EDGE], sum(self.lanes.queued()))
+
+    def region(self, clause: Clause | None) -> RegionOfStates:
+        """The region of a clause, of None everything; the one before it is lost."""
+        self._forget()
+        self._region = RegionOfStates(self, clause)
+        self._region.find()
+        return self._region
+
+    def ever_enabled(self) -> int:
+        """The conditions that are enabled in some state; states are expanded until all are."""
+        for runs in self.levels:
+            if self.lanes.any(Lane.EVER) == self.fair.all:
+                break
+            self.lanes.of_runs("survey", runs)
+        return self.lanes.any(Lane.EVER)
+
+    def listed(self) -> ListedSteps:
+        """The graph as lists, for what is owed to another program."""
+        if self._listed is None:
+            steps = StepsInStore(self.fair, self.store, self.lanes, self.levels[0])
+            self._listed = ListedSteps(self.fair, steps, self._look)
+        return self._listed
+
+    def owed_at_horizon(self) -> int:
+        """The number of states that `note_horizon` found, each counted once."""
+        marked = bytearray(self.marks.to_bytes(self.store.used, "little"))
+        if self._listed is not None:
+            assert isinstance(self._listed.steps, StepsInStore)
+            for number in self._listed.at_horizon:
+                marked[self._listed.steps.order[number]] = 1
+        return marked.count(1)
+
+    def state(self, number: int) -> State:
+        """A state by its number."""
+        return self.store.layout.unpack(self.store.words_of(number))
+
+    def level(self, number: int) -> int:
+        """The level of a state."""
+        return self._levels[bisect_right(self._levels, (number, len(self.levels))) - 1][1]
+
+    def _forget(self) -> None:
+        if self._region is not None:
+            self._region.release()
+            self._region = None
+
+    def release(self) -> None:
+        """Give everything back."""
+        self._forget()
+        self.lanes.release()
+
+
+class RegionOfStates:
+    """A region by the numbers of its states; `depths` are those of equally long shortest behaviours."""
+
+    def __init__(self, source: StepsOfSearch, clause: Clause | None) -> None:
+        self.source = source
+        self.form = clause.form if clause is not None else None
+        self.owed = Owed(clause, len(source.fair.program.variables)) if clause is not None else None
+        self.depths: list[list[Segment]] = []
+        self.is_triggered = self.is_owed = False
+        self._rest: tuple[int, int] | None = None
+        used = source.store.used
+        # Pages come with their first use: of a small region few, and of edges as many as there are.
+        sizes = {Owing.PLACES: 4 * used, Owing.EDGES: 4 * MOST_EDGES}
+        if source.is_cut:
+            sizes[Owing.REST_MARKS] = used
+        self._arrays = {word: Region(size) for word, size in sizes.items()}
+        self._begin(clause)
+
+    def _begin(self, clause: Clause | None) -> None:
+        source, block = self.source, self.source.lanes.region
+        source.lanes.begin()
+        trigger = goal = NO_PREDICATE
+        if clause is not None:
+            goal = source.predicates[clause.goal]
+            trigger = source.predicates[clause.trigger] if clause.trigger is not None else NO_PREDICATE
+        weak, strong = source.conditions.weak, source.conditions.strong
+        for word, value in (
+            (Owing.NEXT_EDGE, FIRST_EDGE), (Owing.MOST_EDGES, MOST_EDGES), (Owing.TRIGGER, trigger),
+            (Owing.GOAL, goal), (Owing.ENDLESS, int(self.form in (None, Form.EVENTUALLY_ALWAYS))),
+            (Owing.WEAK, weak), (Owing.STRONG, strong), (Owing.ALL, weak | strong), (Owing.TAKEN_ONLY, 0),
+            (Owing.REST_MARKS, 0), *((word, array.address) for word, array in self._arrays.items()),
+        ):  # fmt: skip
+            block[word] = value
+
+    def find(self) -> None:
+        """Find its states, edges and nearest rest; `NoTruth` where a predicate has no value."""
+        lanes, levels = self.source.lanes, self.source.levels
+        only_first = self.form in (None, Form.EVENTUALLY)
+        for level, runs in enumerate(levels[:1] if only_first else levels):
+            lanes.of_runs("begins", runs)
+            self._check_answers(level)
+        self.is_triggered, self.is_owed = lanes.any(Lane.IS_TRIGGERED) > 0, lanes.any(Lane.IS_OWED) > 0
+        since = lanes.queued()
+        while self.is_triggered:
+            depth = len(self.depths)
+            if depth < len(levels):
+                lanes.of_runs("gather", levels[depth])
+            waiting, since = lanes.waiting(since), lanes.queued()
+            if not waiting and depth >= len(levels):
+                break
+            self.depths.append(waiting)
+            lanes.of_segments("spread", waiting)
+            self._check_answers(depth + 1)
+            rest = lanes.smallest(Lane.REST)
+            if self._rest is None and rest is not None:
+                self._rest = rest, depth
+
+    def _check_answers(self, depth: int) -> None:
+        number = self.source.lanes.smallest(Lane.UNDEFINED)
+        if number is None:
+            return
+        assert self.owed is not None
+        path = self.path(number, depth)
+        try:
+            self.owed.triggers(path[-1])
+            self.owed.reaches(path[-1])
+        except NoAnswer as unclear:
+            raise NoTruth(path, unclear.blame) from unclear
+        raise ReplayFailed("a predicate is not undefined where the search found it so")
+
+    def path(self, number: int, depth: int) -> list[State]:
+        """A shortest behaviour to a state: to where the obligation begins, and on without the goal."""
+        source, behind = self.source, list[int]()
+        while not self._begins_in(number, depth):
+            behind.append(number)
+            depth -= 1
+            source.lanes.of_segments("leading", self.depths[depth], number)
+            before = source.lanes.smallest(Lane.BEST)
+            if before is None:
+                raise ReplayFailed("a state of the region has no predecessor")
+            number = before
+        return [*self._prefix(number, depth), *map(source.state, reversed(behind))]
+
+    def _prefix(self, number: int, level: int) -> list[State]:
+        """A shortest behaviour to a state of a level, whatever is owed."""
+        source = self.source
+        return list(source.explain.trace(source.store.words_of(number), source.levels[:level]).states)
+
+    def _begins_in(self, number: int, depth: int) -> bool:
+        if self.source.level(number) != depth:
+            return False
+        if self.form is Form.LEADS_TO and self.depths and depth:
+            assert self.owed is not None
+            return self.owed.triggers(self.source.state(number))
+        return self.form is not Form.EVENTUALLY or depth == 0
+
+    def counterexample(self) -> Behaviour | None:
+        """The nearest rest, or else the shortest lasso."""
+        if self._rest is not None:
+            return Behaviour(tuple(self.path(*self._rest)), ())
+        loop = shortest_loop(LoopStates(self, self._fair()), self.source.conditions, self.source.pause)
+        if loop is None:
+            return None
+        steps = tuple((self.source.state(number), mask) for number, mask in loop.steps)
+        number, distance = loop.start.number, loop.start.distance
+        if loop.start.is_bad or self.form is not Form.LEADS_TO:
+            path = self.path(number, distance)
+        else:
+            path = self._prefix(number, distance)
+        return Behaviour(tuple(path), steps, loop.is_shortest)
+
+    def is_violated(self) -> bool:
+        """Whether there is a counterexample."""
+        return self._rest is not None or bool(self._fair())
+
+    def note_horizon(self) -> None:
+        """Count the states in which only the steps that are cut off keep a behaviour from staying."""
+        used, fair = self.source.store.used, self._fair(taken_only=True)
+        marks = bytearray(self._arrays[Owing.REST_MARKS].view(0, used))
+        if fair:
+            component = self.components()
+            for number in (n for segments in self.depths for n in self.source.lanes.numbers(segments)):
+                if component[number] in fair:
+                    marks[number] = 1
+        self.source.marks |= int.from_bytes(marks, "little")
+
+    def components(self) -> memoryview:
+        """The component of each state."""
+        return self._arrays[Owing.INDEX].view(0, 4 * self.source.store.used).cast("I")
+
+    def is_bad(self, number: int) -> bool:
+        """Whether a state makes a loop a counterexample, whatever was owed before."""
+        if self.owed is not None and self.form is Form.LEADS_TO:
+            return self.owed.triggers(self.source.state(number))
+        if self.owed is not None and self.form is Form.EVENTUALLY_ALWAYS:
+            return not self.owed.reaches(self.source.state(number))
+        return True
+
+    def _fair(self, *, taken_only: bool = False) -> set[int]:
+        """The components with a fair loop; `taken_only`: where what is cut off enables nothing."""
+        lanes, block, used = self.source.lanes, self.source.lanes.region, self.source.store.used
+        self._take({Owing.INDEX: 4 * used, Owing.MEMBERS: 4 * used, Owing.BOUNDS: 2 * used + 8,
+                    Owing.JUDGEMENTS: used, Owing.FRAMES: 8 * used,
+                    Owing.STACK: 4 * used})  # fmt: skip
+        block[Owing.TAKEN_ONLY], block[Owing.NEXT_ID] = int(taken_only), ALONE - 1
+        # The deepest first: what they reach is mostly known then, and walks are short.
+        order = [segment for segments in reversed(self.depths) for segment in segments]
+        kept = lanes.queued()
+        fair: set[int] = set()
+        while order:
+            block[Owing.MEMBER_COUNT] = block[Owing.COMPONENTS] = 0
+            lanes.decompose(order)
+            if block[Owing.NEXT_ID] <= used:  # else an order of visit could equal one
+                raise MemoryError("more components than their numbers have room for")
+            lanes.of_components("judge")
+            again = self._add_fair(fair)
+            for lane, count in enumerate(kept):
+                lanes.blocks[lane][Lane.QUEUED] = count
+            if not again:
+                break
+            lanes.of_components("survive")
+            order = lanes.waiting(kept)
+        for lane, count in enumerate(kept):
+            lanes.blocks[lane][Lane.QUEUED] = count
+        return fair
+
+    def _add_fair(self, fair: set[int]) -> bool:
+        """Add the fair ones of the components that were judged; whether some are to be decomposed again."""
+        count, component, arrays = self.source.lanes.region[Owing.COMPONENTS], self.components(), self._arrays
+        verdicts = bytes(arrays[Owing.JUDGEMENTS].view(0, count))
+        bounds = arrays[Owing.BOUNDS].view(0, 4 * count).cast("I")
+        members = arrays[Owing.MEMBERS].view(0, 4 * self.source.store.used).cast("I")
+        fair.update(component[members[bounds[at]]] for at, verdict in enumerate(verdicts) if verdict == FAIR)
+        return AGAIN in verdicts
+
+    def _take(self, sizes: dict[Owing, int]) -> None:
+        """New arrays of zeroes."""
+        for word, size in sizes.items():
+            if word in self._arrays:
+                self._arrays.pop(word).release()
+            self._arrays[word] = Region(size)
+            self.source.lanes.region[word] = self._arrays[word].address
+
+    def release(self) -> None:
+        """Give everything back."""
+        for array in self._arrays.values():
+            array.release()
+
+
+class LoopStates:
+    """The states of fair components, for the search of a loop: those that it visits are expanded again."""
+
+    def __init__(self, region: RegionOfStates, fair: set[int]) -> None:
+        self.region = region
+        self.fair = fair
+        self._component = region.components()
+        self._known: dict[int, tuple[list[Taken], int]] = {}
+
+    def starts(self) -> Iterator[LoopStart]:
+        """All of them, the nearest first."""
+        region, known = self.region, set[int]()
+        is_bad = region.form is not Form.EVENTUALLY_ALWAYS
+        for depth, segments in enumerate(region.depths if self.fair else ()):
+            owed = self._sorted(region.source.lanes.numbers(segments))
+            known.update(owed)
+            yield from (LoopStart(depth, number, is_bad) for number in owed)
+            if region.form is Form.LEADS_TO and depth < len(region.source.levels):
+                runs = region.source.levels[depth]
+                all_ = chain.from_iterable(range(first, first + count) for first, count in runs)
+                yield from (LoopStart(depth, n, False) for n in self._sorted(all_) if n not in known)
+
+    def _sorted(self, numbers: Iterable[int]) -> list[int]:
+        here = [number for number in numbers if self._component[number] in self.fair]
+        return sorted(here, key=self.region.source.store.words_of)
+
+    def _expanded(self, number: int) -> tuple[list[Taken], int]:
+        if number not in self._known:
+            source, own = self.region.source, self._component[number]
+            steps, enabled = source.lanes.follow(number)
+            inner = {step for step in steps if self._component[step[0]] == own}
+            ordered = sorted(inner, key=lambda step: (source.store.words_of(step[0]), step[1]))
+            self._known[number] = ordered, enabled
+        return self._known[number]
+
+    def steps(self, number: int) -> list[Taken]:
+        """The steps of a state that stay in its component."""
+        return self._expanded(number)[0]
+
+    def enabled(self, number: int) -> int:
+        """The conditions enabled in a state."""
+        return self._expanded(number)[1]
+
+    def is_bad(self, number: int) -> bool:
+        """Whether a state makes a loop through it a counterexample."""
+        return self.region.is_bad(number)

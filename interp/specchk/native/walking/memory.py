@@ -1,0 +1,200 @@
+"""The memory of random walks: blocks of the workers, ends of a round's walks, and the states that were seen.
+
+Distinct states are counted in a table of their hashes, up to `COUNTED` of them: a simulation may run for
+days, and its memory must not grow all the while.  Two states that share a hash of 64 bits are counted once;
+in a full table the probability that any two do is below 2^-19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from specchk.ir.program import Program
+from specchk.meaning.values import State
+from specchk.native.compiler import Loaded
+from specchk.native.machine.frames import most_successors, records_of
+from specchk.native.machine.layout import StateLayout, mask
+from specchk.native.machine.memory import Region, Words
+from specchk.native.store import wait
+from specchk.native.walking.frames import END_BITS, REACHED_WORDS, WalkControl, WalkEnd, WalkThread
+
+COUNTED = 1 << 23
+FIRST_SLOTS = 1 << 16
+LOAD = 0.5
+
+
+class WalkWorker:
+    """One worker's block, with the buffers it points to."""
+
+    def __init__(self, program: Program, layout: StateLayout) -> None:
+        self.block = Words(int(WalkThread.COUNTS) + len(program.points))
+        self._here = Words(layout.words)
+        self._taken = Words(2 * len(program.actions) + 1)
+        self._records = Words(REACHED_WORDS * len(records_of(program)))
+        # A region gets pages when they are used: most states have few successors.
+        self._successors = Region(8 * (most_successors(program) + 1) * layout.words)
+        self._actions, self._points = len(program.actions), len(program.points)
+        self.block[WalkThread.HERE], self.block[WalkThread.ACTIONS] = self._here.address, self._taken.address
+        self.block[WalkThread.REACHED] = self._records.address
+        self.block[WalkThread.SUCCESSORS] = self._successors.address
+
+    def __getitem__(self, word: WalkThread) -> int:
+        return self.block[word]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Coverage so far."""
+        return self.block.read(WalkThread.COUNTS, self._points)
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """How often it took each action."""
+        return self._taken.read(0, self._actions)
+
+    @property
+    def longest(self) -> int:
+        """Steps of its longest walk, of the present one too."""
+        present = self[WalkThread.STEP] if self[WalkThread.IS_WALKING] else 0
+        return max(self[WalkThread.LONGEST], present)
+
+    def reached(self, record: int) -> tuple[int, int] | None:
+        """The first walk and step in which a witness was true."""
+        found, walk, step = self._records.read(REACHED_WORDS * record, REACHED_WORDS)
+        return (walk, step) if found else None
+
+    def release(self) -> None:
+        """Give the buffer back."""
+        self._successors.release()
+
+
+class WalkMemory:
+    """Everything that the kernel of walks works on."""
+
+    def __init__(
+        self, program: Program, layout: StateLayout, kernel: Loaded, initial: Sequence[State], workers: int
+    ) -> None:
+        self.layout = layout
+        self.kernel = kernel
+        self.workers = [WalkWorker(program, layout) for _ in range(workers)]
+        self._guide = WalkWorker(program, layout)  # of walks that are taken again
+        self.control = Words(int(WalkControl.SIZE))
+        self._starts = Words.of(layout.packed(initial))
+        self._weights = Words(len(program.actions))
+        self._ends = Words(1)
+        self._pool = ThreadPoolExecutor(workers)
+        self._table = Region(8)
+        self._slots = 1
+        self.control[WalkControl.STARTS] = self._starts.address
+        self.control[WalkControl.START_COUNT] = len(initial)
+        self._new_table(FIRST_SLOTS)
+
+    def set_walks(self, key: int, depth: int) -> None:
+        """Which walks are taken: by their seed, and how long they may be."""
+        # A word has 64 bits, and no walk takes so many steps.
+        self.control[WalkControl.KEY], self.control[WalkControl.DEPTH] = key, min(depth, mask(63))
+
+    def set_weights(self, weights: Sequence[int]) -> None:
+        """Prefer some actions from now on, in every second walk."""
+        self._weights.fill(list(weights))
+        self.control[WalkControl.WEIGHTS] = self._weights.address
+
+    def set_round(self, first: int, count: int) -> None:
+        """The walks that `work` takes."""
+        self._ends = Words(count * (self.layout.words + 1))
+        _aim(self.control, first, count, self._ends)
+
+    @property
+    def is_round_done(self) -> bool:
+        """Whether no walk of the round is left."""
+        over = self.control[WalkControl.CURSOR] > self.control[WalkControl.LAST]
+        return over and not any(worker[WalkThread.IS_WALKING] for worker in self.workers)
+
+    def work(self, looking: Callable[[], bool]) -> None:
+        """Let the workers walk until the round is done or they stop."""
+        self._share_table()
+        self.control[WalkControl.STOP] = 0
+        wait([self._pool.submit(self._run, worker) for worker in self.workers], looking, self.control)
+
+    def _run(self, worker: WalkWorker) -> None:
+        self.kernel.call["walk"](self.control.address, worker.block.address)
+
+    @property
+    def seen(self) -> int:
+        """Distinct states, at most `COUNTED`."""
+        return min(self.total(WalkThread.NEW), COUNTED)
+
+    def _share_table(self) -> None:
+        """Give each worker a share of the room in the table, in a larger one where need be."""
+        used = self.total(WalkThread.NEW)
+        while self._slots * LOAD < COUNTED and used > self._slots * LOAD * 3 / 4:
+            self._new_table(4 * self._slots)
+        share = 0 if used >= COUNTED else int(self._slots * LOAD - used) // len(self.workers) + 1
+        for worker in self.workers:
+            worker.block[WalkThread.QUOTA] = worker[WalkThread.NEW] + share if share else 0
+
+    def _new_table(self, slots: int) -> None:
+        old, old_slots = self._table, self._slots
+        self._table, self._slots = Region(8 * slots), slots
+        self.control[WalkControl.TABLE], self.control[WalkControl.MASK] = self._table.address, slots - 1
+        self.kernel.call["refill"](self.control.address, old.address, old_slots)
+        old.release()
+
+    def ends(self) -> Iterator[tuple[int, WalkEnd, int]]:
+        """The walks of the round that have ended: number, how, and after how many steps."""
+        first, size = self.control[WalkControl.FIRST], self.layout.words + 1
+        count = self.control[WalkControl.LAST] - first + 1
+        for walk, code in enumerate(self._ends.read(0, count * size, size), first):
+            if code:
+                yield walk, WalkEnd(code & ((1 << END_BITS) - 1)), code >> END_BITS
+
+    def last_state(self, walk: int) -> State:
+        """The last state of a walk of the round."""
+        size = self.layout.words + 1
+        first = (walk - self.control[WalkControl.FIRST]) * size + 1
+        return self.layout.unpack(self._ends.read(first, self.layout.words))
+
+    def path(self, walk: int, steps: int) -> list[State]:
+        """The states of a walk up to a step, by taking it again."""
+        words = self.layout.words
+        control, guide = Words(int(WalkControl.SIZE)), self._guide
+        control.fill(list(self.control.read(0, WalkControl.SIZE)))
+        ends, states = Words(words + 1), Region(8 * words * (steps + 1))
+        try:
+            _aim(control, walk, 1, ends)
+            control[WalkControl.STOP] = 0
+            control[WalkControl.DEPTH] = steps
+            guide.block[WalkThread.PATH] = states.address
+            self.kernel.call["walk"](control.address, guide.block.address)
+            data = states.view(0, states.size).cast("Q")
+            return [self.layout.unpack(tuple(data[words * i : words * (i + 1)])) for i in range(steps + 1)]
+        finally:
+            states.release()
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """How often each action was taken."""
+        return tuple(map(sum, zip(*(worker.taken for worker in self.workers), strict=True)))
+
+    @property
+    def longest(self) -> int:
+        """Steps of the longest walk, of those too that have not ended."""
+        return max(worker.longest for worker in self.workers)
+
+    def total(self, word: WalkThread) -> int:
+        """The sum over all workers."""
+        return sum(worker[word] for worker in self.workers)
+
+    def release(self) -> None:
+        """Give everything back."""
+        self._pool.shutdown()
+        self._table.release()
+        for worker in (*self.workers, self._guide):
+            worker.release()
+
+
+def _aim(control: Words, first: int, count: int, ends: Words) -> None:
+    """Have the kernel take some walks."""
+    for word, value in ((WalkControl.FIRST, first), (WalkControl.CURSOR, first),
+                        (WalkControl.LAST, first + count - 1), (WalkControl.ENDS, ends.address)):  # fmt: skip
+        control[word] = value

@@ -1,0 +1,312 @@
+"""Random simulation by compiled code: the walks of `explore.simulate`, with random numbers of their own.
+
+Walks have numbers, and their numbers decide them (`kernel`).  They are taken in rounds, each twice as long as
+the one before up to a limit.  A round is always finished, and its findings are read after it: so a seed
+has one outcome on any number of workers, unless time, memory or Control-C ends a round.  Of several
+violations that of the smallest number is reported, after the meaning of the spec took the same way
+(`explore.simulate.follow`).
+
+A guided walk chooses an action by its weight among those that are enabled, then one of its steps.  The
+weight is large where the rounds before had few steps by the action.  Which errors such walks find sooner, and
+which later, is not known before (`bench/simulate.py --errors`), so every second walk remains uniform.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import ClassVar
+
+from specchk.explore.simulate import (
+    Followed,
+    Walks,
+    begin,
+    follow,
+    found_nothing,
+    outcome_of_walks,
+)  # fmt: skip
+from specchk.ir.program import Program
+from specchk.meaning.deadlock import End, Ends
+from specchk.meaning.properties import Properties
+from specchk.meaning.step import Stepper
+from specchk.meaning.values import State
+from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native.machine.frames import records_of
+from specchk.native.machine.layout import NoRoom, layout_of, mask
+from specchk.native.machine.rooms import first_room, with_room
+from specchk.native.optimise import Optimiser
+from specchk.native.walking.frames import WalkEnd, WalkThread
+from specchk.native.walking.kernel import build_walks
+from specchk.native.walking.memory import COUNTED, WalkMemory
+from specchk.search.budget import Meter, Progress, resident_bytes
+from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK
+from specchk.search.replay import ReplayFailed
+from specchk.search.verdict import (
+    INTERRUPTED,
+    Inconclusive,
+    Outcome,
+    Statistics,
+    Trace,
+    Violation,
+    WalkCounts,
+)  # fmt: skip
+
+FIRST_ROUND = 64  # walks
+ROUND_STEPS = 1 << 22  # a round has no more, unless it has `LEAST_WALKS`
+LEAST_WALKS, MOST_WALKS = 1 << 10, 1 << 16
+LONG = 1 << 20  # steps of a simulation that takes longer than optimising its code, as a rule
+HEAVIEST = 1 << 20  # the weight of an action, 2^20 of which are still a number of 64 bits
+
+OnProgress = Callable[[Progress], None]
+
+
+class StepChoice(Enum):
+    """How a walk chooses a step."""
+
+    UNIFORM = "uniform"
+    GUIDED = "guided"
+
+
+@dataclass(frozen=True)
+class WalkSource(KernelSource):
+    """All that the kernel of walks is made of."""
+
+    entries: ClassVar = (("walk", 2), ("refill", 3))
+    kind: ClassVar = "-walks"
+
+    def text(self) -> str:
+        """Its LLVM IR."""
+        return str(build_walks(self.program, self.layout))
+
+
+def simulate(
+    program: Program, walks: Walks, workers: int = 0, on_progress: OnProgress | None = None,
+    choice: StepChoice = StepChoice.UNIFORM,
+) -> Outcome:  # fmt: skip
+    """Walk at random until a property fails or the walks are done; `Unsupported` for code as in a search."""
+    meter, room = Meter(walks.budget), first_room(program)
+    while True:
+        roomy = with_room(program, room)
+        source = WalkSource(roomy, layout_of(roomy))
+        run = _Run(program, walks, choice, source, workers or os.cpu_count() or 1, on_progress, meter)
+        try:
+            return run.outcome()
+        except NoRoom:
+            room = room.larger
+
+
+@dataclass(slots=True)
+class _Run:
+    program: Program
+    walks: Walks
+    choice: StepChoice
+    source: WalkSource
+    workers: int
+    on_progress: OnProgress | None
+    meter: Meter
+    memory: WalkMemory | None = field(init=False, default=None)
+    optimiser: Optimiser | None = field(init=False, default=None)
+    stopped: Inconclusive | None = field(init=False, default=None)
+    violation: Violation | None = field(init=False, default=None)
+    ended: int = field(init=False, default=0)
+    failed: int | None = field(init=False, default=None)
+    ends: Ends = field(init=False)
+    known_ends: dict[State, End] = field(init=False, default_factory=dict)
+    reached: dict[str, Trace] = field(init=False, default_factory=dict)
+    unconfirmed: tuple[str, ...] = field(init=False, default=())
+    prepared_s: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        stepper = Stepper(self.program)
+        self.ends = Ends(self.program, stepper, Properties(self.program, stepper))
+
+    def outcome(self) -> Outcome:
+        """The outcome of the walks."""
+        try:
+            self._walk()
+            return self._reported()
+        finally:
+            self._stop_optimising()
+            if self.memory is not None:
+                self.memory.release()
+
+    def _walk(self) -> None:
+        try:
+            states, self.violation = begin(self.program)
+            if self.violation is None and states:
+                kernel = load_kernel(self.source, is_long=False)
+                self.memory = WalkMemory(
+                    self.source.program, self.source.layout, kernel, states, self.workers
+                )
+                self.prepared_s = self.meter.seconds
+                self._rounds(self.memory)
+            elif self.violation is None:
+                self.stopped = NOTHING_TO_CHECK
+        except KeyboardInterrupt:
+            self.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except MemoryError:
+            self.stopped = NO_MEMORY
+
+    def _reported(self) -> Outcome:
+        memory = self.memory
+        counted, steps, cuts, longest = 0, 0, 0, 0
+        coverage, taken = (0,) * len(self.program.points), (0,) * len(self.program.actions)
+        if memory is not None:
+            counted, steps, cuts = memory.seen, memory.total(WalkThread.STEPS), memory.total(WalkThread.CUTS)
+            longest = memory.longest
+            coverage = tuple(map(sum, zip(*(worker.counts for worker in memory.workers), strict=True)))
+            taken = memory.taken
+        statistics = Statistics(
+            counted, steps, longest + 1, (), self.meter.seconds, cuts, self.prepared_s,
+            walks=WalkCounts(self.ended, taken, self.failed),
+        )  # fmt: skip
+        verdict = self.violation or self.stopped or found_nothing(self.walks.walks)
+        guided = "guided " if self.choice is StepChoice.GUIDED else ""
+        outcome = outcome_of_walks(
+            self.program,
+            f"native ({guided}simulation)",
+            verdict,
+            statistics,
+            coverage,
+            self.reached,
+            self.walks.seed,
+        )
+        if counted == COUNTED:
+            more = f"distinct states are counted up to {COUNTED}, and the walks visited at least so many"
+            outcome = replace(outcome, warnings=(*outcome.warnings, more))
+        return replace(outcome, stopped=self.stopped, warnings=(*outcome.warnings, *self.unconfirmed))
+
+    def _rounds(self, memory: WalkMemory) -> None:
+        """Take all walks, round by round, up to the first that finds a violation."""
+        memory.set_walks(self.walks.seed & mask(64), self.walks.steps)
+        first, size = 0, FIRST_ROUND
+        most = min(MOST_WALKS, max(LEAST_WALKS, ROUND_STEPS // self.walks.steps))
+        while first < self.walks.walks and self.stopped is None:
+            if self.choice is StepChoice.GUIDED:
+                memory.set_weights(weights(memory.taken))
+            memory.set_round(first, min(size, self.walks.walks - first))
+            try:
+                self._round(memory)
+            except KeyboardInterrupt:
+                self.stopped = Inconclusive(INTERRUPTED, budget=False)
+            except MemoryError:
+                self.stopped = NO_MEMORY
+            if memory.total(WalkThread.OVERFLOW):  # none of the walks so far counts
+                self._drop(memory)
+                return
+            ends = list(memory.ends())
+            self.ended += len(ends)
+            self.violation = self._violation(memory, ends)
+            try:
+                self._note_witnesses(memory)
+            except ReplayFailed as failed:
+                if self.violation is None:
+                    raise
+                self.unconfirmed = (f"a witness was not confirmed, which is a bug of specchk: {failed}",)
+            if self.violation is not None:
+                return
+            first, size = first + size, min(2 * size, most)
+            self._look(memory.seen)
+
+    def _drop(self, memory: WalkMemory) -> None:
+        memory.release()
+        self.memory, self.ended, self.reached = None, 0, {}
+
+    def _round(self, memory: WalkMemory) -> None:
+        while not memory.is_round_done and self.stopped is None:
+            # Limits of states only between rounds: they would end a round where its workers happen to be.
+            memory.work(lambda: self._look(0) or self._has_better_code)
+            if memory.total(WalkThread.OVERFLOW):
+                raise NoRoom("a set of these walks")
+            if self.optimiser is not None and self._has_better_code:
+                # No worker runs now, and all that a walk is made of is in memory.
+                assert self.optimiser.code is not None
+                memory.kernel = self.source.linked(self.optimiser.code)
+                self._stop_optimising()
+
+    @property
+    def _has_better_code(self) -> bool:
+        return self.optimiser is not None and self.optimiser.code is not None
+
+    def _stop_optimising(self) -> None:
+        if self.optimiser is not None:
+            self.optimiser.stop()
+            self.optimiser = None
+
+    def _look(self, seen: int) -> bool:
+        """Compare with the budget and report progress; whether the walks are stopped."""
+        memory = self.memory
+        assert memory is not None
+        steps = memory.total(WalkThread.STEPS)
+        if steps >= LONG and not memory.kernel.is_optimised and self.optimiser is None:
+            self.optimiser = Optimiser(self.source.text)
+        limit = self.meter.exceeded(seen)
+        if limit is not None and self.stopped is None:
+            self.stopped = Inconclusive(limit, budget=True)
+        if self.on_progress is not None:
+            seconds = self.meter.seconds
+            taken = sum(map(bool, memory.taken))
+            rate = steps / max(seconds - self.prepared_s, 1e-6)
+            of_all = f"{taken} of {len(memory.taken)} actions taken"
+            note = f"{self.ended} walks, {steps} steps ({rate:.0f}/s), {of_all}"
+            left = self.walks.walks - self.ended
+            self.on_progress(
+                Progress(memory.seen, steps, memory.longest, left, seconds, resident_bytes(), note)
+            )
+        return self.stopped is not None
+
+    def _violation(self, memory: WalkMemory, ends: list[tuple[int, WalkEnd, int]]) -> Violation | None:
+        """The violation of the first walk that has one."""
+        for walk, end, steps in ends:
+            if end is WalkEnd.FAILED or (end is WalkEnd.IDLE and self._is_deadlock(memory, walk)):
+                violation = self._followed(memory, walk, steps, 1).violation
+                if violation is None:
+                    raise ReplayFailed(f"no property fails at the end of walk {walk}, where one did")
+                self.failed = walk + 1
+                return violation
+        return None
+
+    def _is_deadlock(self, memory: WalkMemory, walk: int) -> bool:
+        if not self.ends.lists_horizon:
+            return True
+        state = memory.last_state(walk)
+        if state not in self.known_ends:  # walks end in few different states, and open numbers take long
+            self.known_ends[state] = self.ends.without_steps(state)
+        return self.known_ends[state] is End.DEADLOCK
+
+    def _note_witnesses(self, memory: WalkMemory) -> None:
+        """Of each witness that the round reached first the first walk's way to it."""
+        # Now, and not at the end: guided walks of another round have other weights.
+        places = []
+        for number, record in enumerate(records_of(self.program)):
+            found = [place for worker in memory.workers if (place := worker.reached(number)) is not None]
+            if found and record.name not in self.reached:
+                places.append((min(found), record.name))
+        for (walk, step), name in sorted(places):
+            followed = self._followed(memory, walk, step, 0)
+            if name not in followed.reached:
+                raise ReplayFailed(f"`{name}` is not true where walk {walk} found it to be")
+            self.reached[name] = followed.reached[name]
+
+    def _followed(self, memory: WalkMemory, walk: int, steps: int, beyond: int) -> Followed:
+        """The findings of a walk up to a step, or of one more that it could not take."""
+        path = without_loops(memory.path(walk, steps))
+        return follow(self.program, path, len(path) - 1 + beyond)
+
+
+def weights(taken: tuple[int, ...]) -> tuple[int, ...]:
+    """The weights of actions that were taken so often: an action taken half as often weighs twice as much."""
+    most = max(taken, default=0)
+    return tuple(min(HEAVIEST, (most + 1) // (count + 1)) for count in taken)
+
+
+def without_loops(path: Sequence[State]) -> list[State]:
+    """A path without the ways from a state back to it; its last step remains."""
+    kept: dict[State, None] = {}
+    for state in path[:-1]:
+        while state in kept and next(reversed(kept)) != state:
+            kept.popitem()
+        kept[state] = None
+    return [*kept, path[-1]]
