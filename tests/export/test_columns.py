@@ -140,4 +140,4 @@ def test_a_place_forgets_codes_when_there_are_too_many(monkeypatch: pytest.Monke
         packed = (ctypes.c_uint64 * 7)(*range(first, first + 7))
         found = place.column(PackedBlock(ctypes.addressof(packed), 7, 1))
         assert found.to_pylist() == [plain(kind, first + step) for step in range(7)]
-        assert len(place._rows) <= 17  # type: ignore[attr-defined]
+        assert len(place._values._rows) <= 17  # type: ignore[attr-defined]

@@ -123,7 +123,7 @@ def _elsewhere(kind: Any, target: Path) -> Any:
 def queries() -> list[tuple[list[str], str]]:
     """The queries of the tour that name plain columns: exports and SQL."""
     found = []
-    for block in blocks(TOUR[TOUR.index("## A tour") : TOUR.index("**Which way leads")]):
+    for block in blocks(TOUR[TOUR.index("## A tour") : TOUR.index("**Which path leads")]):
         for one in commands(block) if block.language == "console" else ():
             match = re.fullmatch(r'specchk sql ([\w ]+) "(.*)"', one.text.replace("\\\n", "\n"), re.DOTALL)
             if match is not None:

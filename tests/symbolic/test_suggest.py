@@ -79,7 +79,7 @@ def suggested(instance: Instance, budget: Budget = Budget()) -> Suggestion:
 
 
 def vocabulary(instance: Instance) -> Vocabulary:
-    return Vocabulary(instance.named_types(), instance.definitions())
+    return Vocabulary(instance.lowering.named_types(), instance.lowering.definitions())
 
 
 def atoms(instance: Instance) -> list[Atom]:

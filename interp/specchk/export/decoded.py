@@ -7,7 +7,7 @@ each is decoded once, by the own `decode` of the layout, and the column is made 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -63,6 +63,27 @@ def _number(value: int) -> pa.Scalar:
     return pa.scalar(value, pa.uint64())
 
 
+class DecodedCodes:
+    """The values of codes as a column; each is decoded once, as long as there are not too many of them."""
+
+    def __init__(self, kind: pa.DataType, decoded: Callable[[int], Any]) -> None:
+        self._kind, self._decoded = kind, decoded
+        self._rows: dict[int, int] = {}
+        self._values = pa.array([], kind)
+
+    def of(self, codes: Sequence[int]) -> pa.Array:
+        """The values of different codes, in their order."""
+        if len(self._rows) > MANY:  # each state has a code of its own; what is remembered is of little use
+            self._rows.clear()
+            self._values = pa.array([], self._kind)
+        new = [code for code in codes if code not in self._rows]
+        if new:
+            values = pa.array([self._decoded(code) for code in new], self._kind)
+            self._rows.update({code: len(self._rows) + index for index, code in enumerate(new)})
+            self._values = pa.concat_arrays([self._values, values])
+        return self._values.take(pa.array([self._rows[code] for code in codes], pa.int32()))
+
+
 class ColumnPlace(Protocol):
     """A place in a packed state, and the column that it becomes."""
 
@@ -74,10 +95,8 @@ class CodePlace:
     """A place whose codes are decoded as a whole."""
 
     def __init__(self, kind: Type, offset: int) -> None:
-        self.kind, self.offset, self.size = kind, offset, width(kind)
-        self._type = arrow_type(kind)
-        self._rows: dict[int, int] = {}
-        self._values = pa.array([], self._type)
+        self.offset, self.size = offset, width(kind)
+        self._values = DecodedCodes(arrow_type(kind), lambda code: plain(kind, decode(kind, code)))
 
     def column(self, codes: PackedBlock) -> pa.Array:
         """See `ColumnPlace`."""
@@ -91,18 +110,7 @@ class CodePlace:
             different = list(dict.fromkeys(every))
             number = {code: index for index, code in enumerate(different)}
             indices = pa.array([number[code] for code in every], pa.int32())
-        return self._values_of(different).take(indices)
-
-    def _values_of(self, different: Sequence[int]) -> pa.Array:
-        if len(self._rows) > MANY:  # each state has a code of its own; what is remembered is of little use
-            self._rows.clear()
-            self._values = pa.array([], self._type)
-        new = [code for code in different if code not in self._rows]
-        if new:
-            values = pa.array([plain(self.kind, decode(self.kind, code)) for code in new], self._type)
-            self._rows.update({code: len(self._rows) + index for index, code in enumerate(new)})
-            self._values = pa.concat_arrays([self._values, values])
-        return self._values.take(pa.array([self._rows[code] for code in different], pa.int32()))
+        return self._values.of(different).take(indices)
 
 
 class Struct:

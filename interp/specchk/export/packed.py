@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from specchk.export.decoded import PackedBlock, places_of
+from specchk.export.decoded import DecodedCodes, PackedBlock, places_of
 from specchk.export.parts import Draft, TablePart, TableWriter, Unwritten
 from specchk.export.schemas import EDGES, states_schema
 from specchk.ir.program import Program
@@ -27,7 +27,7 @@ from specchk.native.exchange import exchange_worker
 from specchk.native.kernel.edge_kernel import OUTSIDE_BIT, RANK_BITS
 from specchk.native.machine.frames import Listing, Thread, most_successors
 from specchk.native.machine.layout import StateLayout, mask
-from specchk.native.memory import Region, Words
+from specchk.native.machine.memory import Region, Words
 
 BLOCK = 1 << 16  # states that become columns at once
 STEPS = 1 << 18  # steps that are listed at once
@@ -48,12 +48,9 @@ class Written:
         """What another writer wrote, too."""
         self.parts += other.parts
         self.names += other.names
-        for mine, theirs in (
-            (self.states, other.states),
-            (self.expanded, other.expanded),
-            (self.edges, other.edges),
-        ):
-            mine.update(theirs)
+        self.states.update(other.states)
+        self.expanded.update(other.expanded)
+        self.edges.update(other.edges)
 
 
 class PackedWriter:
@@ -172,8 +169,7 @@ class Labels:
             [[show(value, param.type) for value in positions(param.type)] for param in action.params]
             for action in program.actions
         ]
-        self._rows: dict[int, int] = {}
-        self._args = pa.array([], EDGES.field("args").type)
+        self._args = DecodedCodes(EDGES.field("args").type, self.arguments)
 
     def batch(self, sources: pa.Array, labels: pa.Array, targets: pa.Array) -> pa.RecordBatch:
         """Steps with the names of their actions and arguments."""
@@ -184,17 +180,9 @@ class Labels:
         found = labels.dictionary_encode()
         different = found.dictionary.to_pylist()
         actions = pa.array([label >> RANK_BITS for label in different], pa.int32()).take(found.indices)
-        arguments = self._arguments(different).take(found.indices)
+        arguments = self._args.of(different).take(found.indices)
         column = pa.DictionaryArray.from_arrays(actions, self._actions)
         return pa.RecordBatch.from_arrays([sources, targets, column, arguments], schema=EDGES)
-
-    def _arguments(self, different: Sequence[int]) -> pa.Array:
-        new = [label for label in different if label not in self._rows]
-        if new:
-            values = pa.array([self.arguments(label) for label in new], self._args.type)
-            self._rows.update({label: len(self._rows) + index for index, label in enumerate(new)})
-            self._args = pa.concat_arrays([self._args, values])
-        return self._args.take(pa.array([self._rows[label] for label in different], pa.int32()))
 
     def arguments(self, label: int) -> list[str]:
         """The arguments of a label, the first one first."""

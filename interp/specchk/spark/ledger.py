@@ -22,7 +22,7 @@ from specchk.native.engine import NativeEngine
 from specchk.native.exchange import Buckets, exchange_worker
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.frames import Thread
-from specchk.native.store import Found, Run
+from specchk.native.store import Found, Run, without
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
 from specchk.spark.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
@@ -81,10 +81,7 @@ def read_handed(storage: Storage, identity: Identity) -> Handed:
     """Where Spark took over; `Unusable` if there is no ledger, a damaged one, or one of something else."""
     found = _content(storage)
     refuse_others("the ledger", found["identity"], identity)
-    noted = [
-        (Found(one["record"], tuple(one["state"]), tuple(one["after"])), depth)
-        for one, depth in found["noted"]
-    ]
+    noted = [(Found.of(one), depth) for one, depth in found["noted"]]
     return Handed(**{**found, "tally": tally_of(found["tally"]), "noted": noted})
 
 
@@ -160,12 +157,8 @@ def _outside(native: NativeEngine) -> list[Run]:
 
 def gaps(runs: Sequence[Run], first: int, end: int) -> list[Run]:
     """The part of first..end that is in none of the runs."""
-    runs_between = []
-    for start, count in [*sorted(runs), (end, 0)]:
-        if first < start:
-            runs_between.append((first, start - first))
-        first = start + count
-    return runs_between
+    inner = [(start, start + count) for start, count in sorted(runs)]
+    return [(low, high - low) for low, high in without([(first, end)], inner)]
 
 
 def handed_of(native: NativeEngine, identity: Identity, run: str, partitions: int) -> Handed:

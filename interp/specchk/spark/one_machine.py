@@ -29,7 +29,7 @@ from crc32c import crc32c
 from specchk import kept
 from specchk.forecast.intervals import free_bytes
 from specchk.native.exchange import exchange_worker
-from specchk.native.memory import naming, write_fully
+from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end, tally_of

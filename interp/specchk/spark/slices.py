@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from io import SEEK_END
@@ -75,14 +75,13 @@ def smallest(found: Iterable[Found]) -> tuple[Found, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The description of a slice; `attempt` is the task attempt that made it."""
+    """The description of a slice."""
 
     level: int
     partition: int
     inside: int
     outside: int
     received_bytes: int = 0
-    attempt: int = 0
     tally: SliceTally = field(default_factory=SliceTally)
 
 
@@ -292,10 +291,7 @@ def reading(name: str) -> Iterator[None]:
         raise BrokenSlice(f"{name} cannot be read ({error.strerror or error})") from error
 
 
-def tally_of(found: dict[str, Sequence[object]]) -> SliceTally:
+def tally_of(found: Mapping[str, Any]) -> SliceTally:
     """A tally as JSON gives it."""
-    notes: list[dict[str, object]] = list(found["found"])  # type: ignore[arg-type]
-    return SliceTally(
-        found["generated"], found["cuts"], tuple(found["counts"]),  # type: ignore[arg-type]
-        tuple(Found(n["record"], tuple(n["state"]), tuple(n["after"])) for n in notes),  # type: ignore[arg-type]
-    )  # fmt: skip
+    notes = tuple(map(Found.of, found["found"]))
+    return SliceTally(found["generated"], found["cuts"], tuple(found["counts"]), notes)

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from specchk.native.claims import bid, claimed
-from specchk.native.memory import sync_folder, write_fully
+from specchk.native.machine.memory import sync_folder, write_fully
 from specchk.search.engine import Unusable
 
 Data = bytes | memoryview

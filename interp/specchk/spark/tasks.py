@@ -23,7 +23,6 @@ from itertools import chain
 from typing import Any, Protocol
 
 from crc32c import crc32c
-from pyspark import TaskContext
 
 from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import (
@@ -169,7 +168,7 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
         runs += worker.end_run()
         inside = sum(count for _, count in runs)
         about = Slice(
-            level, partition, inside, visited.used - first - inside, incoming.size, _attempt(),
+            level, partition, inside, visited.used - first - inside, incoming.size,
             incoming.tally + tally_from(worker),
         )  # fmt: skip
         # The slice first: if the process ends in between, the visited set is a level behind, and reads the
@@ -179,11 +178,6 @@ def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incomi
         visited.commit()
     finally:
         worker.release()
-
-
-def _attempt() -> int:
-    context = TaskContext.get()
-    return int(context.taskAttemptId()) if context is not None else 0
 
 
 class Received:

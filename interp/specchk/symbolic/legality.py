@@ -9,24 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.ir.footprint import assignments, chosen_from
-from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, MapOf, Quantifier
+from specchk.ir.nodes import Apply, Choice, Choose, Collect, Const, Expr, MapOf, Quantifier
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
-from specchk.ir.types import (
-    Bag,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Type,
-    Union,
-    has_horizon,
-    has_horizon_keys,
-)
-from specchk.ir.walk import expressions
+from specchk.ir.types import Bag, Int, Map, Set, Type, components, has_horizon, has_horizon_keys
+from specchk.ir.walk import assignments, expressions, statements
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
@@ -49,7 +36,8 @@ def check(program: Program) -> None:
 
 
 def _uses(program: Program) -> Iterator[Diagnostic]:
-    chosen = [domain for action in program.actions for domain in chosen_from(action.body)]
+    stmts = [stmt for action in program.actions for stmt in statements(action.body)]
+    chosen = [stmt.domain for stmt in stmts if isinstance(stmt, Choice)]
     # `any n in Offset` chooses one open number and lists nothing; everywhere else such a set would be
     # listed.  So by identity: an equal set elsewhere is refused.
     allowed = {id(domain) for domain in chosen if not _is_ordered(domain.type)}
@@ -117,15 +105,4 @@ def _is_offset(kind: Type) -> bool:
 
 def orders_offsets(kind: Type) -> bool:
     """Whether a value keeps offsets in the order of their size: sets and bags do."""
-    match kind:
-        case Set() | Bag():
-            return has_horizon(kind.item)
-        case Option() | Seq():
-            return orders_offsets(kind.item)
-        case Map():
-            return orders_offsets(kind.value)
-        case Record():
-            return any(orders_offsets(part) for _, part in kind.fields)
-        case Union():
-            return any(orders_offsets(record) for _, record in kind.variants)
-    return False
+    return any(isinstance(part, Set | Bag) and has_horizon(part.item) for part in components(kind))

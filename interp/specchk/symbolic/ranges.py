@@ -10,23 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from specchk.ir import nodes
 from specchk.ir.footprint import stored_type
-from specchk.ir.nodes import (
-    Apply,
-    Assign,
-    Case,
-    Choice,
-    Collect,
-    Cover,
-    Either,
-    Expr,
-    If,
-    Let,
-    MapOf,
-    Narrow,
-    Var,
-    When,
-)
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.types import Map, Record, Set, Type, fits, has_horizon, without_horizons
@@ -46,46 +31,46 @@ def checked(program: Program, found: T) -> T:
     changed: Any = found
     if isinstance(found, tuple):
         changed = tuple([go(part) for part in found])
-    elif isinstance(found, Assign):
+    elif isinstance(found, nodes.Assign):
         changed = replace(found, value=_stored(found.value, stored_type(program, found)))
-    elif isinstance(found, Choice):
+    elif isinstance(found, nodes.Choice):
         changed = replace(found, body=go(found.body))
-    elif isinstance(found, Either):
+    elif isinstance(found, nodes.Either):
         changed = replace(found, branches=go(found.branches))
-    elif isinstance(found, When):
+    elif isinstance(found, nodes.When):
         changed = replace(found, then=go(found.then), orelse=go(found.orelse))
     result: T = changed
     return result
 
 
-def _stored(expr: Expr, kind: Type) -> Expr:
+def _stored(expr: nodes.Expr, kind: Type) -> nodes.Expr:
     """`expr` with checks where it is computed from offsets: in its branches, fields and items."""
     match expr:
-        case Narrow():
+        case nodes.Narrow():
             return expr
-        case If():
+        case nodes.If():
             return replace(expr, then=_stored(expr.then, kind), orelse=_stored(expr.orelse, kind))
-        case Let() | Cover():
+        case nodes.Let() | nodes.Cover():
             return replace(expr, body=_stored(expr.body, kind))
-        case Case():
+        case nodes.Case():
             arms = tuple([(tag, local, _stored(body, kind)) for tag, local, body in expr.arms])
             default = _stored(expr.default, kind) if expr.default is not None else None
             return replace(expr, arms=arms, default=default)
-        case MapOf() if isinstance(kind, Map):
+        case nodes.MapOf() if isinstance(kind, Map):
             return replace(expr, body=_stored(expr.body, kind.value))
-        case Collect() if isinstance(kind, Set):
+        case nodes.Collect() if isinstance(kind, Set):
             return replace(expr, body=_stored(expr.body, kind.item))
-        case Apply():
+        case nodes.Apply():
             parts = _parts(expr, kind)
             if parts is not None:
                 pairs = zip(expr.args, parts, strict=True)
                 return replace(expr, args=tuple([_stored(a, k) if k is not None else a for a, k in pairs]))
     if not has_horizon(expr.type) or (_is_read(expr) and fits(*map(without_horizons, (expr.type, kind)))):
         return expr
-    return Narrow(kind, expr.span, expr)
+    return nodes.Narrow(kind, expr.span, expr)
 
 
-def _parts(expr: Apply, kind: Type) -> list[Type | None] | None:
+def _parts(expr: nodes.Apply, kind: Type) -> list[Type | None] | None:
     """The places of an operator's arguments within the place of its result (None: of no part)."""
     if expr.op is Op.MAP_SET and isinstance(kind, Map):
         return [kind, None, kind.value]
@@ -96,8 +81,8 @@ def _parts(expr: Apply, kind: Type) -> list[Type | None] | None:
     return [*parts] if rule is not None and len(parts) == len(expr.args) else None
 
 
-def _is_read(expr: Expr) -> bool:
+def _is_read(expr: nodes.Expr) -> bool:
     """Whether a value is part of the state, where all is in its type, horizons aside."""
-    while isinstance(expr, Apply) and expr.op.card.is_part and expr.args:
+    while isinstance(expr, nodes.Apply) and expr.op.card.is_part and expr.args:
         expr = expr.args[0]
-    return isinstance(expr, Var)
+    return isinstance(expr, nodes.Var)

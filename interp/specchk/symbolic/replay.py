@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from specchk.ir.nodes import Const, Value
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Int, Set
+from specchk.ir.types import Int, Set, of_shape
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame
@@ -69,8 +69,7 @@ def _with_horizon(found: T, high: int) -> T:
     if isinstance(found, Int):
         changed = replace(found, high=max(found.high, high)) if found.horizon else found
     elif isinstance(found, Const) and found.ends_at_horizon:
-        kind = _with_horizon(found.type, high)
-        assert isinstance(kind, Set)
+        kind = of_shape(_with_horizon(found.type, high), Set)
         changed = replace(found, type=kind, value=tuple(sorted(universe(kind.item))))
     elif isinstance(found, tuple):
         parts = tuple([_with_horizon(part, high) for part in found])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import prod
 from typing import Any
 
 import z3
@@ -112,10 +113,7 @@ class CertifiedStates:
 
     def _candidates(self, trees: Sequence[Tree]) -> Iterator[PartGroup]:
         listed = [self._listed(slot, trees[slot]) for slot in self._fixed]
-        size = 1
-        for values in listed:
-            size *= len(values) if values is not None else MAX_KEYS + 1
-        if size > MAX_KEYS:
+        if prod(len(values) if values is not None else MAX_KEYS + 1 for values in listed) > MAX_KEYS:
             yield from self.groups
             return
         for key in dict.fromkeys(product(*[values or () for values in listed])):

@@ -14,11 +14,10 @@ import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import permutations, product
 
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program, Property, any_end, nowhere
 from specchk.ir.types import BOOL, Map
 from specchk.ir.verify import judged
 from specchk.ir.walk import inside, roots
@@ -28,7 +27,7 @@ from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
 from specchk.search.reference import ReferenceEngine
 from specchk.search.replay import ReplayFailed
-from specchk.search.symmetry import MAX_RENAMINGS, Renaming, decisive_sorts, renamer, sorts_in
+from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of, sorts_in
 from specchk.search.verdict import Holds, Inconclusive, Trace, Verdict, Violated, Violation
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.steps import arguments
@@ -63,7 +62,7 @@ def prove(program: Program, asked: ProofOptions) -> Proof:
             program, asked, Inconclusive(NO_INVARIANTS, budget=False), InductionWork(), (0, 0), meter
         )
     # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
-    start = bounded(replace(program, witnesses=(), deadlock_ok=_anything(program)), asked.k - 1, asked.budget)
+    start = bounded(replace(program, witnesses=(), deadlock_ok=any_end(program)), asked.k - 1, asked.budget)
     # "Inconclusive" is what the base reports where it holds: its depth ended.  If a limit or the solver
     # ended it earlier, the first k states were not all checked, and induction from them would prove
     # nothing.
@@ -111,12 +110,6 @@ def _proved(
         last = again
 
 
-def _anything(program: Program) -> Property:
-    """A `deadlock ok` that allows every end: induction does not cover deadlocks."""
-    span = program.actions[0].span if program.actions else program.variables[0].span
-    return Property("deadlock ok", "deadlock ok", Const(BOOL, span, True), 0, span)
-
-
 def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
     """An instance of each class of renamed copies, as (action, position), and how many are left out."""
     renamings = _renamings(program)
@@ -157,20 +150,9 @@ def _renamings(program: Program) -> list[Renaming]:
     }
     constants |= {(key, value) for key in keyed for value in universe(key)}
     free = [sort for sort in program.sorts if sort.name not in fixed]
-    identity: Renaming = {sort.name: tuple(range(len(sort.members))) for sort in program.sorts}
-    size = 1
-    for sort in free:
-        # Cut at eight elements, whose renamings are more than are tried; the product only has to pass the
-        # limit.
-        size *= len(list(permutations(range(min(len(sort.members), 8)))))
-    if size > MAX_RENAMINGS:
-        return [identity]
-    found = [
-        {**identity, **{sort.name: p for sort, p in zip(free, chosen, strict=True)}}
-        for chosen in product(*(permutations(range(len(sort.members))) for sort in free))
-    ]
     # A renaming that keeps every constant of the code maps steps to steps and invariants to themselves, so
     # that a counterexample for one instance, renamed, is one for the other (Ip and Dill, 1996).
+    found = renamings_of(program, free)
     return [r for r in found if all(renamer(kind, r)(value) == value for kind, value in constants)]
 
 
@@ -289,7 +271,7 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
 
     One search by the reference engine for all of them, ended after a few seconds.
     """
-    span = program.variables[0].span
+    span = nowhere(program)
     differ = [
         Property("invariant", str(index), _differs(program, failure.trace.initial), 0, span)
         for index, failure in enumerate(failures)
@@ -300,7 +282,7 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
         invariants=tuple(differ),
         step_invariants=(),
         witnesses=(),
-        deadlock_ok=_anything(program),
+        deadlock_ok=any_end(program),
     )
     options = Options(LOOK, symmetry=False, keep_going=True)
     search = Search(asked, options)
@@ -315,4 +297,4 @@ def _differs(program: Program, state: State) -> Expr:
         Apply(BOOL, v.span, Op.NE, (Var(v.type, v.span, slot, primed=False), Const(v.type, v.span, value)))
         for slot, (v, value) in enumerate(zip(program.variables, state, strict=True))
     ])  # fmt: skip
-    return Or(BOOL, program.variables[0].span, parts)
+    return Or(BOOL, nowhere(program), parts)

@@ -11,10 +11,9 @@ So a violation, a witness and a covered branch are the exact search's, and `hold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
@@ -94,7 +93,7 @@ class JoiningEngine(ZoneEngine):
             return range(0)
         following = ZoneEngine.expand(self, frontier)
         while self.is_proved and not following and self._are_left():
-            following = self._number(self._call(HullMember.take_left))
+            following = self._number(self.workers.each(HullMember.take_left))
         return following
 
     def finish(self) -> bool:
@@ -142,7 +141,7 @@ class JoiningEngine(ZoneEngine):
                 return
             hulls.advance()
             if self.is_proved:
-                self._call(HullMember.limit, self.most)
+                self.workers.each(HullMember.limit, self.most)
 
     def _is_confirmed(self) -> bool:
         """Whether hulls have a proof, and real states reach all that hulls do."""
@@ -156,7 +155,7 @@ class JoiningEngine(ZoneEngine):
         if self.search.is_stopped or self._is_confirmed():
             return False
         self.most *= 2
-        return any(self._call(HullMember.limit, self.most))
+        return any(self.workers.each(HullMember.limit, self.most))
 
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
         # After a proof zones may still show what is not so, since they forget.
@@ -171,6 +170,3 @@ class JoiningEngine(ZoneEngine):
 
     def _member(self, count: int, number: int) -> ZoneMember:
         return HullMember(number, count, self.expander, covering=self.options.covering)
-
-    def _call(self, method: Callable[..., Any], *given: Any) -> list[Any]:
-        return self.workers.call(method, [given] * self.workers.count)

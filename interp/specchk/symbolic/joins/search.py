@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from specchk.symbolic.joins.atoms import Atom
 from specchk.symbolic.joins.hulls import Origin
@@ -68,13 +67,13 @@ class HullSearch:
         if self.state is JoinState.NEW_ROUND:
             self.rounds += 1
             self.coverage = [0] * self.points
-            self._note(self._call(HullMember.start_hulls, self.atoms, self.initial))
+            self._note(self.workers.each(HullMember.start_hulls, self.atoms, self.initial))
             self.state = JoinState.EXPANDING
         elif self.state is JoinState.EXPANDING:
-            failures = self._note(self._call(HullMember.expand_hulls))
+            failures = self._note(self.workers.each(HullMember.expand_hulls))
             if self.waiting or self.is_done:
                 return
-            parcels = self._call(HullMember.sent_hulls)
+            parcels = self.workers.each(HullMember.sent_hulls)
             self._note(self.workers.call(HullMember.join, list(zip(*parcels, strict=True))))
             self.is_between_levels = True
             if failures and self._is_violated():
@@ -84,7 +83,7 @@ class HullSearch:
 
     def zones(self) -> list[Zone]:
         """The hulls of the last round."""
-        return [hull for hulls in self._call(HullMember.hulls) for hull in hulls]
+        return [hull for hulls in self.workers.each(HullMember.hulls) for hull in hulls]
 
     def _note(self, tallies: Sequence[HullTally]) -> int:
         """Add up what the members have; the number of failures."""
@@ -113,20 +112,20 @@ class HullSearch:
     def _is_violated(self) -> bool:
         """Whether real states show some failure of the last level, on a path to its hull."""
         # No proof is possible then.  The violation is left to the exact search, whose path is the shortest.
-        failing = nearest([one for found in self._call(HullMember.failing) for one in found])
+        failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
         return any(self.is_real(self._path(origin), candidate) for origin, candidate in failing)
 
     def _path(self, origin: Origin) -> list[Taken]:
         path = [origin.taken]
         while origin.before is not None:
-            found = self._call(HullMember.origin, origin.before, origin.level - 1)
+            found = self.workers.each(HullMember.origin, origin.before, origin.level - 1)
             origin = next(one for some in found for one in some)
             path.append(origin.taken)
         return path[::-1]
 
     def _new_atoms(self) -> list[Atom]:
         """Atoms of the failures that do not split hulls yet; else what known ones are one step before."""
-        by_member: list[FailingAtoms] = self._call(HullMember.failing_atoms)
+        by_member: list[FailingAtoms] = self.workers.each(HullMember.failing_atoms)
         open_ = [
             atom
             for found in by_member
@@ -142,12 +141,9 @@ class HullSearch:
         for found in by_member:
             for shape, atoms in found.items():
                 failing[shape] = sorted(known.intersection(atoms))
-        before: list[list[Atom]] = self._call(HullMember.atoms_before, failing)
+        before: list[list[Atom]] = self.workers.each(HullMember.atoms_before, failing)
         return self._unknown(atom for atoms in before for atom in atoms)
 
     def _unknown(self, atoms: Iterable[Atom]) -> list[Atom]:
         # Sorted: the order is the same, whoever found them.
         return sorted(set(atoms).difference(self.atoms))
-
-    def _call(self, method: Callable[..., Any], *given: Any) -> list[Any]:
-        return self.workers.call(method, [given] * self.workers.count)

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from specchk.meaning.linear import Form, Terms, added, symbol
-from specchk.meaning.paths import FREE
 from specchk.symbolic.certificates.format import SCHEMA, Certificate, CertifiedPart, Constraint
 from specchk.symbolic.zones.precision import ShapePredicates
-from specchk.symbolic.zones.zones import OPEN, Zone
+from specchk.symbolic.zones.zones import OPEN, Zone, own_bounds
 
 
 def part_of(zone: Zone, predicates: ShapePredicates) -> CertifiedPart:
@@ -40,18 +39,8 @@ def _bounded(zone: Zone, places: Sequence[Form]) -> Iterator[tuple[Form, int]]:
             yield added(own, first[number], -1), 0
             yield added(first[number], own, -1), 0
         first.setdefault(number, own)
-    bounds, classes = zone.bounds, range(len(zone.bounds))
-    for i in classes:
-        for j in classes:
-            # Numbers at a fixed distance are one class, so all bounds that follow from two others can be
-            # left out at once (as in `words`).
-            others = [k for k in classes if k not in (i, j)]
-            if (
-                i != j
-                and bounds[i][j] < FREE
-                and all(bounds[i][k] + bounds[k][j] > bounds[i][j] for k in others)
-            ):
-                yield added(first[i], first[j], -1), bounds[i][j]
+    for i, j, bound in own_bounds(zone.bounds):
+        yield added(first[i], first[j], -1), bound
 
 
 def written(certificate: Certificate) -> Iterator[str]:

@@ -18,7 +18,7 @@ from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
-from specchk.meaning.moves import Moves
+from specchk.meaning.moves import Moves, answered
 from specchk.meaning.open_numbers import Term
 from specchk.meaning.paths import START, ForkPath, Matrix
 from specchk.meaning.properties import NoAnswer
@@ -166,8 +166,10 @@ class Concretiser:
 
     def _ended(self, state: State, rows: Matrix, goal: Goal) -> Iterator[Matrix]:
         """As `_goal`, where nothing can be done."""
+        properties = self.moves.properties
+        allowed = partial(answered, properties.may_deadlock, properties.environment(state))
         for idle in self._idle(state, rows):
-            for fine in self.moves.ask(partial(self._may_deadlock, state), idle):
+            for fine in self.moves.ask(allowed, idle):
                 if _is_met(fine, goal.kind):
                     yield self.path.rows
 
@@ -179,13 +181,6 @@ class Concretiser:
         # Listed numbers end at the horizon, so where nothing can be done within it a number beyond may
         # still do.
         return [part for known in within for part in self.beyond.idle(state, known)]
-
-    def _may_deadlock(self, state: State) -> bool | Undefined:
-        properties = self.moves.properties
-        try:
-            return properties.may_deadlock(properties.environment(state))
-        except NoAnswer as unclear:
-            return Undefined(unclear.blame.span, unclear.blame.text)
 
     def _unclear(self, state: State) -> str | None:
         """The constraint that has no value in a state."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from specchk.ir.footprint import of_action, of_property
 from specchk.ir.program import Program, Property
-from specchk.meaning.moves import Moves, Test, outline
+from specchk.meaning.moves import Moves, Test, answered, outline
 from specchk.meaning.open_numbers import Term
 from specchk.meaning.paths import START, Matrix, definitions
 from specchk.meaning.properties import NoAnswer
@@ -249,13 +249,7 @@ class Controls:
         self.moves.counts[:] = [0] * len(self.moves.counts)
 
     def _answer(self, test: Test, env: list[Any]) -> PredicateValue:
-        def ask() -> bool | Undefined:
-            try:
-                return bool(test(env))
-            except Undefined as undefined:
-                return undefined
-
-        value, delta, cuts = self._counted(ask)
+        value, delta, cuts = self._counted(lambda: answered(test, env))
         return PredicateValue(delta, cuts, value)
 
     def _step(self, state: State, key: tuple[int, tuple[Any, ...], Shape]) -> Leaf:
@@ -303,15 +297,8 @@ class Controls:
 
     def _stops(self, env: list[Any]) -> PredicateValue:
         """Whether a state is a deadlock if nothing can be done there, or why `deadlock ok` has no value."""
-
-        def ask() -> bool | Undefined:
-            try:
-                return not self.moves.properties.may_deadlock(env)
-            except NoAnswer as unclear:
-                return Undefined(unclear.blame.span, unclear.blame.text)
-
-        value, delta, cuts = self._counted(ask)
-        return PredicateValue(delta, cuts, value)
+        may_deadlock = self.moves.properties.may_deadlock
+        return self._answer(lambda here: not may_deadlock(here), env)
 
     def complete(
         self, state: State, effect: Effect, walker: TreeWalker, known: tuple[Classes, Matrix]

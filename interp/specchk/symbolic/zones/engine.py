@@ -153,7 +153,7 @@ class ZoneEngine(Engine[range]):
                     zone = self.expander.initial(state)
                     taken = self.initial.setdefault(zone, Taken(number, (), zone.shape))
                     arrivals.append(((-1, number), zone, taken))
-            return self._number(self.workers.call(ZoneMember.start, [(arrivals,)] * self.workers.count))
+            return self._number(self.workers.each(ZoneMember.start, arrivals))
         return range(0)
 
     def size(self, frontier: range) -> int:
@@ -210,7 +210,7 @@ class ZoneEngine(Engine[range]):
 
     def _parts(self) -> list[CertifiedPart]:
         """All zones, each as a part of a certificate, in one order for any number of members."""
-        zones = chain.from_iterable(self.workers.call(ZoneMember.zones, [()] * self.workers.count))
+        zones = chain.from_iterable(self.workers.each(ZoneMember.zones))
         parts = [part_of(zone, self.abstraction.of(zone.shape)) for zone in zones]
         return sorted(parts, key=repr)
 
@@ -219,7 +219,7 @@ class ZoneEngine(Engine[range]):
         if self.precisions == MAX_PRECISIONS:
             return self.abstraction.precision
         builder = PrecisionBuilder(self.abstraction.precision)
-        records = self.workers.call(ZoneMember.recorded, [()] * self.workers.count)
+        records = self.workers.each(ZoneMember.recorded)
         # In one order, whoever recorded them: predicates have a limit, and zones the order of predicates.
         for record in sorted({record for some in records for record in some}, key=repr):
             builder.add(record)
@@ -263,7 +263,7 @@ class ZoneEngine(Engine[range]):
         asked = self._unanswered()
         first, is_more = 0, True
         while is_more and not self._look(level.arrived):
-            done = self.workers.call(ZoneMember.expand, [(first, asked, only_ask)] * self.workers.count)
+            done = self.workers.each(ZoneMember.expand, first, asked, only_ask)
             first += SLICE
             is_more = any(more for _, more in done)
             for part, _ in done:
@@ -278,7 +278,7 @@ class ZoneEngine(Engine[range]):
 
     def _next(self) -> range:
         """Have every zone that arrived taken by its owner; the next frontier."""
-        parcels = self.workers.call(ZoneMember.sent, [()] * self.workers.count)
+        parcels = self.workers.each(ZoneMember.sent)
         return self._number(self.workers.call(ZoneMember.take, list(zip(*parcels, strict=True))))
 
     def _number(self, takings: list[Taking]) -> range:

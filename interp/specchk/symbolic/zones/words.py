@@ -16,7 +16,7 @@ from specchk.meaning.linear import Form, Part, Quotient, Terms, substituted, sym
 from specchk.meaning.open_numbers import Term
 from specchk.meaning.paths import FREE, Matrix, definitions, ends_of
 from specchk.meaning.values import show, universe
-from specchk.symbolic.zones.zones import Shape, Zone
+from specchk.symbolic.zones.zones import Shape, Zone, own_bounds
 
 
 def places(program: Program, shape: Shape) -> list[str]:
@@ -86,26 +86,18 @@ def _quotient(names: Sequence[str], part: Quotient) -> str:
 
 
 def _order(zone: Zone, first: dict[int, tuple[str, int]]) -> Iterator[str]:
-    bounds, numbers = zone.bounds, range(len(zone.bounds))
-    for i in numbers:
-        for j in numbers:
-            bound = bounds[i][j]
-            if i == j or bound >= FREE or (i == 0 and bound == 0):  # no offset is below 0
-                continue
-            # Exact, since `classes` has put numbers at a fixed distance together: without cycles of length
-            # 0, bounds that follow from two others can all be left out at once (Larsen, Larsson,
-            # Pettersson, Yi, 1997).
-            if any(k not in (i, j) and bounds[i][k] + bounds[k][j] <= bound for k in numbers):
-                continue
-            (left, c), (right, d) = first[i], first[j]
-            limit = bound + c - d
-            if not left:
-                yield f"{right} >= {-limit}"
-            # Offsets are whole numbers: `a <= b - 1` reads better as `a < b`.
-            elif limit < 0 and right:
-                yield f"{left} < {_sum(right, limit + 1)}"
-            else:
-                yield f"{left} <= {_sum(right, limit)}"
+    for i, j, bound in own_bounds(zone.bounds):
+        if i == 0 and bound == 0:  # no offset is below 0
+            continue
+        (left, c), (right, d) = first[i], first[j]
+        limit = bound + c - d
+        if not left:
+            yield f"{right} >= {-limit}"
+        # Offsets are whole numbers: `a <= b - 1` reads better as `a < b`.
+        elif limit < 0 and right:
+            yield f"{left} < {_sum(right, limit + 1)}"
+        else:
+            yield f"{left} <= {_sum(right, limit)}"
 
 
 def _sum(name: str, plus: int) -> str:

@@ -80,6 +80,10 @@ class Workers(Generic[M]):
             process.calls.flush()
         return [_raised(process) for process in self._processes]
 
+    def each(self, method: Callable[..., Any], *given: Any) -> list[Any]:
+        """As `call`, with the same arguments for all."""
+        return self.call(method, [given] * self.count)
+
     def _fork(self, number: int) -> _Process:
         calls, answers = os.pipe(), os.pipe()
         process = os.fork()

@@ -16,12 +16,26 @@ Not here: which zones lie within others (`covering`), and which two are one (`un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 from specchk.ir.program import Program
-from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, cardinality, has_horizon
+from specchk.ir.types import (
+    Bag,
+    Int,
+    Map,
+    Option,
+    Record,
+    Seq,
+    Set,
+    Type,
+    Union,
+    cardinality,
+    components,
+    has_horizon,
+)
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
 from specchk.meaning.paths import FREE, ForkPath, Matrix, NotSymbolic, Rows
 from specchk.meaning.values import State
@@ -52,6 +66,20 @@ class Zone:
     shape: Shape
     classes: tuple[tuple[int, int], ...]
     bounds: tuple[tuple[int, ...], ...]
+
+
+def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
+    """The bounds of a zone that follow from no two others.
+
+    All of these can be left out at once, since numbers at a fixed distance are one class: there are no
+    cycles of length 0 (Larsen, Larsson, Pettersson, Yi, 1997).
+    """
+    numbers = range(len(bounds))
+    for i, j in permutations(numbers, 2):
+        bound = bounds[i][j]
+        others = (k for k in numbers if k not in (i, j))
+        if bound < FREE and all(bounds[i][k] + bounds[k][j] > bound for k in others):
+            yield i, j, bound
 
 
 class Shapes:
@@ -211,18 +239,7 @@ def _split_each(parts: Sequence[Split], *, repeat: bool = False) -> Split:
 
 def _has_numbers(kind: Type) -> bool:
     """Whether a value may have an open number in it, by right or by mistake."""
-    match kind:
-        case Int():
-            return True
-        case Option() | Set() | Seq() | Bag():
-            return _has_numbers(kind.item)
-        case Map():
-            return _has_numbers(kind.value)
-        case Record():
-            return any(_has_numbers(part) for _, part in kind.fields)
-        case Union():
-            return True
-    return False
+    return any(isinstance(part, Int | Union) for part in components(kind))
 
 
 def _joiner(kind: Type) -> Join:

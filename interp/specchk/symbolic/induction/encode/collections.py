@@ -7,7 +7,7 @@ from itertools import combinations
 
 from specchk.ir.nodes import Apply
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
-from specchk.symbolic.induction.encode.merge import count, equal, has, merge, select, set_of
+from specchk.symbolic.induction.encode.merge import equal, has, merge, select, set_of
 from specchk.symbolic.induction.encode.numbers import (
     Number,
     at_most,
@@ -233,21 +233,6 @@ def seq_items(seq: SeqOf) -> SetOf:
     return set_of([(slot, less(k, seq.length)) for k, slot in enumerate(seq.slots) if slot is not None])
 
 
-def bag_of(*items: Tree) -> BagOf:
-    """The bag of these items."""
-    return BagOf(tuple([(item, True) for item in items]))
-
-
-def bag_add(bag: BagOf, item: Tree) -> BagOf:
-    """One more."""
-    return BagOf((*bag.items, (item, True)))
-
-
-def bag_union(a: BagOf, b: BagOf) -> BagOf:
-    """All of both."""
-    return BagOf((*a.items, *b.items))
-
-
 def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """One less: the first equal item is removed."""
     bag, item = args
@@ -265,13 +250,3 @@ def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 def bag_items(bag: BagOf) -> SetOf:
     """The set of a bag's items."""
     return set_of(bag.items)
-
-
-def bag_count(bag: BagOf, item: Tree) -> Number:
-    """How often an item is in it."""
-    return count(bag, item)
-
-
-def bag_cardinality(bag: BagOf) -> Number:
-    """How many items, repeated ones included."""
-    return counted([guard for _, guard in bag.items])

@@ -9,26 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from specchk.ir.nodes import (
-    And,
-    Apply,
-    Case,
-    Choose,
-    Collect,
-    Const,
-    Cover,
-    Expr,
-    Gather,
-    If,
-    Implies,
-    Let,
-    Local,
-    MapOf,
-    Narrow,
-    Or,
-    Quantifier,
-    Var,
-)
+from specchk.ir import nodes
 from specchk.ir.types import Int, Map, Set
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, implies, negation
 from specchk.symbolic.induction.encode.collections import first_by, items_of, summed
@@ -40,56 +21,56 @@ from specchk.symbolic.induction.encode.states import default, keys, outside
 from specchk.symbolic.induction.encode.trees import Opt, RangeOf, SetOf, Tree, lift
 
 
-def encode(expr: Expr, scope: StepScope) -> Tree:
+def encode(expr: nodes.Expr, scope: StepScope) -> Tree:
     """The tree of an expression."""
     match expr:
-        case Const():
+        case nodes.Const():
             return _const(expr)
-        case Var():
+        case nodes.Var():
             return (scope.after if expr.primed else scope.before)[expr.slot]
-        case Local():
+        case nodes.Local():
             return scope.locals[expr.slot]
-        case Apply():
+        case nodes.Apply():
             return _apply(expr, scope)
-        case And() | Or():
-            return _junction(expr.parts, scope, every=isinstance(expr, And))
-        case Implies():
+        case nodes.And() | nodes.Or():
+            return _junction(expr.parts, scope, every=isinstance(expr, nodes.And))
+        case nodes.Implies():
             return _implies(expr, scope)
-        case If():
+        case nodes.If():
             return _if(expr, scope)
-        case Quantifier():
+        case nodes.Quantifier():
             return _quantifier(expr, scope)
-        case Choose():
+        case nodes.Choose():
             return _choose(expr, scope)
-        case Collect():
+        case nodes.Collect():
             return _collect(expr, scope)
-        case MapOf():
+        case nodes.MapOf():
             return _map_of(expr, scope)
-        case Let():
+        case nodes.Let():
             return _let(expr, scope)
-        case Case():
+        case nodes.Case():
             return _case(expr, scope)
-        case Narrow():
+        case nodes.Narrow():
             return _narrow(expr, scope)
-        case Cover():
+        case nodes.Cover():
             return encode(expr.body, scope)
         case _:
             assert_never(expr)
 
 
-def _apply(expr: Apply, scope: StepScope) -> Tree:
+def _apply(expr: nodes.Apply, scope: StepScope) -> Tree:
     args = [encode(arg, scope) for arg in expr.args]
     with placed(expr.span):
         return _any(operate(expr, args, scope), expr)
 
 
-def _any(found: Tree, expr: Expr) -> Tree:
+def _any(found: Tree, expr: nodes.Expr) -> Tree:
     """Where there is certainly no value (a fault), any value of the type is returned."""
     # The fault is noted; the rest of the expression still needs a tree of the right shape.
     return default(expr.type) if found is None else found
 
 
-def _const(expr: Const) -> Tree:
+def _const(expr: nodes.Const) -> Tree:
     kind = expr.type
     if not expr.ends_at_horizon:
         return lift(expr.value, kind)
@@ -98,7 +79,7 @@ def _const(expr: Const) -> Tree:
     raise Unencodable(expr.span, "all values of a type with offsets, which are unbounded here")
 
 
-def _junction(parts: tuple[Expr, ...], scope: StepScope, *, every: bool) -> Truth:
+def _junction(parts: tuple[nodes.Expr, ...], scope: StepScope, *, every: bool) -> Truth:
     """`and` (`every`) or `or`: a part counts where those before it have not decided."""
     found: list[Truth] = []
     size = len(scope.path)
@@ -114,7 +95,7 @@ def _junction(parts: tuple[Expr, ...], scope: StepScope, *, every: bool) -> Trut
     return conj(found) if every else disj(found)
 
 
-def _implies(expr: Implies, scope: StepScope) -> Truth:
+def _implies(expr: nodes.Implies, scope: StepScope) -> Truth:
     left = encode(expr.left, scope)
     if left is False:
         return True
@@ -122,7 +103,7 @@ def _implies(expr: Implies, scope: StepScope) -> Truth:
         return implies(left, encode(expr.right, scope))
 
 
-def _if(expr: If, scope: StepScope) -> Tree:
+def _if(expr: nodes.If, scope: StepScope) -> Tree:
     condition = encode(expr.condition, scope)
     if isinstance(condition, bool):
         return encode(expr.then if condition else expr.orelse, scope)
@@ -134,13 +115,13 @@ def _if(expr: If, scope: StepScope) -> Tree:
         return merge(condition, then, orelse)
 
 
-def _items(domain: Expr, scope: StepScope) -> SetOf:
+def _items(domain: nodes.Expr, scope: StepScope) -> SetOf:
     found = encode(domain, scope)
     with placed(domain.span):
         return items_of(found)
 
 
-def _quantifier(expr: Quantifier, scope: StepScope) -> Truth:
+def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
     domain = _items(expr.domain, scope)
     found: list[Truth] = []
     size, faults = len(scope.path), len(scope.faults)
@@ -162,13 +143,13 @@ def _quantifier(expr: Quantifier, scope: StepScope) -> Truth:
     return conj(found) if expr.every else disj(found)
 
 
-def _ordered(domain: SetOf, failed: bool, expr: Expr) -> None:
+def _ordered(domain: SetOf, failed: bool, expr: nodes.Expr) -> None:
     """The fault depends on the order of the items, which must be known."""
     if failed and not domain.listed and len(domain.items) > 1:
         raise Unencodable(expr.span, "an expression that may be undefined, over offsets in no known order")
 
 
-def _choose(expr: Choose, scope: StepScope) -> Tree:
+def _choose(expr: nodes.Choose, scope: StepScope) -> Tree:
     domain = _items(expr.domain, scope)
     if not domain.listed:
         raise Unencodable(expr.span, "`choose` among offsets that are not decided")
@@ -189,7 +170,9 @@ def _choose(expr: Choose, scope: StepScope) -> Tree:
     return _any(select(rows), expr)
 
 
-def _gathered(expr: Collect, scope: StepScope, depth: int, guard: Truth) -> Iterator[tuple[Tree, Truth]]:
+def _gathered(
+    expr: nodes.Collect, scope: StepScope, depth: int, guard: Truth
+) -> Iterator[tuple[Tree, Truth]]:
     """The bodies for every choice of the binders, each with the condition under which it counts."""
     if depth == len(expr.binders):
         counts: Truth = True
@@ -209,23 +192,23 @@ def _gathered(expr: Collect, scope: StepScope, depth: int, guard: Truth) -> Iter
             yield from _gathered(expr, scope, depth + 1, both(guard, present))
 
 
-def _collect(expr: Collect, scope: StepScope) -> Tree:
+def _collect(expr: nodes.Collect, scope: StepScope) -> Tree:
     rows = list(_gathered(expr, scope, 0, True))
     with placed(expr.span):
         match expr.gather:
-            case Gather.SET:
+            case nodes.Gather.SET:
                 return set_of(rows)
-            case Gather.SUM:
+            case nodes.Gather.SUM:
                 return summed(rows)
-            case Gather.MIN:
+            case nodes.Gather.MIN:
                 exists, found = first_by(less, rows)
-            case Gather.MAX:
+            case nodes.Gather.MAX:
                 exists, found = first_by(lambda a, b: less(b, a), rows)
     scope.fail(negation(exists), expr.span, f"`{expr.gather.name.lower()}` of an empty collection")
     return found
 
 
-def _map_of(expr: MapOf, scope: StepScope) -> Tree:
+def _map_of(expr: nodes.MapOf, scope: StepScope) -> Tree:
     assert isinstance(expr.type, Map)
     with placed(expr.span):
         known = keys(expr.type.key)
@@ -236,12 +219,12 @@ def _map_of(expr: MapOf, scope: StepScope) -> Tree:
     return tuple(out)
 
 
-def _let(expr: Let, scope: StepScope) -> Tree:
+def _let(expr: nodes.Let, scope: StepScope) -> Tree:
     scope.locals[expr.local.slot] = encode(expr.value, scope)
     return encode(expr.body, scope)
 
 
-def _case(expr: Case, scope: StepScope) -> Tree:
+def _case(expr: nodes.Case, scope: StepScope) -> Tree:
     found = encode(expr.scrutinee, scope)
     rows: list[tuple[Truth, Tree]] = []
     rest: list[Truth] = []
@@ -267,7 +250,7 @@ def _case(expr: Case, scope: StepScope) -> Tree:
         return _any(select(rows), expr)
 
 
-def _narrow(expr: Narrow, scope: StepScope) -> Tree:
+def _narrow(expr: nodes.Narrow, scope: StepScope) -> Tree:
     tree = encode(expr.body, scope)
     with placed(expr.span):
         for when, reason in outside(tree, expr.type):

@@ -12,15 +12,16 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, show
+from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, of_shape, show
 from specchk.lang.text.source import Span
 from specchk.meaning.values import positions
 from specchk.symbolic.induction.encode import collections as of
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
-from specchk.symbolic.induction.encode.merge import equal, has, merge, select, set_of, subset, tag_is
+from specchk.symbolic.induction.encode.merge import count, equal, has, merge, select, set_of, subset, tag_is
 from specchk.symbolic.induction.encode.numbers import (
     at_most,
     combine,
+    counted,
     equal_numbers,
     greatest,
     least,
@@ -30,7 +31,7 @@ from specchk.symbolic.induction.encode.numbers import (
 )
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.states import keys
-from specchk.symbolic.induction.encode.trees import CannotEncode, Opt, Tagged, Tree, expanded
+from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tagged, Tree, expanded
 
 Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
@@ -109,14 +110,8 @@ def _term_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Tr
     return guards
 
 
-def _map_kind(expr: Apply) -> Map:
-    kind = expr.args[0].type
-    assert isinstance(kind, Map)
-    return kind
-
-
 def _map_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
+    guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], expr.span, scope)
     return _somewhere(select(list(zip(guards, args[0], strict=True))), args[0])
 
 
@@ -126,7 +121,7 @@ def _somewhere(found: Tree, among: Sequence[Tree]) -> Tree:
 
 
 def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    guards = key_guards(_map_kind(expr).key, args[1], expr.span, scope)
+    guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], expr.span, scope)
     # Every position may be the one that is written: the new value under its guard, else the old one.
     return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
 
@@ -164,9 +159,11 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.APPEND: _pure(lambda s, item: of.concat(s, of.seq_of(item))), Op.CONCAT: _pure(of.concat),
         Op.PREFIX: of.prefix, Op.SUFFIX: of.suffix,
         Op.IN_SEQ: _pure(lambda item, s: has(of.seq_items(s), item)), Op.SEQ_ITEMS: _pure(of.seq_items),
-        Op.BAG: _pure(of.bag_of), Op.BAG_ADD: _pure(of.bag_add), Op.BAG_REMOVE: of.bag_remove,
-        Op.BAG_COUNT: _pure(of.bag_count), Op.BAG_UNION: _pure(of.bag_union),
+        Op.BAG: _pure(lambda *items: BagOf(tuple([(item, True) for item in items]))),
+        Op.BAG_ADD: _pure(lambda b, item: BagOf((*b.items, (item, True)))), Op.BAG_REMOVE: of.bag_remove,
+        Op.BAG_COUNT: _pure(count), Op.BAG_UNION: _pure(lambda a, b: BagOf((*a.items, *b.items))),
         Op.IN_BAG: _pure(lambda item, b: has(of.bag_items(b), item)),
-        Op.BAG_CARD: _pure(of.bag_cardinality), Op.BAG_ITEMS: _pure(of.bag_items),
+        Op.BAG_CARD: _pure(lambda b: counted([guard for _, guard in b.items])),
+        Op.BAG_ITEMS: _pure(of.bag_items),
     }
 )  # fmt: skip

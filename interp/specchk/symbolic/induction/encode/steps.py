@@ -15,20 +15,7 @@ from typing import Any, assert_never
 
 import z3
 
-from specchk.ir.nodes import (
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Const,
-    Either,
-    Expr,
-    Guard,
-    PathStep,
-    Stmt,
-    Unwrap,
-    When,
-)
+from specchk.ir import nodes
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, has_horizon
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
@@ -168,50 +155,50 @@ class _Encoding:
         """Where the frame's expressions are encoded."""
         return StepScope(self.state, self.state, dict(frame.locals), list(frame.guards), self.faults)
 
-    def eval(self, expr: Expr, frame: _Frame) -> Tree:
+    def eval(self, expr: nodes.Expr, frame: _Frame) -> Tree:
         return encode(expr, self.scoped(frame))
 
-    def block(self, body: Block, frames: list[_Frame]) -> list[_Frame]:
+    def block(self, body: nodes.Block, frames: list[_Frame]) -> list[_Frame]:
         for stmt in body:
             frames = [after for frame in frames for after in self._statement(stmt, frame)]
             # Ways that a decided guard closes are dropped before the next statement multiplies them.
             frames = [frame for frame in frames if not any(guard is False for guard in frame.guards)]
         return frames
 
-    def _statement(self, stmt: Stmt, frame: _Frame) -> list[_Frame]:
+    def _statement(self, stmt: nodes.Stmt, frame: _Frame) -> list[_Frame]:
         match stmt:
-            case Guard():
+            case nodes.Guard():
                 return [frame.when(self.eval(stmt.condition, frame))]
-            case Bind():
+            case nodes.Bind():
                 return [frame.knowing(stmt.local.slot, self.eval(stmt.value, frame))]
-            case Unwrap():
+            case nodes.Unwrap():
                 found = self.eval(stmt.value, frame)
                 if found.present is False:
                     return []
                 return [frame.knowing(stmt.local.slot, found.item).when(found.present)]
-            case Assign():
+            case nodes.Assign():
                 return [self._assign(stmt, frame)]
-            case Choice():
+            case nodes.Choice():
                 return self._choice(stmt, frame)
-            case Either():
+            case nodes.Either():
                 return [after for branch in stmt.branches for after in self.block(branch, [frame])]
-            case When():
+            case nodes.When():
                 return self._when(stmt, frame)
             case _:
                 assert_never(stmt)
 
-    def _choice(self, stmt: Choice, frame: _Frame) -> list[_Frame]:
+    def _choice(self, stmt: nodes.Choice, frame: _Frame) -> list[_Frame]:
         starts = [
             frame.knowing(stmt.local.slot, item).when(guard) for item, guard in self._choices(stmt, frame)
         ]
         return [after for start in starts for after in self.block(stmt.body, [start])]
 
-    def _choices(self, stmt: Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
+    def _choices(self, stmt: nodes.Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
         """The possible choices and their conditions; with offsets in them, one open value."""
         fresh = OpenTrees()
         # Different for each choice on each way: two choices must not be one number.
         name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
-        if isinstance(stmt.domain, Const) and stmt.domain.ends_at_horizon:
+        if isinstance(stmt.domain, nodes.Const) and stmt.domain.ends_at_horizon:
             with placed(stmt.domain.span):
                 item = fresh.tree(stmt.local.type, name)
             self.chosen += fresh.made
@@ -223,7 +210,7 @@ class _Encoding:
         assert isinstance(domain, SetOf)
         return domain.items
 
-    def _when(self, stmt: When, frame: _Frame) -> list[_Frame]:
+    def _when(self, stmt: nodes.When, frame: _Frame) -> list[_Frame]:
         condition = self.eval(stmt.condition, frame)
         if isinstance(condition, bool):
             return self.block(stmt.then if condition else stmt.orelse, [frame])
@@ -252,7 +239,7 @@ class _Encoding:
         )
         return replace(frame, writes=writes, claims=claims).when(guard)
 
-    def _assign(self, stmt: Assign, frame: _Frame) -> _Frame:
+    def _assign(self, stmt: nodes.Assign, frame: _Frame) -> _Frame:
         scope = self.scoped(frame)
         path = tuple([self._step(step, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
@@ -267,13 +254,13 @@ class _Encoding:
         # Not `get` with a default: that would read a variable of which no old part is kept.
         return frame.writes[slot] if slot in frame.writes else self.state[slot]
 
-    def _step(self, step: PathStep, scope: StepScope) -> Tree:
+    def _step(self, step: nodes.PathStep, scope: StepScope) -> Tree:
         if step.field is not None:
             return step.field
         assert step.key is not None
         return encode(step.key, scope)
 
-    def _claim(self, stmt: Assign, path: Place, frame: _Frame, scope: StepScope) -> None:
+    def _claim(self, stmt: nodes.Assign, path: Place, frame: _Frame, scope: StepScope) -> None:
         """A fault where this place, or one around or in it, is assigned already."""
         for slot, when, other in frame.claims:
             if slot == stmt.slot:
@@ -281,7 +268,7 @@ class _Encoding:
                 scope.fail(both(when, again), stmt.span, "this place is assigned twice in one step")
 
 
-def _replaced(old: Tree, stmt: Assign, path: Place, depth: int, new: Tree, scope: StepScope) -> Tree:
+def _replaced(old: Tree, stmt: nodes.Assign, path: Place, depth: int, new: Tree, scope: StepScope) -> Tree:
     """The container with the place at the end of the path replaced."""
     if depth == len(path):
         return new

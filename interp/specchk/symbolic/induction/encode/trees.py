@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from specchk.ir.nodes import Value
@@ -148,11 +149,8 @@ def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | N
 def _product(
     parts: Sequence[list[tuple[Value, Truth]] | None], limit: int
 ) -> list[tuple[Value, Truth]] | None:
-    size = 1
-    for part in parts:
-        # Multiplied before anything is listed: the product of ten parts may have millions of rows.
-        size *= len(part) if part is not None else limit + 1
-    if size > limit:
+    # Before anything is listed: the product of ten parts may have millions of rows.
+    if prod(len(part) if part is not None else limit + 1 for part in parts) > limit:
         return None
     rows = product(*[part for part in parts if part is not None])
     return [(tuple([v for v, _ in row]), conj([g for _, g in row])) for row in rows]
