@@ -31,10 +31,10 @@ from replog.core.messages import (
     ProduceRequest,
 )
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Batch, Error, Role
+from replog.sim.recording.record_state import late_followers
 from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, date_fetch
 from replog_machines import DOWN, MachinesBinding, candidates, taken_or
 from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
-from replog_state import late_followers
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -94,7 +94,7 @@ class ReplogBinding(MachinesBinding):
         room = self._room(state.log, slot.request.fetch_offset)
         request = replace(slot.request, max_bytes=room, max_wait_ms=wait_ms)
         # One that is late fetches seldom: the branch of I10 that goes by the fetch before is not in the spec.
-        if state.leading is not None and self.id(follower) in late_followers(state):
+        if state.leading is not None and self.id(follower) in late_followers(state, NOW_MS):
             self.let_be(cluster, slot.to, self.id(follower), is_late=True)
         effects = cluster.receive(slot.to, self.id(follower), request)
         if not _replies(effects, FetchReply):
@@ -195,7 +195,7 @@ class ReplogBinding(MachinesBinding):
         if state is None:
             return DOWN
         members = () if state.leading is None else state.leading.isr
-        before = set() if state.leading is None else late_followers(state)
+        before = late_followers(state, NOW_MS)
         for member in members:
             self.let_be(cluster, broker, member, is_late=member == self.id(follower))
         if not any(isinstance(effect, Send) for effect in cluster.fire(broker, Timer.ISR_CHECK)):
@@ -214,7 +214,8 @@ class ReplogBinding(MachinesBinding):
             return Impossible("no leader with such a follower")
         if other in maximal_isr(state, state.leading):
             return Impossible("in the ISR that is for `shrink_isr`")
-        if other in late_followers(state) or not is_eligible(state, other, state.leading.remotes[other]):
+        is_late = other in late_followers(state, NOW_MS)
+        if is_late or not is_eligible(state, other, state.leading.remotes[other]):
             return Impossible("HW does not wait for it")
         self.let_be(cluster, broker, other, is_late=True)
         return Accepted()
@@ -340,13 +341,13 @@ class ReplogBinding(MachinesBinding):
         if state is None:
             return DOWN
         known = cluster.metadata.get(epoch)
-        if known is None or (known.image.leader == broker) != (role is Role.LEADER):
+        if known is None or (known.partitions[PARTITION].leader == broker) != (role is Role.LEADER):
             return Impossible("no such metadata was written")
         if state.role is Role.NONE and epoch < cluster.nodes[broker].registered_at:
             return Impossible("it is told nothing from before its registration")
         before = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
         # Without news on the partition it is `hear_of_brokers` that brings the news on brokers.
-        is_news = known.image.partition_epoch > state.partition_epoch
+        is_news = known.partitions[PARTITION].partition_epoch > state.partition_epoch
         (cluster.apply_metadata if is_news else cluster.apply_partition)(broker, epoch)
         after = (state.role, state.leader_epoch, role is Role.LEADER and state.partition_epoch)
         return taken_or(before != after, "it is not news")
@@ -358,7 +359,8 @@ class ReplogBinding(MachinesBinding):
         state = cluster.state(broker)
         if state is None or state.role is not Role.LEADER:
             return DOWN if state is None else Impossible("it does not lead")
-        if cluster.metadata[state.leader_epoch].image.partition_epoch > state.partition_epoch:
+        known = cluster.metadata[state.leader_epoch].partitions[PARTITION]
+        if known.partition_epoch > state.partition_epoch:
             return Impossible("the metadata is news on the partition, too")
         before = state.brokers
         cluster.apply_metadata(broker, state.leader_epoch)

@@ -27,7 +27,7 @@ from replog.sim.cluster.storage import Chooser, Recovered
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
 from replog_cluster import LONG_AGO_MS, NOW_MS, Cluster, Rules, new_cluster
-from replog_process import DATA, Process, Start
+from replog_process import DATA, Process
 from specchk.conform.contract.binding import Accepted, Answer, restore, snapshot
 from specchk.ir.program import Program
 
@@ -44,7 +44,9 @@ class ProcessDisk:
     @property
     def hw_checkpoint(self) -> int:
         """Return the HW that the process wrote last, as its file says where none runs."""
-        return self._at_a_start(_hw_checkpoint) if self.process is None else self.process.seen.hw_checkpoint
+        if self.process is None:
+            return self._at_a_start(lambda storage: storage.hw_checkpoint)
+        return self.process.seen.hw_checkpoint
 
     def perform(self, effect: Effect) -> None:
         """Do nothing: the process did it before it answered."""
@@ -89,10 +91,6 @@ class ProcessDisk:
             found = what(storage)
             storage.abandon()
         return found
-
-
-def _hw_checkpoint(storage: FileStorage) -> int:
-    return storage.hw_checkpoint
 
 
 Taken = tuple[str, tuple[str, ...]]  # a handler's method and its arguments
@@ -185,9 +183,7 @@ class ProcessBinding(FilesBinding):
 
 def boot(disk: ProcessDisk, state: ReplicaState) -> Process:
     """Start a broker's process; it must find in its files what this side found in a copy of them."""
-    place, correlation = f"{disk.directory}/{DATA}", state.correlation
-    start = Start(place, state.broker_id, state.partition, state.config, state.protocol, correlation)
-    disk.process = process = Process(start)
+    disk.process = process = Process(f"{disk.directory}/{DATA}", state)
     found = list(process.state.log.cells())
     if found != list(state.log.cells()):
         raise RuntimeError(f"two starts on the same files found {found} and {list(state.log.cells())}")

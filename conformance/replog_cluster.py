@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol as Interface
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
@@ -33,7 +32,6 @@ from replog.core.messages import (
 from replog.core.protocol import Protocol
 from replog.core.types import (
     CONTROLLER,
-    BrokerImage,
     BrokerState,
     Error,
     MetadataImage,
@@ -48,17 +46,6 @@ LONG_AGO_MS = 0
 CORRELATIONS_PER_INCARNATION = 1_000_000
 
 
-class Disk(Storage, Interface):
-    """A broker's disk, and what is to be seen of it."""
-
-    @property
-    def hw_checkpoint(self) -> int:
-        """Return the HW that was written last."""
-
-    def copy(self) -> Disk:
-        """Return an independent copy."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What a cluster is made with: the cores' rules, and how many in-sync replicas acks=all needs."""
@@ -67,17 +54,8 @@ class Rules:
     first_leader: int
     min_isr: int
     protocol: Protocol
-    disk: Callable[[], Disk] = MemoryStorage
-    boot: Callable[[Disk, ReplicaState], Replica] = lambda _, state: Replica(state)
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One version of the metadata: what it has on the partition and on brokers."""
-
-    version: int
-    image: PartitionImage
-    brokers: dict[int, BrokerImage]
+    disk: Callable[[], Storage] = MemoryStorage
+    boot: Callable[[Storage, ReplicaState], Replica] = lambda _, state: Replica(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +90,7 @@ class Spent:
 class Node:
     """One machine: a disk, perhaps a process, and the broker epochs of its incarnations so far."""
 
-    storage: Disk
+    storage: Storage
     process: Replica | None
     broker_epochs: tuple[int, ...] = ()
     registered_at: int = 0
@@ -122,7 +100,8 @@ class Node:
     def copy(self) -> Node:
         """Return an independent copy."""
         process = None if self.process is None else self.process.copy()
-        return replace(self, storage=self.storage.copy(), process=process)
+        storage = self.storage.copy()
+        return Node(storage, process, self.broker_epochs, self.registered_at, self.applied_version)
 
 
 @dataclass(slots=True)
@@ -132,7 +111,7 @@ class Cluster:
     rules: Rules
     controller: Controller
     nodes: list[Node]
-    metadata: dict[int, Written] = field(default_factory=dict)
+    metadata: dict[int, MetadataImage] = field(default_factory=dict)
     """For each leader epoch its last version."""
     fetches: dict[int, FetchInFlight] = field(default_factory=dict)
     alters: dict[int, AlterInFlight] = field(default_factory=dict)
@@ -181,17 +160,16 @@ class Cluster:
 
     def apply_metadata(self, broker: int, epoch: int) -> None:
         """Let a broker apply the last metadata of a leader epoch."""
-        known = self.metadata[epoch]
-        self._apply(broker, MetadataImage(known.version, {PARTITION: known.image}, known.brokers))
+        self._apply(broker, self.metadata[epoch])
 
     def apply_partition(self, broker: int, epoch: int) -> None:
         """Let a broker apply metadata that has nothing on brokers that it does not know.
 
         Only the partition has a version that a replica could compare, and a metadata log never goes back.
         """
-        known, state = self.metadata[epoch], self.state(broker)
+        state = self.state(broker)
         assert state is not None
-        self._apply(broker, MetadataImage(known.version, {PARTITION: known.image}, state.brokers))
+        self._apply(broker, replace(self.metadata[epoch], brokers=state.brokers))
 
     def _apply(self, broker: int, update: MetadataImage) -> None:
         node = self.nodes[broker]
@@ -246,8 +224,7 @@ class Cluster:
         self._remember()
 
     def _remember(self) -> None:
-        newest = self.controller.state.history[-1]
-        self.metadata[self.image.leader_epoch] = Written(newest.version, self.image, newest.brokers)
+        self.metadata[self.image.leader_epoch] = self.controller.state.history[-1]
 
     def heartbeat(self, broker: int) -> None:
         """Let a broker tell the controller that it lives, and how much metadata it has applied."""

@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from replog.core.effects import Timer
+from replog.core.log.epochs import EpochCache
 from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerState, Error, PartitionImage, Role
 from replog_cluster import Cluster, Rules, new_cluster
-from replog_disk import reopened
 from replog_rules import Ruled
 from replog_state import abstract
 from specchk.conform.contract.binding import (
@@ -57,8 +57,25 @@ class MachinesBinding(Ruled[Cluster]):
 
     @reopen
     def again(self, cluster: Cluster) -> Cluster:
-        """Return what processes would find that were started on these disks."""
-        return reopened(cluster)
+        """Return the cluster with the log and the epoch cache of every running broker as its disk has them.
+
+        HW stays: on disk is what was last checkpointed.  So do epochs that have no record yet, which a
+        recovery drops.
+        """
+        reopened = cluster.copy()
+        for node in reopened.nodes:
+            if node.process is None:
+                continue
+            disk = node.storage.copy()
+            disk.crash()
+            log = disk.recover().log
+            state = node.process.state
+            empty = [entry for entry in state.log.epochs.entries if entry[1] >= log.leo]
+            kept = [entry for entry in log.epochs.entries if entry[1] < log.leo]
+            log.epochs = EpochCache((*kept, *empty))
+            log.hw = state.log.hw
+            state.log = log
+        return reopened
 
     @project
     def state(self, cluster: Cluster) -> dict[str, object]:

@@ -1,35 +1,32 @@
 """A replica in a process of its own, on files of its own; both ends of the socket to it.
 
-    Process(Start(...))    starts `main` in a new interpreter, which opens the log directory
-    event  ->  effects     the process performs the disk effects on its files, then answers
+    Process(directory, state)    starts `main` in a new interpreter, which reads the log from the directory
+    event  ->  effects           the process performs the disk effects on its files, then answers
 
 The process ends when the socket does, and `kill` is SIGKILL: nothing of it is left but its files.
 """
 
 from __future__ import annotations
 
-import pickle
 import signal
-import socket
-import struct
 import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from replog.core.broker.replica import Replica
-from replog.core.broker.state import Config, ReplicaState
+from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.messages import Message
-from replog.core.protocol import Protocol
 from replog.core.types import MetadataImage
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
 from replog_cluster import date_fetch
 
-LENGTH = struct.Struct("!I")
 DATA = "data"
 DATE = "date"
 STOP = "stop"
@@ -52,22 +49,20 @@ class Seen:
 
 def main(descriptor: int) -> None:
     """Serve over a socket until the other side is gone."""
-    with socket.socket(fileno=descriptor) as link, suppress(EOFError):
+    with Connection(descriptor) as link, suppress(EOFError):
         serve(link)
 
 
-def serve(link: socket.socket) -> None:
+def serve(link: Connection) -> None:
     """Answer events until the other side is gone."""
-    start = _receive(link)
-    disk = FileStorage(OsFs(), start.directory)
-    recovered = disk.recover()
-    broker, partition, config, rules = start.broker, start.partition, start.config, start.rules
-    state = ReplicaState(broker, partition, config, rules, recovered.log, correlation=start.correlation)
+    directory, state = link.recv()
+    disk = FileStorage(OsFs(), directory)
+    state.log = disk.recover().log
     replica = Replica(state)
     effects: list[Effect] = []
     while True:
-        _send(link, Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
-        name, arguments = _receive(link)
+        link.send(Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
+        name, arguments = link.recv()
         if name == STOP:
             disk.close(*arguments)
             return
@@ -81,52 +76,20 @@ def serve(link: socket.socket) -> None:
                 disk.perform(effect)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a broker's process is started with."""
-
-    directory: str
-    broker: int
-    partition: str
-    config: Config
-    rules: Protocol
-    correlation: int
-
-
-def _send(link: socket.socket, what: object) -> None:
-    data = pickle.dumps(what)
-    link.sendall(LENGTH.pack(len(data)) + data)
-
-
-def _receive(link: socket.socket) -> Any:
-    (length,) = LENGTH.unpack(_exactly(link, LENGTH.size))
-    return pickle.loads(_exactly(link, length))  # noqa: S301 - both ends are this module
-
-
-def _exactly(link: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = link.recv(size - len(data))
-        if not more:
-            raise EOFError("the other side has closed the socket")
-        data += more
-    return data
-
-
 # -- this side of it
 
 
 class Process:
     """A broker's process, with the interface of the `Replica` in it."""
 
-    def __init__(self, start: Start) -> None:
-        ours, theirs = socket.socketpair()
+    def __init__(self, directory: str, state: ReplicaState) -> None:
+        """Start a process with this state, but for the log, which it reads from the directory."""
+        self._link, theirs = Pipe()
         command = [sys.executable, "-c", LAUNCH, str(HERE), str(theirs.fileno())]
         self._child = subprocess.Popen(command, pass_fds=[theirs.fileno()])  # noqa: S603 - this file
         theirs.close()
-        self._link = ours
-        _send(ours, start)
-        self.seen: Seen = _receive(ours)
+        self._link.send((directory, state))
+        self.seen: Seen = self._link.recv()
         self.state = self.seen.state
         """What the replica is after its last event: the same objects all the time, as its own are."""
 
@@ -147,14 +110,14 @@ class Process:
         self._ask(DATE, follower, when_ms)
 
     def _ask(self, name: str, *arguments: object) -> list[Effect]:
-        _send(self._link, (name, arguments))
-        self.seen = _receive(self._link)
+        self._link.send((name, arguments))
+        self.seen = self._link.recv()
         _become(self.state, self.seen.state)
         return self.seen.effects
 
     def stop(self, broker_epoch: int) -> None:
         """Let the process sync all, leave the mark of it and end."""
-        _send(self._link, (STOP, (broker_epoch,)))
+        self._link.send((STOP, (broker_epoch,)))
         self._child.wait()
         self._link.close()
 

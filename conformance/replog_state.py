@@ -26,17 +26,19 @@ from replog.core.broker.state import FetchPhase, Leading, ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.messages import FetchReply
 from replog.core.types import NO_LEADER, BrokerImage, BrokerState, Error, PartitionImage, Role
-from replog_cluster import NOW_MS, AlterInFlight, Cluster, FetchInFlight, Node
+from replog.sim.recording.record_state import late_followers
+from replog_cluster import NOW_MS, PARTITION, AlterInFlight, Cluster, FetchInFlight, Node
 from specchk.conform.contract.binding import OutsideSpec
 
 Plain = dict[str, object]
+SETS = ("clean", "has_new_min")
+"""Sets of brokers: whose disk has the mark of a clean stop, and who leads by another min.insync.replicas."""
 
 
 def abstract(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
     """Return the state of the spec that a cluster is in; `names` are the brokers'."""
     return {**_controller(cluster, names, epochs), **_brokers(cluster, names, epochs),
-            **_sets_of_brokers(cluster, names), **_in_flight(cluster, names),
-            **_ghosts(cluster, epochs)}  # fmt: skip
+            **_in_flight(cluster, names), **_ghosts(cluster, epochs)}  # fmt: skip
 
 
 # -- the controller
@@ -56,7 +58,7 @@ def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
 def _candidates(cluster: Cluster, names: Sequence[str]) -> Plain:
     """Who may lead beside the ISR, and since which epoch by another minimum of it."""
     image = cluster.image
-    changed = [epoch for epoch, known in cluster.metadata.items() if known.image.min_isr]
+    changed = [epoch for epoch, known in cluster.metadata.items() if known.partitions[PARTITION].min_isr]
     return {
         "eligible_leaders": {names[broker] for broker in image.elr},
         "last_leader": None if image.last_known_leader == NO_LEADER else names[image.last_known_leader],
@@ -66,7 +68,7 @@ def _candidates(cluster: Cluster, names: Sequence[str]) -> Plain:
 
 def _meta(cluster: Cluster, names: Sequence[str], epoch: int) -> Plain:
     known = cluster.metadata.get(epoch)
-    image = PartitionImage((), NO_LEADER, epoch, 1, ()) if known is None else known.image
+    image = PartitionImage((), NO_LEADER, epoch, 1, ()) if known is None else known.partitions[PARTITION]
     leader = None if image.leader == NO_LEADER else names[image.leader]
     return {"leader": leader, "isr": {names[b] for b in image.isr}, "version": image.partition_epoch - 1}
 
@@ -100,8 +102,8 @@ def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
 
 def _brokers(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
     lanes = {name: _broker(cluster, node, names, epochs) for name, node in _named(cluster, names)}
-    variables = lanes[names[0]]
-    return {variable: {name: lane[variable] for name, lane in lanes.items()} for variable in variables}
+    maps = {variable: {name: lane[variable] for name, lane in lanes.items()} for variable in lanes[names[0]]}
+    return maps | {variable: {name for name in names if maps[variable][name]} for variable in SETS}
 
 
 def _broker(cluster: Cluster, node: Node, names: Sequence[str], epochs: range) -> Plain:
@@ -118,6 +120,7 @@ def _broker(cluster: Cluster, node: Node, names: Sequence[str], epochs: range) -
         "checkpoint": node.storage.hw_checkpoint,
         "flushed": node.storage.flushed(),
         "truncating": following is not None and following.phase is FetchPhase.TRUNCATING,
+        "clean": False,
         **_leading(cluster, state, names),
     }
 
@@ -125,27 +128,16 @@ def _broker(cluster: Cluster, node: Node, names: Sequence[str], epochs: range) -
 def _down(node: Node, names: Sequence[str], epochs: range) -> Plain:
     """What recovery would make of the disk: nothing else can happen to it in between."""
     disk = node.storage.copy()
-    log = disk.recover().log
-    return {"status": "down", "epoch": 0, "log": _log(log, epochs), "hw": log.hw,
+    recovered = disk.recover()
+    return {"status": "down", "epoch": 0, "log": _log(recovered.log, epochs), "hw": recovered.log.hw,
             "checkpoint": disk.hw_checkpoint, "flushed": node.storage.flushed(), "truncating": False,
-            **_no_leader(names)}  # fmt: skip
-
-
-def _sets_of_brokers(cluster: Cluster, names: Sequence[str]) -> Plain:
-    """Whose disk has the mark of a clean stop, and who leads by a changed min.insync.replicas."""
-    clean, changed = set(), set()
-    for name, node in _named(cluster, names):
-        if node.process is None:
-            if node.storage.copy().recover().previous_broker_epoch >= 0:
-                clean.add(name)
-        elif node.process.state.leading is not None and node.process.state.min_isr:
-            changed.add(name)
-    return {"clean": clean, "has_new_min": changed}
+            "clean": recovered.previous_broker_epoch >= 0, **_no_leader(names)}  # fmt: skip
 
 
 def _no_leader(names: Sequence[str]) -> Plain:
     return {"isr": set(), "version": 0, "remote": dict.fromkeys(names), "waiting": 0, "late": set(),
-            "heard": dict.fromkeys(names, 0), "knows": _nobody_fenced(names)}  # fmt: skip
+            "heard": dict.fromkeys(names, 0), "knows": _nobody_fenced(names),
+            "has_new_min": False}  # fmt: skip
 
 
 def _leading(cluster: Cluster, state: ReplicaState, names: Sequence[str]) -> Plain:
@@ -157,19 +149,13 @@ def _leading(cluster: Cluster, state: ReplicaState, names: Sequence[str]) -> Pla
     return {
         "heard": {name: heard.get(broker, 0) for broker, name in enumerate(names)},
         "knows": _registry(cluster, names, state.brokers),
-        "late": {names[follower] for follower in late_followers(state)},
+        "late": {names[follower] for follower in late_followers(state, NOW_MS)},
         "isr": {names[member] for member in leading.isr},
         "version": state.partition_epoch - 1,
         "remote": {name: told.get(broker) for broker, name in enumerate(names)},
         "waiting": _first_waiting(state, leading),
+        "has_new_min": bool(state.min_isr),
     }
-
-
-def late_followers(state: ReplicaState) -> set[int]:
-    """Return a leader's followers that have not been caught up for longer than the lag limit."""
-    remotes = {} if state.leading is None else state.leading.remotes
-    oldest_ms = NOW_MS - state.config.lag_ms
-    return {follower for follower, remote in remotes.items() if remote.last_caught_up_ms < oldest_ms}
 
 
 def _first_waiting(state: ReplicaState, leading: Leading) -> int:

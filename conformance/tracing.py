@@ -32,6 +32,16 @@ TIMED = ("serve", "produce", "settle", "lead", "shrink")
 STAGES = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
 
 
+def single(name: str, action: str, broker: str = "at") -> Any:
+    """Return the method for an event that is one step of the broker in a field of it."""
+
+    @event(name)
+    def method(tracing: ReplogTracing, found: Event) -> Call:
+        return Call(action, (tracing.name(found[broker]),))
+
+    return method
+
+
 class ReplogTracing(Tracing):
     """All events of replog's recorder."""
 
@@ -181,69 +191,30 @@ class ReplogTracing(Tracing):
         """The controller's verdict arrives."""
         return self._in_time(found, Call("apply_alter_reply", (self._me(found),)))
 
-    # -- the controller
+    # -- one step each: of the controller, of metadata without news on the partition, of storage, and faults
 
-    @event("judge")
-    def judge(self, found: Event) -> Call:
-        """A proposal is granted, or refused for who is in it."""
-        return Call("alter_partition", (self.name(found["leader"]),))
+    judge = single("judge", "alter_partition", "leader")  # granted, or refused for who is in it
+    elect = single("elect", "elect", "broker")  # as an operator wants
+    fence = single("fence", "fence_broker", "broker")
+    unfence = single("unfence", "unfence_broker", "broker")
+    register = single("register", "restart", "broker")  # a new incarnation is admitted
+    brokers = single("brokers", "hear_of_brokers")
+    checkpoint = single("checkpoint", "checkpoint_hw")
+    flush = single("flush", "flush")  # the page cache is written
+    crash = single("crash", "crash")
+    power_loss = single("power-loss", "power_loss")  # with what was not flushed
 
-    @event("elect")
-    def elect(self, found: Event) -> Call:
-        """An operator wants another leader."""
-        return Call("elect", (self.name(found["broker"]),))
-
-    @event("fence")
-    def fence(self, found: Event) -> Call:
-        """A session is over."""
-        return Call("fence_broker", (self.name(found["broker"]),))
-
-    @event("unfence")
-    def unfence(self, found: Event) -> Call:
-        """A broker has caught up with the metadata."""
-        return Call("unfence_broker", (self.name(found["broker"]),))
-
-    @event("register")
-    def register(self, found: Event) -> Call:
-        """A new incarnation is admitted."""
-        return Call("restart", (self.name(found["broker"]),))
-
-    # -- metadata, storage and faults
+    # -- metadata
 
     @event("lead")
     def lead(self, found: Event) -> Ways:
         """Metadata in which this broker leads."""
         return self._in_time(found, Call("become_leader", (self._me(found), found["epoch"])))
 
-    @event("brokers")
-    def brokers(self, found: Event) -> Call:
-        """Metadata that has news on brokers only."""
-        return Call("hear_of_brokers", (self._me(found),))
-
     @event("follow")
     def follow(self, found: Event) -> Call:
         """Metadata in which another broker leads, or none."""
         return Call("become_follower", (self._me(found), found["epoch"]))
-
-    @event("checkpoint")
-    def checkpoint(self, found: Event) -> Call:
-        """HW is written."""
-        return Call("checkpoint_hw", (self._me(found),))
-
-    @event("flush")
-    def flush(self, found: Event) -> Call:
-        """The page cache is written."""
-        return Call("flush", (self._me(found),))
-
-    @event("crash")
-    def crash(self, found: Event) -> Call:
-        """A process dies."""
-        return Call("crash", (self._me(found),))
-
-    @event("power-loss")
-    def power_loss(self, found: Event) -> Call:
-        """A machine loses power, and what was not flushed."""
-        return Call("power_loss", (self._me(found),))
 
     # -- what is seen
 

@@ -30,6 +30,7 @@ ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTER
 ROOT = TESTS.parents[1]
 WATCHED = (  # the tests, the scenarios that they read, and how pytest and Hypothesis are set up
     *sorted(path for path in TESTS.rglob("*") if path.is_file() and "__pycache__" not in path.parts),
+    *sorted((ROOT / "impl" / "replog" / "stories").glob("*.txt")),
     ROOT / "tests" / "conftest.py",
     ROOT / "pyproject.toml",
 )

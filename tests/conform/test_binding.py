@@ -100,7 +100,7 @@ def test_an_answer_of_another_kind_is_a_mistake():
 
     replayer = Replayer(Wrong(bank().program))
     place = replayer.begin()
-    enabled, _ = replayer.options(place.state)
+    enabled, _ = replayer.spec.options(place.state)
     instance, successors = next(one for one in enabled if one[0].label.action == "sleep")
     with pytest.raises(BindingError, match="returned None"):
         replayer.take(place, instance, successors)

@@ -295,7 +295,7 @@ def test_the_list_of_replog_is_what_its_product_shows():
     (part,) = parts_of(ReplogBinding, checked, [at])
     listed = kept.of(of_spec(checked)[0], part.label, part.instance.program)
     assert listed is not None
-    found = explored([part], [run_part(part, SuiteBudget(sequences=0))], SuiteBudget(sequences=0), kept)
+    found = explored([part], [run_part(part, SuiteBudget())], SuiteBudget(), kept)
     assert found.suites == {part.label: listed}
     assert len(listed.never) > 0
     (way, *_) = listed.ways

@@ -309,7 +309,7 @@ def test_a_crew_holds_mutants(tmp_path: Path):
     before, path = set(sys.modules), list(sys.path)
     try:
         bench = Bench(home, "purse_binding.py", home / "bank.spec", check(str(home / "bank.spec")))
-        cls = bench.binding("")
+        cls = bench.binding()
         mutants = [Mutant(name, "none", "", (Patch("purse", *texts),)) for name, texts in MUTANTS.items()]
         kit = kit_for(bench, home / "mutants", cls)
         crew = Elsewhere(cls, kit, tmp_path / "away")

@@ -193,10 +193,13 @@ def test_a_file_under_another_s_name_is_none(tmp_path: Path) -> None:
 # -- at the same time
 
 
+ROUNDS = 6
+
+
 def _often(folder: str, ready: Any, answers: Any) -> None:
     os.environ["XDG_CACHE_HOME"] = folder
     ready.wait()
-    for _ in range(15):
+    for _ in range(ROUNDS):
         suite = cached_suite(PROGRAM)
         answers.put(hash(suite))
         with contextlib.suppress(FileNotFoundError):  # another was faster
@@ -210,7 +213,7 @@ def test_runs_on_one_cache_do_not_disturb_each_other(tmp_path: Path) -> None:
     processes = [context.Process(target=_often, args=(str(tmp_path), ready, answers)) for _ in range(6)]
     for process in processes:
         process.start()
-    found = {answers.get() for _ in range(6 * 15)}
+    found = {answers.get() for _ in range(6 * ROUNDS)}
     for process in processes:
         process.join()
     assert found == {hash(cached_suite(PROGRAM))}

@@ -12,8 +12,7 @@ from laws.sources import ROOT
 from on_files import FilesBinding
 from on_processes import ProcessBinding
 from replog.core.effects import Effect, StoreHighWatermark, Truncate
-from replog.sim.disks import stored
-from replog.store.directory import LogDirectory
+from replog.sim.disks.stored import FileStorage
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.faults import run_faults
@@ -46,18 +45,18 @@ def test_a_crash_in_any_disk_change_of_a_whole_model():
 
 def test_a_step_that_a_crash_finds_half_done_diverges(monkeypatch):
     """A truncation that drops the whole log and writes the rest again passes every crash between steps."""
-    whole = stored.perform
+    whole = FileStorage._perform
 
-    def in_two(directory: LogDirectory, effect: Effect) -> None:
-        log = directory.log(*stored.KEY)
+    def in_two(storage: FileStorage, effect: Effect) -> None:
+        log = storage._log()
         if isinstance(effect, Truncate) and effect.offset > 0:
             kept = b"".join(log.read(base, 1) for base in range(effect.offset))
             log.truncate_to(0)
             log.append_as_follower(kept)
         else:
-            whole(directory, effect)
+            whole(storage, effect)
 
-    monkeypatch.setattr(stored, "perform", in_two)
+    monkeypatch.setattr(FileStorage, "_perform", in_two)
     result = run_faults(replayer(FilesBinding, "two_brokers", {}), limit=4000)
     assert result.divergence is not None
     assert result.divergence.kind == "fault"
@@ -91,13 +90,13 @@ def test_every_edge_of_a_model_is_taken_on_files():
 
 def test_a_checkpoint_that_is_not_written_is_found_on_files(monkeypatch):
     """The store's part of the binding has power: losing one of its writes diverges."""
-    whole = stored.perform
+    whole = FileStorage._perform
 
-    def forgets(directory: LogDirectory, effect: Effect) -> None:
+    def forgets(storage: FileStorage, effect: Effect) -> None:
         if not isinstance(effect, StoreHighWatermark):
-            whole(directory, effect)
+            whole(storage, effect)
 
-    monkeypatch.setattr(stored, "perform", forgets)
+    monkeypatch.setattr(FileStorage, "_perform", forgets)
     result = run_product(replayer(FilesBinding, "two_brokers", SMALL), limit=2000)
     assert result.divergence is not None
     assert result.divergence.step is not None

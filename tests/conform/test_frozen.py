@@ -117,9 +117,9 @@ def test_a_disk_that_forgets_is_frozen(tmp_path):
     """What is on disk is opened again at the end of the path."""
     made = ForgetsOnDisk(BANK.program)
     replayer = Replayer(made)
-    toss = next(one for one in replayer.instances if one.label.action == "toss")
+    toss = next(one for one in replayer.spec.instances if one.label.action == "toss")
     start = replayer.begin()
-    place = replayer.take(start, toss, replayer.allowed(start.state, toss))[0]
+    place = replayer.take(start, toss, replayer.spec.allowed(start.state, toss))[0]
     with pytest.raises(Diverged) as caught:
         replayer.check_reopened(place)
     found = shrunk(Replayer(made), caught.value.divergence)

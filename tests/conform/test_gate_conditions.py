@@ -77,6 +77,21 @@ def test_a_condition_may_decide_in_any_of_the_models(low):
     assert list(both.models) == ["none_rests", "small"]
 
 
+def test_models_with_other_actions_are_other_models():
+    """With the same constants; what is determined of the one says nothing of the other."""
+    text = SPEC + "model no_rest extends small:\n    actions jump, climb\n    expect holds\n"
+    checked = check("stairs.spec", text)
+
+    def found(*models: str) -> GateConditions:
+        parts = parts_of(StairsBinding, checked, [At(model) for model in models])
+        return determined(checked, parts, lambda program: decided_conditions(program, quiet=True), None)
+
+    small, both = found("small"), found("small", "no_rest")
+    assert (both.all, both.undecided) == (small.all, small.undecided)
+    assert both.models["small"] != both.models["no_rest"]
+    assert found("no_rest").all < small.all
+
+
 def test_reasons_of_people_are_kept(low):
     """Of the conditions that are still listed; a reason changes neither identity nor seal."""
     argued = replace(low, undecided=tuple(replace(one, reason=one.text) for one in low.undecided))

@@ -16,7 +16,7 @@ from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.gate_page import sections
 from specchk.conform.report.junit import CUT, ENDED, LEFT_OUT, VACUOUS, junit
-from specchk.conform.report.suite import About, render
+from specchk.conform.report.suite import render
 from specchk.lang.frontend import check
 
 CHECKED = check("stairs.spec", SPEC)
@@ -73,7 +73,7 @@ def test_a_sample_names_what_it_left_out():
     left_out = len(ids(part())) - result.coverage.cases
     assert left_out > 0
     assert list(told(part(), result, budget).values()).count(LEFT_OUT) == left_out
-    text = " ".join(render(About(part().instance, part().binding), result).split())
+    text = " ".join(render(part(), result).split())
     assert "chose otherwise" not in text
     assert f"no case of this run takes them: {len(result.coverage.missed)} classes" in text
     page = "".join(sections([part()], [result], None))

@@ -89,6 +89,7 @@ def test_each_number_that_falls_is_told(key: str):
         ({"mutants": {"curated": Kills(49, 50)}}, "mutants: curated"),
         ({"mutants": {"curated": Kills(50, 51)}}, "mutants: curated"),
         ({"conditions": ConditionCounts(40, 3)}, "conditions"),
+        ({"conditions": ConditionCounts(39, 2)}, "conditions"),
         ({"conditions": None}, "conditions"),
     ],
 )

@@ -349,7 +349,7 @@ def test_members_without_a_list_have_different_names(tmp_path):
         model, gate = "small", (At(), At(suite="walks"))
 
     class Bound(Bench):
-        def binding(self, file):
+        def binding(self, file=None):
             return Walking
 
     bench = Bound(tmp_path, "", tmp_path, check("bank.spec", SPEC))

@@ -14,7 +14,7 @@ from bank_tracing import moved, recorded
 from till_folder import build, mutate
 
 from laws.sources import ROOT
-from specchk.conform.mutation.members import Bench, Kill, Reporter, watched
+from specchk.conform.mutation.members import Bench, Kill, Reporter, listed
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import MutationCampaign, Settings
 from specchk.conform.mutation.outcomes import Baseline
@@ -144,7 +144,7 @@ def campaign(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(home), *sys.path])
     before = set(sys.modules)
     bench = Bench(home, bound.name, home / "bank.spec", check(str(home / "bank.spec")))
-    bench.binding("")
+    bench.binding()
     yield MutationCampaign(bench, home / "mutants", {"till"}, Settings())
     for name in set(sys.modules) - before:
         if name.split(".")[0] in ("till", "till_binding", "members", "shelf"):
@@ -179,8 +179,9 @@ def test_what_is_asked_of_a_mutant_is_part_of_its_outcome_s_name(campaign):
 def test_the_tests_that_hold_replog_are_watched_with_what_they_read():
     """A scenario that is changed would be held to the outcomes of the old one."""
     folder = ROOT / "tests" / "replog"
-    found = set(watched(ROOT / "conformance" / "mutants"))
+    found = set(listed(ROOT / "conformance" / "mutants", "WATCHED"))
     read = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    read += (ROOT / "impl" / "replog" / "stories").iterdir()
     assert len([path for path in read if path.suffix != ".py"]) > 10
     assert {*read, ROOT / "tests" / "conftest.py", ROOT / "pyproject.toml"} <= found
 

@@ -11,17 +11,18 @@ from click.testing import CliRunner
 
 from report.page.test_html import Balanced
 from specchk.cli.commands.conform import command
+from specchk.conform.contract.binding import At
+from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import run_product
 from specchk.conform.report.page import page
-from specchk.conform.report.suite import About
 
 BANK = bank()
 
 
 def page_of(cls: type[BankBinding], *sections: str) -> str:
     binding = cls(BANK.program)
-    return page(About(BANK, binding), run_product(Replayer(binding)), None, sections)
+    return page(Part(At(), BANK, binding), run_product(Replayer(binding)), None, sections)
 
 
 @pytest.mark.parametrize("cls", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda cls: cls.__name__)
@@ -57,7 +58,7 @@ def test_a_page_without_a_divergence_has_the_counts():
     assert 'class="step"' not in text
     assert '<tr class="never">' not in text
     binding = BankBinding(BANK.program)
-    few = page(About(BANK, binding), run_product(Replayer(binding), 1), None)
+    few = page(Part(At(), BANK, binding), run_product(Replayer(binding), 1), None)
     assert few.count('<tr class="never">') == 0
     assert "conforms so far" in few
 

@@ -11,12 +11,15 @@ from broken import BROKEN, LosesMoney, SharesOnRestore
 
 from specchk.conform.contract.binding import (
     Answer,
+    At,
     action,
     project,
 )
+from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
-from specchk.conform.report.suite import About, as_json, render
+from specchk.conform.report.suite import as_json, render
 from specchk.search.graph import state_graph
 
 
@@ -78,7 +81,7 @@ def test_skipped_probes_are_vacuous(monkeypatch):
 
 def test_an_empty_suite_is_vacuous(monkeypatch):
     """Harness mutant: the spec has no steps, it seems."""
-    monkeypatch.setattr(Replayer, "options", lambda self, state: ([], []))
+    monkeypatch.setattr(SpecSide, "_options", lambda self, state: ([], []))
     assert product(BankBinding).vacuous == "no step was taken"
     assert (
         run_walks(Replayer(BankBinding(bank().program)), SuiteWalks(0, 3, 3)).vacuous == "no step was taken"
@@ -89,7 +92,8 @@ def test_steps_that_are_not_compared_are_vacuous(monkeypatch):
     """Harness mutant: the state after a step is taken from the spec."""
 
     def from_the_spec(self, system, blame):
-        return blame.expected[0] if blame.expected else self._raw(self._project(system))
+        wanted = blame().expected
+        return wanted[0] if wanted else self._raw(self._project(system))
 
     monkeypatch.setattr(Replayer, "_state", from_the_spec)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))
@@ -108,12 +112,12 @@ def test_a_divergence_is_told_so_that_a_stranger_understands():
     instance = bank()
     binding = LosesMoney(instance.program)
     result = run_product(Replayer(binding))
-    text = render(About(instance, binding), result)
+    text = render(Part(At(), instance, binding), result)
     assert text.startswith("diverges: the implementation took the step to a state")
     assert "  1  transfer(a1, a2)" in text
     assert "step 2: transfer(a1, a2)" in text
     assert "balance[a2]: the spec has 4, the implementation 3" in text
-    found = as_json(About(instance, binding), result, 13)["divergence"]
+    found = as_json(Part(At(), instance, binding), result, 13)["divergence"]
     assert isinstance(found, dict)
     assert found["differences"] == [{"place": "balance[a2]", "spec": "4", "implementation": "3"}]
     assert found["path"] == ["transfer(a1, a2)"]
@@ -135,6 +139,6 @@ def test_what_was_not_looked_at_is_in_every_report():
 
     instance = bank()
     binding = Lucky(instance.program)
-    text = render(About(instance, binding), run_product(Replayer(binding)))
+    text = render(Part(At(), instance, binding), run_product(Replayer(binding)))
     assert "unobserved: days (nobody counts)" in text
     assert "successors that the implementation never chose: toss" in text

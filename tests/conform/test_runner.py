@@ -17,9 +17,10 @@ from specchk.conform.covers.cover import build_suite
 from specchk.conform.gate import cache
 from specchk.conform.gate.cache import cached_suite, suite_key
 from specchk.conform.gate.tiers import BUDGETS, SuiteBudget, parts_of, run_parts
-from specchk.conform.replay.cases import CaseStep, Suite
+from specchk.conform.replay.cases import CaseStep, Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.runner import Runner, StaleCase, merged, run_case, run_slice, run_suite, slices
+from specchk.conform.replay.runner import CaseResult, Runner, StaleCase, merged, run_slice, run_suite, slices
+from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.forks import each
 from specchk.lang.frontend import check
 
@@ -28,6 +29,10 @@ PROGRAM = bank().program
 
 def suite(kind: str = "classes") -> Suite:
     return build_suite(PROGRAM, kind, sequences=0)  # a case a class: enough to be cut and counted
+
+
+def run_case(binding: type[BankBinding], case: SuiteCase) -> CaseResult:
+    return Runner(Replayer(binding(PROGRAM)), suite()).run(case)
 
 
 @pytest.mark.parametrize("kind", ["classes", "edges"])
@@ -41,6 +46,16 @@ def test_a_faithful_implementation_conforms(kind):
     assert tried == set(range(len(result.coverage.probe_classes)))
 
 
+def test_a_suite_that_tries_no_refusal_is_vacuous_unless_its_whole_graph_has_none(monkeypatch):
+    """Probes that are skipped, and a graph in part, show nothing; a spec may forbid nothing."""
+    options = SpecSide._options
+    monkeypatch.setattr(SpecSide, "_options", lambda self, state: (options(self, state)[0], []))
+    free = replace(suite(), probe_classes=(), probes=())
+    found = [run_suite(Replayer(BankBinding(PROGRAM)), one).vacuous
+             for one in (suite(), free, replace(free, complete=False))]  # fmt: skip
+    assert found == ["no forbidden step was tried", "", "no forbidden step was tried"]
+
+
 @pytest.mark.parametrize("kind", ["classes", "edges"])
 @pytest.mark.parametrize(("binding", "of", "depth"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
 def test_a_broken_implementation_is_found(binding, of, depth, kind):
@@ -49,42 +64,37 @@ def test_a_broken_implementation_is_found(binding, of, depth, kind):
     assert result.divergence is not None
     assert result.divergence.kind == of
     assert len(result.divergence.trace.steps) >= depth
-    assert result.failures[0][1] == result.divergence
+    assert result.failed in {case.id for case in suite(kind).cases}
 
 
 @pytest.mark.parametrize("binding", [one[0] for one in BROKEN], ids=lambda x: x.__name__)
 def test_a_case_fails_alone_as_it_fails_among_others(binding):
     """What cases share changes nothing: the same cases fail, each with its own divergence."""
-    cases = suite().cases
-    together = run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=True)
-    alone = {}
-    for case in cases:
-        found = run_case(Replayer(binding(PROGRAM)), suite(), case).divergence
-        if found is not None:
-            alone[case.id] = found
-    assert dict(together.failures) == alone
+    runner = Runner(Replayer(binding(PROGRAM)), suite())
+    together = {case.id: runner.run(case).divergence for case in suite().cases}
+    alone = {case.id: run_case(binding, case).divergence for case in suite().cases}
+    assert together == alone
 
 
 @pytest.mark.parametrize("binding", [BankBinding, LosesMoney])
 def test_several_processes_find_the_same(binding):
     """Coverage, states and failing cases do not depend on the number of processes."""
-    one, two = (run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=True, workers=n) for n in (1, 2))
-    assert (one.failures, one.coverage, one.states) == (two.failures, two.coverage, two.states)
+    one, two = (run_suite(Replayer(binding(PROGRAM)), suite(), workers=n) for n in (1, 2))
+    assert (one.failed, one.coverage, one.states) == (two.failed, two.coverage, two.states)
     assert one.complete == two.complete == (binding is BankBinding)
 
 
-@pytest.mark.parametrize("keep_going", [False, True])
 @pytest.mark.parametrize("binding", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda x: x.__name__)
-def test_slices_add_up_to_the_whole(binding, keep_going):
+def test_slices_add_up_to_the_whole(binding):
     """However a suite is cut, the slices together counted what one runner counts, and found the same."""
-    whole = run_suite(Replayer(binding(PROGRAM)), suite(), keep_going=keep_going)
+    whole = run_suite(Replayer(binding(PROGRAM)), suite())
     cases = suite().cases
     for count in (2, 3, len(cases)):
         parts = [
-            run_slice(Runner(Replayer(binding(PROGRAM)), suite()), cases, one, keep_going=keep_going)
+            run_slice(Runner(Replayer(binding(PROGRAM)), suite()), cases, one)
             for one in slices(len(cases), count)
         ]
-        again = merged(suite(), cases, parts, whole.seconds, keep_going=keep_going)
+        again = merged(suite(), cases, parts, whole.seconds)
         assert again == whole
 
 
@@ -115,7 +125,7 @@ def test_a_case_of_another_spec_is_stale():
     """It is said, and is no divergence of the implementation."""
     case = replace(suite().cases[0], steps=(CaseStep("transfer", ("a1", "a1")),), classes=((0,),))
     with pytest.raises(StaleCase, match="transfer"):
-        run_case(Replayer(BankBinding(PROGRAM)), suite(), case)
+        run_case(BankBinding, case)
 
 
 def test_a_disk_that_forgets_is_found():
@@ -153,7 +163,9 @@ def test_skipped_probes_are_vacuous(monkeypatch, workers):
     """Harness mutant: nothing that is forbidden is tried."""
     monkeypatch.setattr(Replayer, "probe", lambda self, place, instance: True)
     assert "was tried" in run_suite(Replayer(BankBinding(PROGRAM)), suite(), workers=workers).vacuous
-    assert "tried" in run_suite(Replayer(BankBinding(PROGRAM)), suite(), probing="none").vacuous
+    runner, cases = Runner(Replayer(BankBinding(PROGRAM)), suite(), is_probing=False), suite().cases
+    done = run_slice(runner, cases, range(len(cases)))
+    assert "tried" in merged(suite(), cases, [done], 0.0).vacuous
 
 
 def test_an_empty_suite_is_vacuous():
@@ -166,7 +178,8 @@ def test_a_last_step_that_is_not_compared_is_found(monkeypatch):
     """Harness mutant: the state after a step is taken from the spec."""
 
     def from_the_spec(self, system, blame):
-        return blame.expected[0] if blame.expected else self._raw(self._project(system))
+        wanted = blame().expected
+        return wanted[0] if wanted else self._raw(self._project(system))
 
     monkeypatch.setattr(Replayer, "_state", from_the_spec)
     monkeypatch.setattr(Replayer, "_only_one", staticmethod(lambda matching, blame: None))

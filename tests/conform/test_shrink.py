@@ -142,11 +142,11 @@ def test_a_detour_is_cut_off():
     program = instantiate(check("lift.spec", LIFT)).program
     replayer = Replayer(Lift(program))
     place = replayer.begin()
-    by_name = {one.label.action: one for one in replayer.instances}
+    by_name = {one.label.action: one for one in replayer.spec.instances}
     for name in ("up", "up", "up"):
-        (place,) = replayer.take(place, by_name[name], replayer.allowed(place.state, by_name[name]))
+        (place,) = replayer.take(place, by_name[name], replayer.spec.allowed(place.state, by_name[name]))
     with pytest.raises(Diverged) as caught:
-        replayer.take(place, by_name["up"], replayer.allowed(place.state, by_name["up"]))
+        replayer.take(place, by_name["up"], replayer.spec.allowed(place.state, by_name["up"]))
     short = shrunk(Replayer(Lift(program)), caught.value.divergence)
     assert [str(step) for step in short.trace.steps] == ["express()", "down()"]
     assert (short.found_after, short.ways) == (3, ("", ""))

@@ -89,6 +89,14 @@ def test_what_is_not_known_concerns_everything():
         assert plan(known, then, NOW).actions is None
 
 
+def test_what_no_case_ran_concerns_everything():
+    """As a function of which a table is made when its module is imported."""
+    known = CallMap({"put": (WRITE,), REST: ()}, NOW)
+    found = plan(known, edited("return at", "return at + 1"), NOW)
+    assert found.actions is None
+    assert found.reason == "no call was noted of what changed: Log.read"
+
+
 def test_a_map_of_other_texts_concerns_what_ran_them():
     """Since the calls were noted `read` changed: nobody knows what `get` calls now."""
     older = CallMap(KNOWN.calls, edited("return at", "return at + 1"))
@@ -204,7 +212,13 @@ def test_an_audit_finds_what_was_left_out_wrongly(copy: Copy):
     calls = next((copy.folder.parent / "cache").rglob("calls/*.json"))
     known = kept.read(calls)
     assert known is not None
-    kept.write(calls, known.replace(b'"Coordinator.receive"', b'"Coordinator.recover"'))
+    wrong = json.loads(known)
+    receive = ["two_phase.py", "Coordinator.receive"]
+    wrong["calls"] = {
+        action: [receive] if action == "give_up" else [one for one in ran if one != receive]
+        for action, ran in wrong["calls"].items()
+    }
+    kept.write(calls, json.dumps(wrong).encode())
     copy.edit("two_phase.py", "if self.decision == UNDECIDED:", "if UNDECIDED == self.decision:")
     done = copy.conform("--since", "HEAD", "--audit")
     assert done.code == 21

@@ -32,7 +32,7 @@ from specchk.conform.replay.replay import Divergence, Replayer
 from specchk.conform.replay.runner import Runner, run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.suite import About, render
+from specchk.conform.report.suite import render
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.diagnostics import render as told
@@ -60,8 +60,7 @@ class BindingFile(pytest.File):
         try:
             cls = load_binding(self.path)
             checked = check(str(self.path.parent / cls.spec))
-            listed = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}[tier]
-            parts = parts_of(cls, checked, listed, read(self.path.parent / NAME))
+            parts = parts_of(cls, checked, cls.tier(tier), read(self.path.parent / NAME))
             for part in parts:
                 Replayer(part.binding)  # says what does not fit
         except (NoBinding, BindingError, BadChoices) as error:
@@ -69,8 +68,7 @@ class BindingFile(pytest.File):
         except SpecError as error:
             raise self.CollectError("\n".join(told(one) for one in error.diagnostics)) from None
         for part in parts:
-            name = part.label if part.at.suite == "classes" else f"{part.label} ({part.at.suite})"
-            yield PartCollector.from_parent(self, name=name, run=Run(part, budget))
+            yield PartCollector.from_parent(self, name=part.name, run=Run(part, budget))
         for control in cls.controls:
             bound = BoundSpec(self.path, cls, checked)
             yield ControlItem.from_parent(self, name=f"control: {control.name}", bound=bound, control=control)
@@ -104,7 +102,7 @@ class Run:
     def render(self, result: SuiteResult) -> str:
         """The report of a result."""
         short = shrunk_result(Replayer(self.part.binding), result)
-        return render(About(self.part.instance, self.part.binding), short)
+        return render(self.part, short)
 
 
 class PartCollector(pytest.Collector):

@@ -33,7 +33,7 @@ from specchk.conform.contract.binding import (
 from specchk.conform.contract.known_bad import BadFile, BadStart
 from specchk.conform.contract.values import plain, raw
 from specchk.ir.program import Program
-from specchk.report.json import value_json
+from specchk.report.json import model_json, value_json
 from specchk.report.read import Unreadable, value_from_json
 
 
@@ -111,11 +111,7 @@ class ProcessBinding(Binding[RemoteSystem]):
             cls.build_timeout_s,
         )  # fmt: skip
         self._workshop = workshop(recipe, self._mistake)
-        hello = {
-            "model": self.program.model,
-            "constants": {one.name: value_json(one.value, one.type) for one in self.program.constants},
-            "sorts": {sort.name: list(sort.members) for sort in self.program.sorts},
-        }
+        hello = model_json(self.program)
         return Terms(self._workshop.launch, hello, cls.timeout_s, cls.start_timeout_s, cls.is_quiet)
 
     @snapshot

@@ -97,7 +97,7 @@ class RemoteSystem:
         # A new process is in its initial state: only one that was used is reset, or replaced.
         if live is not None and live.number > 1 and "reset" not in live.hello.can:
             self.end()
-        live = self._started()
+        live = self._running_or_new()
         self._waiting = [(WireRequest("reset"), "ok")] if live.number > 1 else []
         self._took, self._seen, self._kept = (), None, None
         self.memory, self.result = {}, None
@@ -147,7 +147,7 @@ class RemoteSystem:
     def back(self, kept: KeptRemote) -> None:
         """Restore what was saved; the requests for it are sent with the next one."""
         if kept.snapshot is not None:
-            self._started()
+            self._running_or_new()
             self._waiting[:] = [(WireRequest("restore", kept.snapshot[0]), "ok")]
             self._seen = None
         elif self._kept is not kept or self._running() is None:
@@ -208,11 +208,11 @@ class RemoteSystem:
             raise ImplementationFailure(DIED, "its process has ended before, or was another process's")
         return live
 
-    def _started(self) -> _Live:
+    def _running_or_new(self) -> _Live:
         """The process, started if none runs; raises `BindingError` where it cannot be."""
-        return self._running() or self._launched()
-
-    def _launched(self) -> _Live:
+        live = self._running()
+        if live is not None:
+            return live
         terms = self.terms
         try:
             link = Link(terms.launch)

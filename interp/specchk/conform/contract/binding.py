@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from specchk.conform.contract.copies import restored, saved
 from specchk.conform.contract.known_bad import BadFile, BadStart, Control
 from specchk.conform.contract.values import plain
 from specchk.ir.program import Program
@@ -193,6 +194,11 @@ class Binding(Generic[S]):
         self.constants = {one.name: plain(one.value, one.type) for one in program.constants}
 
     @classmethod
+    def tier(cls, name: str) -> tuple[At, ...]:
+        """The suites of a tier."""
+        return {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}[name]
+
+    @classmethod
     def against(cls, program: Program) -> Binding[S]:
         """The binding for a control's wrong spec: as for a right one, where no other rules are refused."""
         return cls(program)
@@ -216,12 +222,14 @@ class Binding(Generic[S]):
     @snapshot
     def _keep(self, system: S) -> Any:
         """Save a deep copy, unless the binding has a cheaper method."""
-        return deepcopy(system)
+        back = getattr(type(self), type(self).marked("restore") or "")
+        # Packed only for the default of `restore`: a binding's own is given a system.
+        return saved(system) if back is Binding._back else deepcopy(system)
 
     @restore
     def _back(self, kept: Any) -> S:
-        restored: S = deepcopy(kept)
-        return restored
+        system: S = restored(kept)
+        return system
 
     @classmethod
     def actions(cls) -> list[BoundAction]:

@@ -6,6 +6,7 @@ import ast
 import runpy
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,21 @@ def _load(path: Path, base: type) -> Any:
         sys.path[:] = known  # nothing of this folder is imported any more
         if (outdated := _outdated_control(error, path)) is not None:
             raise NoBinding(outdated) from error
-        raise NoBinding(f"{_where(error, path)}: {type(error).__name__}: {_words(error)}") from error
-    found = [one for one in names.values() if _is_own(one, base)]
+        words = error.msg if isinstance(error, SyntaxError) else error
+        raise NoBinding(f"{_where(error, path)}: {type(error).__name__}: {words}") from error
+    try:
+        return only_class(names, base, "<run_path>", str(path))
+    except LookupError as error:
+        raise NoBinding(str(error)) from None
+
+
+def only_class(names: Mapping[str, Any], base: type, module: str, shown: str) -> Any:
+    """The one class derived from `base` that a module defines itself; `LookupError` for none or several."""
+    classes = [one for one in names.values() if isinstance(one, type) and issubclass(one, base)]
+    found = [one for one in classes if one.__module__ == module]  # imported classes do not count
     if len(found) != 1:
-        raise NoBinding(
-            f"{path} has {len(found)} classes derived from {base.__name__}; exactly one is expected"
+        raise LookupError(
+            f"{shown} has {len(found)} classes derived from {base.__name__}; exactly one is expected"
         )
     return found[0]
 
@@ -79,12 +90,3 @@ def _outdated_control(error: BaseException, path: Path) -> str | None:
             what = f"a control names `{owner}.{error.name}`, which was renamed or removed"
             return f"{path}:{lines[-1]}: {what}; {hint}"
     return None
-
-
-def _words(error: BaseException) -> str:
-    return error.msg if isinstance(error, SyntaxError) else str(error)
-
-
-def _is_own(one: object, base: type) -> bool:
-    """Whether an object is a class of the file itself: imported classes do not count."""
-    return isinstance(one, type) and issubclass(one, base) and one.__module__ == "<run_path>"

@@ -35,11 +35,6 @@ class Recording:
     events: tuple[Event, ...]
 
 
-def read_recording(path: Path) -> Recording:
-    """Read a file; raises `BadRecording`."""
-    return decode(path.name, read_bytes(path))
-
-
 def read_bytes(path: Path) -> bytes:
     """A file as it is; raises `BadRecording`."""
     try:

@@ -15,7 +15,7 @@ iterable where it gives `Table` and tuples, and refuses what is not a value of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,10 @@ from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
 from specchk.meaning.values import show, universe
+
+MAPPINGS = (dict, Mapping)  # which is tried first
+COLLECTIONS = (set, frozenset, AnySet, Sequence)
+Reader = Callable[[Any], Value]
 
 
 class NotAValue(Exception):
@@ -114,99 +118,139 @@ def _fields(value: Any, kind: Record) -> Table:
 
 def raw(found: Any, kind: Type) -> Value:
     """The value whose plain form is `found`; raises `NotAValue`."""
+    return reader(kind)(found)
+
+
+@lru_cache(maxsize=4096)
+def reader(kind: Type) -> Reader:
+    """`raw` for one type; a projection is read after every step, so its type is taken apart only once."""
     match kind:
         case Bool() | Int() | Enum() | Sort():
-            return _raw_scalar(found, kind)
+            return _scalar(kind)
         case Option():
-            return _raw_option(found, kind)
+            return _option(kind)
         case Record():
-            return _raw_fields(found, kind)
+            return _record(kind)
         case Union():
-            return _raw_union(found, kind)
+            return _union(kind)
         case Map():
-            return _raw_map(found, kind)
+            return _map(kind)
         case Set():
+            items = _items(kind.item, COLLECTIONS)
             # Raw values have an order and plain ones need not.
-            return tuple(sorted(set(_raw_items(found, kind.item, AnySet | Sequence))))
+            return lambda found: tuple(sorted(set(items(found))))
         case Seq():
-            return _limited(_raw_items(found, kind.item, Sequence), kind)
+            return _limited(_items(kind.item, (Sequence,)), kind)
         case Bag():
-            return _limited(tuple(sorted(_raw_items(found, kind.item, Sequence))), kind)
+            unordered = _items(kind.item, (Sequence,))
+            return _limited(lambda found: tuple(sorted(unordered(found))), kind)
 
 
-def _raw_scalar(found: Any, kind: Bool | Int | Enum | Sort) -> Value:
-    match kind:
-        case Bool() if isinstance(found, bool):
+def _scalar(kind: Bool | Int | Enum | Sort) -> Reader:
+    def truth(found: Any) -> Value:
+        if isinstance(found, bool):
             return found
+        raise _wrong(found, kind)
+
+    def number(found: Any) -> Value:
         # Python's `True` is 1; a projection that mixes them up is a mistake to be shown.
-        case Int() if isinstance(found, int) and not isinstance(found, bool):
-            if kind.low <= found <= kind.high:
-                return found
-        case Enum() | Sort() if found in kind.members:
-            return kind.members.index(found)
-    raise _wrong(found, kind)
-
-
-def _raw_option(found: Any, kind: Option) -> Value:
-    if found is None:
-        return ()
-    if not isinstance(kind.item, Option):
-        return (raw(found, kind.item),)
-    if not isinstance(found, Some):
+        if isinstance(found, int) and not isinstance(found, bool) and low <= found <= high:
+            return found
         raise _wrong(found, kind)
-    return (raw(found.value, kind.item),)
 
-
-def _raw_fields(found: Any, kind: Record) -> Value:
-    # As many fields, so that one too many is a mistake too, and not silently dropped.
-    if not isinstance(found, Mapping) or len(found) != len(kind.fields):
+    def name(found: Any) -> Value:
+        if found in members:
+            return members.index(found)
         raise _wrong(found, kind)
-    values = []
-    for name, part in kind.fields:
-        if name not in found:
+
+    match kind:
+        case Bool():
+            return truth
+        case Int():
+            low, high = kind.low, kind.high
+            return number
+        case Enum() | Sort():
+            members = kind.members
+            return name
+
+
+def _option(kind: Option) -> Reader:
+    item, is_nested = reader(kind.item), isinstance(kind.item, Option)
+
+    def option(found: Any) -> Value:
+        if found is None:
+            return ()
+        if not is_nested:
+            return (item(found),)
+        if not isinstance(found, Some):
             raise _wrong(found, kind)
-        try:
-            values.append(raw(found[name], part))
-        except NotAValue as error:
-            # The path grows on the way out, so that it names the place from the outside.
-            raise error.inside(f".{name}") from None
-    return tuple(values)
+        return (item(found.value),)
+
+    return option
 
 
-def _raw_union(found: Any, kind: Union) -> Value:
+def _record(kind: Record) -> Reader:
+    return _mapping(kind, tuple((name, f".{name}", reader(part)) for name, part in kind.fields))
+
+
+def _map(kind: Map) -> Reader:
+    value = reader(kind.value)
+    return _mapping(kind, tuple((key, f"[{shown}]", value) for key, shown in _keys(kind.key)))
+
+
+def _mapping(kind: Record | Map, parts: tuple[tuple[Any, str, Reader], ...]) -> Reader:
+    """A reader of mappings with just these keys; each part has its place in an error."""
+
+    def mapping(found: Any) -> Value:
+        # The number first: one key too many would not be missed below.
+        if not isinstance(found, MAPPINGS) or len(found) != len(parts):
+            raise _wrong(found, kind)
+        values = []
+        for key, place, read in parts:
+            if key not in found:
+                raise _wrong(found, kind)
+            try:
+                values.append(read(found[key]))
+            except NotAValue as error:
+                # The path grows on the way out, so that it names the place from the outside.
+                raise error.inside(place) from None
+        return tuple(values)
+
+    return mapping
+
+
+def _union(kind: Union) -> Reader:
     tags = [name for name, _ in kind.variants]
-    if not isinstance(found, tuple) or len(found) != 2 or found[0] not in tags:
-        raise _wrong(found, kind)
-    tag = tags.index(found[0])
-    return tag, _raw_fields(found[1], kind.variants[tag][1])
+    fields = [reader(record) for _, record in kind.variants]
 
-
-def _raw_map(found: Any, kind: Map) -> Value:
-    keys = _keys(kind.key)
-    # The number first: one key too many would not be missed below.
-    if not isinstance(found, Mapping) or len(found) != len(keys):
-        raise _wrong(found, kind)
-    values = []
-    for key, shown in keys:
-        if key not in found:
+    def union(found: Any) -> Value:
+        if not isinstance(found, tuple) or len(found) != 2 or found[0] not in tags:
             raise _wrong(found, kind)
-        try:
-            values.append(raw(found[key], kind.value))
-        except NotAValue as error:
-            raise error.inside(f"[{shown}]") from None
-    return tuple(values)
+        tag = tags.index(found[0])
+        return tag, fields[tag](found[1])
+
+    return union
 
 
-def _raw_items(found: Any, item: Type, wanted: Any) -> tuple[Value, ...]:
-    if not isinstance(found, wanted) or isinstance(found, str):
-        raise NotAValue(f"{found!r} is not a collection of {show_type(item)}")
-    return tuple(raw(one, item) for one in found)
+def _items(item: Type, wanted: tuple[Any, ...]) -> Callable[[Any], tuple[Value, ...]]:
+    read = reader(item)
 
+    def items(found: Any) -> tuple[Value, ...]:
+        if not isinstance(found, wanted) or isinstance(found, str):
+            raise NotAValue(f"{found!r} is not a collection of {show_type(item)}")
+        return tuple([read(one) for one in found])
 
-def _limited(items: tuple[Value, ...], kind: Seq | Bag) -> Value:
-    if len(items) > kind.limit:
-        raise NotAValue(f"{len(items)} items exceed the limit of {show_type(kind)}")
     return items
+
+
+def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Reader:
+    def limited(found: Any) -> Value:
+        values = items(found)
+        if len(values) > kind.limit:
+            raise NotAValue(f"{len(values)} items exceed the limit of {show_type(kind)}")
+        return values
+
+    return limited
 
 
 def _wrong(found: Any, kind: Type) -> NotAValue:

@@ -81,14 +81,12 @@ def build_suite(
 
 def _case(graph: ClassGraph, label: str, path: Path) -> SuiteCase:
     start, edges = path
-    steps = tuple(_step(graph.program, edge) for edge in edges)
+    actions = graph.program.actions
+    steps = tuple(
+        CaseStep(actions[edge.action].name, _shown(graph.program, edge), edge.choice) for edge in edges
+    )
     classes = tuple(graph.edges_of(edge.source)[edge] for edge in edges)
     return SuiteCase(case_id(label, start, steps), steps, classes, start)
-
-
-def _step(program: Program, edge: ClassifiedEdge) -> CaseStep:
-    action = program.actions[edge.action]
-    return CaseStep(action.name, _shown(program, edge), edge.choice)
 
 
 def _shown(program: Program, at: ClassifiedEdge | Refusal) -> tuple[str, ...]:

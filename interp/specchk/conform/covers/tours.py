@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from specchk.conform.replay.graph import ClassGraph, ClassifiedEdge
 
@@ -38,15 +39,8 @@ class Unfolding:
     sequences: int = 0
 
     @classmethod
-    def of(cls, graph: ClassGraph, order: int) -> Unfolding:
-        """The unfolding of an order, however large it is."""
-        found = cls._within(graph, order, None)
-        assert found is not None
-        return found
-
-    @classmethod
-    def _within(cls, graph: ClassGraph, order: int, most: int | None) -> Unfolding | None:
-        """The unfolding of an order; None where it has more than so many sequences."""
+    def of(cls, graph: ClassGraph, order: int, most: float = inf) -> Unfolding:
+        """The unfolding of an order; a part of it that has more than `most` sequences, where it has more."""
         found = cls(order)
         numbers: dict[_Node, int] = {}
         queue: deque[_Node] = deque()
@@ -69,8 +63,8 @@ class Unfolding:
                 last = (*before, edge)[-(order - 1) :] if order > 1 else ()
                 found.steps[numbers[node]][edge] = number((edge.target, last))
                 found.sequences += 1
-            if most is not None and found.sequences > most:
-                return None
+            if found.sequences > most:
+                break
         return found
 
 
@@ -81,8 +75,8 @@ def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
         return None
     best = None
     for order in range(1, LONGEST_SEQUENCE + 1):
-        found = Unfolding._within(graph, order, most)
-        if found is None or (best is not None and found.sequences == best.sequences):
+        found = Unfolding.of(graph, order, most)
+        if found.sequences > most or (best is not None and found.sequences == best.sequences):
             break
         best = found
     return best

@@ -63,7 +63,6 @@ class Explorer:
         self.classifier = Classifier(Tracer(replayer.program))
         self.found = Product(wanted)
         self._initial = initial_states(replayer.program)
-        self._instances = {(one.label.action, one.label.args): one for one in replayer.instances}
         self._ids: dict[Key, str] = {}
 
     def run(self, limit: int | None = None) -> Product:
@@ -82,7 +81,7 @@ class Explorer:
     def _steps(self, place: Place[Any]) -> Iterator[Place[Any]]:
         """Every step at a place, each noted."""
         classes = self._classes(place.state)
-        for instance, successors in self.replayer.options(place.state)[0]:
+        for instance, successors in self.replayer.spec.options(place.state)[0]:
             for after in self.replayer.take(place, instance, successors):
                 ids = classes[instance.index, instance.args, after.state]
                 self.found.note(ids, lambda after=after: self._way(after))  # type: ignore[misc]
@@ -104,9 +103,9 @@ class Explorer:
         """How a place was reached, each step by its position among what the spec allows."""
         steps: list[CaseStep] = []
         while place.before is not None and place.step is not None:
-            action, args = place.step.action, place.step.args
-            allowed = self.replayer.allowed(place.before.state, self._instances[action, args])
-            steps.append(CaseStep(action, args, sorted(allowed).index(place.state)))
+            spec, step = self.replayer.spec, place.step
+            allowed = spec.allowed(place.before.state, spec.instance(step))
+            steps.append(CaseStep(step.action, step.args, sorted(allowed).index(place.state)))
             place = place.before
         return ChosenPath(tuple(reversed(steps)), self._initial.index(place.state))
 

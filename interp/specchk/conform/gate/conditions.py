@@ -87,7 +87,7 @@ def determined(
     for program in programs.values():
         found = decide(program)
         if not found.is_complete:
-            raise BadConditions(f"a budget ended the search of {program.model} in {found.states} states")
+            raise BadConditions(f"{program.model}: {found.ended} ({found.states} states)")
         for conditions, decides in ((found.deciding, True), (found.never + found.unknown, False)):
             for condition in conditions:
                 named = _named(checked, condition)

@@ -15,19 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from specchk.conform.contract.binding import Binding
+from specchk.conform.gate import lock
 from specchk.conform.gate.controls import Tried, try_controls, why_vacuous
-from specchk.conform.gate.lock import (
-    BadLock,
-    Kills,
-    Lock,
-    Lowered,
-    Numbers,
-    lowered,
-    of_spec,
-    raised,
-    read,
-    write,
-)
+from specchk.conform.gate.lock import BadLock, Kills, Lock, Lowered, Numbers
 from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
@@ -80,10 +70,10 @@ def found_lock(
     budget: SuiteBudget,
 ) -> Lock:
     """The lock that this run would be."""
-    spec, actions = of_spec(bound.checked)
+    spec, actions = lock.of_spec(bound.checked)
     files = files_of(bound.path, bound.cls.implementation)
     suites = {
-        _named(part): numbers_of(part, budget, result) for part, result in zip(parts, results, strict=True)
+        part.name: numbers_of(part, budget, result) for part, result in zip(parts, results, strict=True)
     }
     return Lock(
         bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
@@ -94,22 +84,12 @@ def found_lock(
     )  # fmt: skip
 
 
-def _named(part: Part) -> str:
-    kind = "" if part.at.suite == "classes" else f" ({part.at.suite})"
-    return f"{part.label}{kind}"
-
-
-def try_all(bound: BoundSpec, budget: SuiteBudget, crew: Crew | None = None) -> tuple[Tried, ...]:
-    """Run the controls."""
-    return try_controls(bound.cls, bound.checked, budget.max_states, crew)
-
-
 def hold(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget,
     mutants: Mapping[str, Kills] | None = None, crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; the figures that a lock would record of the run."""
-    tried = try_all(bound, budget, crew)
+    tried = try_controls(bound.cls, bound.checked, budget.max_states, crew)
     found = found_lock(bound, parts, results, tried, budget)
     found = replace(found, mutants=dict(mutants or {}))
     return Held(tried, why_vacuous(bound.cls, tried), found)
@@ -117,19 +97,20 @@ def hold(
 
 def compare(held: Held, path: Path) -> Held:
     """Hold a run to the lock in a file; raises `BadLock` and `OSError`."""
-    lock = read(path)
-    return replace(held, lock=lock, below=lowered(lock, held.found), above=raised(lock, held.found))
+    locked = lock.read(path)
+    below, above = lock.lowered(locked, held.found), lock.raised(locked, held.found)
+    return replace(held, lock=locked, below=below, above=above)
 
 
 def update(held: Held, path: Path) -> Held:
     """Write the lock of a run; mutants that are not in it stay, where the old lock can be read."""
     try:
-        known = read(path)
+        known = lock.read(path)
     except (BadLock, FileNotFoundError):
         # A lock that cannot be read has nothing worth keeping: it is written anew, and reviewed.
         known = None
     found = held.found
     if known is not None:
         found = replace(found, mutants={**known.mutants, **found.mutants})
-    write(path, found)
+    lock.write(path, found)
     return replace(held, found=found, lock=found, written=True)

@@ -72,6 +72,11 @@ class ConditionCounts:
     all: int
     undecided: int
 
+    @property
+    def decided(self) -> int:
+        """How many decide in some model."""
+        return self.all - self.undecided
+
     def __str__(self) -> str:
         return f"{self.undecided} of {self.all} undecided"
 
@@ -162,8 +167,11 @@ def _lower(lock: Lock, found: Lock) -> Iterator[Lowered]:
 
 
 def _fewer_decided(lock: ConditionCounts | None, found: ConditionCounts | None) -> Iterator[Lowered]:
-    """Where more conditions are undecided, or it is not known how many are."""
-    if lock is not None and (found is None or found.undecided > lock.undecided):
+    """Where more conditions are undecided or fewer decide, or it is not known how many."""
+    # Fewer decide, and none more is undecided, where the constants of the models decide the others.
+    if lock is not None and (
+        found is None or found.undecided > lock.undecided or found.decided < lock.decided
+    ):
         yield Lowered(
             "conditions", str(lock), "none of this spec and models" if found is None else str(found)
         )

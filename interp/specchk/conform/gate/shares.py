@@ -12,7 +12,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -99,7 +99,7 @@ def lots_of(parts: Sequence[Part], budget: SuiteBudget) -> list[Lot]:
     """The parts as lots; raises `BindingError` where a binding does not fit, as a run would."""
     for part in parts:
         Replayer(part.binding)
-    suites = each([lambda part=part: _suite(part, budget) for part in parts], cores(), PASSING)  # type: ignore[misc]
+    suites = each([partial(_suite, part, budget) for part in parts], cores(), PASSING)
     return [
         Lot(part.instance.program, part.at.suite, suite, () if suite is None else cases_of(suite, budget))
         for part, suite in zip(parts, suites, strict=True)

@@ -4,7 +4,8 @@ Once all cases have run with every call noted, a `CallMap` knows which action ru
 their texts.  From then on:
 
     a function's text is not that of the revision, or not that of the map     its actions are concerned
-    it runs outside of actions too; something outside of functions changed;
+    it runs outside of actions too, or was seen to run nowhere, as one that is called by an import;
+    something outside of functions changed;
     a file came or went; the spec, specchk, or any file of another kind changed;
     there is no map                                                           everything is
 
@@ -74,6 +75,10 @@ def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
         rests = sorted(file for file, function in differing if function == REST)
         if rests:
             return SincePlan(None, f"code outside of functions changed in {', '.join(rests)}{when}", changed)
+    unseen = (changed | later).difference(*known.calls.values())
+    if unseen:
+        names = ", ".join(sorted(function for _, function in unseen))
+        return SincePlan(None, f"no call was noted of what changed: {names}", changed)
     actions = actions_of(known.calls, changed | later)
     # What runs outside of actions (starting, projecting) is a part of every case.
     if REST in actions:

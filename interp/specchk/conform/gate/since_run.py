@@ -7,10 +7,11 @@ run no function that has changed, and with all that can be probed on its way it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 from specchk.conform.gate.calls import CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
@@ -26,7 +27,7 @@ from specchk.conform.gate.since import (
     write_map,
 )
 from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget, run_part, run_parts
-from specchk.conform.replay.cases import SuiteCase
+from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
 from specchk.conform.replay.suites import SuiteResult
@@ -34,6 +35,7 @@ from specchk.conform.work.forks import cores, each
 from specchk.conform.work.sources import files_of, shown
 
 ELSEWHERE = "the implementation is a process, whose calls are not recorded"
+T = TypeVar("T")
 Calls = Mapping[str, frozenset[Function]]
 
 
@@ -73,7 +75,7 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
     found = plan_since(code.folder, revision, code.files, read_map(path), code.sources())
     everything = sum(_cases(part, budget) for part in parts)
     if found.actions is None:
-        results, calls = _traced(bound, parts, budget, code)
+        results, calls = _all_traced(bound, parts, budget, code)
         # A run that ended early has not seen all calls, and a map of it would leave cases out that matter.
         if all(one.complete and not one.vacuous for one in results):
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
@@ -104,7 +106,7 @@ def _cases(part: Part, budget: SuiteBudget) -> int:
 
 def _ran(results: Sequence[SuiteResult]) -> int:
     """The number of cases that were run; a suite that is not made of cases is one."""
-    return sum(len(one.passed) + len(one.failures) or 1 for one in results)
+    return sum(len(one.passed) + (one.failed is not None) or 1 for one in results)
 
 
 def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list[SuiteCase] | None:
@@ -123,7 +125,15 @@ def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) ->
     return run
 
 
-def _traced(
+def _traced(bound: BoundSpec, part: Part, run: Callable[[Part], T]) -> tuple[T, CallTracer]:
+    """The result of running a part on a binding of its own, and the calls."""
+    tracer = CallTracer()
+    binding = attributed(bound.cls(part.instance.program), tracer)
+    with tracer.running():
+        return run(replace(part, binding=binding)), tracer
+
+
+def _all_traced(
     bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, code: _Code
 ) -> tuple[list[SuiteResult], dict[str, set[Function]]]:
     """Run everything; the functions that ran, by action."""
@@ -131,11 +141,8 @@ def _traced(
 
     def task(part: Part) -> Callable[[], tuple[SuiteResult, Calls]]:
         def run() -> tuple[SuiteResult, Calls]:
-            tracer = CallTracer()
-            binding = attributed(bound.cls(part.instance.program), tracer)
-            with tracer.running():
-                # In this process alone (one worker): calls in another one would not be noted.
-                result = run_part(replace(part, binding=binding), budget)
+            # In this process alone (one worker): calls in another one would not be noted.
+            result, tracer = _traced(bound, part, lambda one: run_part(one, budget))
             return result, tracer.functions(names)
 
         return run
@@ -150,60 +157,49 @@ def _traced(
 
 def audit(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, found: SincePlan) -> tuple[str, ...]:
     """The cases that a plan wrongly omitted; empty if there are none."""
-    actions = found.actions
-    if actions is None:
+    if found.actions is None:
         return ()
     names = _code(bound).names()
-    tasks = [_audit_task(bound, part, budget, actions, (found.changed, names)) for part in parts]
+    tasks = [_Audit(bound, part, budget, found.actions, found.changed, names) for part in parts]
     return tuple(line for lines in each(tasks, cores(), PASSING) for line in lines)
 
 
-def _audit_task(
-    bound: BoundSpec, part: Part, budget: SuiteBudget, actions: frozenset[str],
-    changed: tuple[frozenset[Function], Mapping[str, str]],
-) -> Callable[[], list[str]]:  # fmt: skip
-    def run() -> list[str]:
-        if part.at.suite not in MADE_OF_CASES:
-            return [] if actions else _audit_whole(bound, part, budget, changed)
-        suite = part.suite(budget)
-        kept = {case.id for case in concerned(suite, actions)}
-        left_out = [case for case in suite.cases if case.id not in kept]
-        return [line for case in left_out for line in _audit_case(bound, part, budget, case, changed)]
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    """The audit of one part: a line for each mistake of a plan that has the concerned `actions`."""
 
-    return run
+    bound: BoundSpec
+    part: Part
+    budget: SuiteBudget
+    actions: frozenset[str]
+    changed: frozenset[Function]
+    names: Mapping[str, str]
 
+    def __call__(self) -> list[str]:
+        if self.part.at.suite not in MADE_OF_CASES:
+            return [] if self.actions else list(self._whole())
+        suite = self.part.suite(self.budget)
+        kept = {case.id for case in concerned(suite, self.actions)}
+        return [line for case in suite.cases if case.id not in kept for line in self._case(suite, case)]
 
-def _audit_case(
-    bound: BoundSpec, part: Part, budget: SuiteBudget, case: SuiteCase,
-    changed: tuple[frozenset[Function], Mapping[str, str]],
-) -> list[str]:  # fmt: skip
-    tracer = CallTracer()
-    binding = attributed(bound.cls(part.instance.program), tracer)
-    suite = part.suite(budget)
-    with tracer.running():  # a runner of its own, so that it shares no steps with another case
-        Runner(Replayer(binding), suite, "none").run(case)
-    lines = [f"{part.label} {case.id} runs {name}" for name in _changed_names(tracer, *changed)]
-    # Once more without the tracer and with all probes: more than the case that was left out would have
-    # tried.
-    found = run_suite(Replayer(part.binding), suite, cases=[case]).divergence
-    if found is not None:
-        lines.append(f"{part.label} {case.id} diverges: {found.kind} {found.step or ''}")
-    return lines
+    def _case(self, suite: Suite, case: SuiteCase) -> Iterator[str]:
+        def alone(part: Part) -> None:  # a runner of its own, so that it shares no steps with another case
+            Runner(Replayer(part.binding), suite, is_probing=False).run(case)
 
+        yield from self._changed_calls(_traced(self.bound, self.part, alone)[1], case.id)
+        # Once more without the tracer and with all probes: more than the case that was left out would have
+        # tried.
+        found = run_suite(Replayer(self.part.binding), suite, cases=[case]).divergence
+        if found is not None:
+            yield f"{self.part.label} {case.id} diverges: {found.kind} {found.step or ''}"
 
-def _audit_whole(
-    bound: BoundSpec, part: Part, budget: SuiteBudget, changed: tuple[frozenset[Function], Mapping[str, str]]
-) -> list[str]:
-    tracer = CallTracer()
-    binding = attributed(bound.cls(part.instance.program), tracer)
-    with tracer.running():
-        result = run_part(replace(part, binding=binding), budget)
-    lines = [f"{part.label} {part.at.suite} runs {name}" for name in _changed_names(tracer, *changed)]
-    return lines if result.divergence is None else [*lines, f"{part.label} {part.at.suite} diverges"]
+    def _whole(self) -> Iterator[str]:
+        result, tracer = _traced(self.bound, self.part, lambda part: run_part(part, self.budget))
+        yield from self._changed_calls(tracer, self.part.at.suite)
+        if result.divergence is not None:
+            yield f"{self.part.label} {self.part.at.suite} diverges"
 
-
-def _changed_names(
-    tracer: CallTracer, changed: frozenset[Function], names: Mapping[str, str]
-) -> Sequence[str]:
-    ran = frozenset().union(*tracer.functions(names).values())
-    return sorted(f"{function} of {file}" for file, function in ran & changed)
+    def _changed_calls(self, tracer: CallTracer, what: str) -> Iterator[str]:
+        ran = frozenset().union(*tracer.functions(self.names).values())
+        for name in sorted(f"{function} of {file}" for file, function in ran & self.changed):
+            yield f"{self.part.label} {what} runs {name}"

@@ -74,6 +74,11 @@ class Part:
         return label_of(self.instance.program.model, self.bounds)
 
     @property
+    def name(self) -> str:
+        """The label, and which suite it is if not that of classes."""
+        return self.label if self.at.suite == "classes" else f"{self.label} ({self.at.suite})"
+
+    @property
     def bounds(self) -> tuple[tuple[str, str], ...]:
         """The constants that are set."""
         return tuple(self.at.bounds.items())

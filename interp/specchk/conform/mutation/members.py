@@ -27,10 +27,11 @@ from typing import Any, Protocol
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding, BindingError
 from specchk.conform.contract.failures import FAILURES
+from specchk.conform.contract.load import only_class
 from specchk.conform.gate.cache import cached_suite
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
-from specchk.conform.replay.cases import Suite
+from specchk.conform.replay.cases import Suite, label_of
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Divergence, Replayer
 from specchk.conform.replay.runner import Runner
@@ -128,7 +129,7 @@ class Bench:
         """The spec under a model and its bounds."""
         key = repr((at.model, sorted(at.bounds.items())))
         if key not in self.programs:
-            model = at.model or self.binding("").model
+            model = at.model or self.binding().model
             self.programs[key] = instantiate(self.checked, model, at.bounds)
         return self.programs[key]
 
@@ -140,18 +141,17 @@ class Bench:
             self.suites[key] = cached_suite(program, at.suite, tuple(at.bounds.items()), max_states)
         return self.suites[key]
 
-    def binding(self, file: str) -> type[Binding[Any]]:
-        """The binding class of a file of the folder, loaded with the patches."""
+    def binding(self, file: str | None = None) -> type[Binding[Any]]:
+        """The binding class of a file of the folder, by default the main one, loaded with the patches."""
         return binding_in(load(self.folder / (file or self.main)))
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteMember:
-    """A suite on a model, with the binding of `file` (the campaign's, if it has no name)."""
+    """A suite on a model."""
 
     name: str
     at: At
-    file: str = ""
     limit: int | None = None  # of states
     walks: SuiteWalks = WALKS
 
@@ -164,7 +164,7 @@ class SuiteMember:
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """Run the tests as long as they are needed; False if they do not use the modules."""
         try:
-            cls = bench.binding(self.file)
+            cls = bench.binding()
         except BROKEN as error:
             reporter.tell("loading", f"{type(error).__name__}: {error}")
             return True
@@ -263,17 +263,8 @@ def load(path: Path) -> ModuleType:
 
 def binding_in(module: ModuleType) -> type[Binding[Any]]:
     """The one binding class that a module defines; `BindingError`-free, `LookupError` for none or several."""
-    found = [one for one in vars(module).values() if _is_binding(one, module)]
-    if len(found) != 1:
-        raise LookupError(
-            f"{module.__file__} has {len(found)} classes derived from Binding; exactly one is expected"
-        )
-    chosen: type[Binding[Any]] = found[0]
+    chosen: type[Binding[Any]] = only_class(vars(module), Binding, module.__name__, str(module.__file__))
     return chosen
-
-
-def _is_binding(one: object, module: ModuleType) -> bool:
-    return isinstance(one, type) and issubclass(one, Binding) and one.__module__ == module.__name__
 
 
 def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
@@ -282,32 +273,22 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
     if path.exists():
         listed: tuple[Member, ...] = load(path).MEMBERS
         return listed
-    cls = bench.binding("")
-    gate = [SuiteMember(f"{at.suite} {_label(at, cls)}", at) for at in cls.gate]
-    walks = SuiteMember(f"walks {_label(At(), cls)}", At(suite="walks"))
+    cls = bench.binding()
+    gate = [_member(at, cls) for at in cls.gate]
+    walks = _member(At(suite="walks"), cls)
     return (*gate, *([] if any(one.name == walks.name for one in gate) else [walks]))
 
 
-def self_checks_of(folder: Path) -> tuple[tuple[str, Callable[[Bench], str]], ...]:
-    """Further checks of the harness: `SELF_CHECKS`, names and functions that report errors."""
+def _member(at: At, cls: type[Binding[Any]]) -> SuiteMember:
+    label = label_of(at.model or cls.model or "", tuple(at.bounds.items())).strip()
+    return SuiteMember(f"{at.suite} {label}", at)
+
+
+def listed(folder: Path, name: str) -> tuple[Any, ...]:
+    """The list of a name in the `members.py` of a folder, beside members; empty without one.
+
+    `SELF_CHECKS` are further checks of the harness, names and functions of a bench that report errors,
+    `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on.
+    """
     path = folder / "members.py"
-    return tuple(getattr(load(path), "SELF_CHECKS", ())) if path.exists() else ()
-
-
-def targets_of(folder: Path) -> tuple[str, ...]:
-    """The modules of which mutants are generated: `TARGETS` of a folder's `members.py`."""
-    path = folder / "members.py"
-    return tuple(getattr(load(path), "TARGETS", ())) if path.exists() else ()
-
-
-def watched(folder: Path) -> tuple[Path, ...]:
-    """Files that the members of a folder depend on, beside the sources: `WATCHED` of its `members.py`."""
-    path = folder / "members.py"
-    return tuple(getattr(load(path), "WATCHED", ())) if path.exists() else ()
-
-
-def _label(at: At, cls: type[Binding[Any]]) -> str:
-    bounds: Mapping[str, str] = at.bounds
-    return " ".join(
-        [at.model or cls.model or "", *(f"{name}={value}" for name, value in bounds.items())]
-    ).strip()
+    return tuple(getattr(load(path), name, ())) if path.exists() else ()

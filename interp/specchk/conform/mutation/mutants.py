@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,15 +85,11 @@ def _mutant(path: Path, found: Mapping[str, Any]) -> Mutant:
     )
 
 
-def diff(mutant: Mutant, read: Callable[[str], str] | None = None) -> str:
-    """The changes of a mutant as a unified diff; `StalePatch` where it no longer fits.
-
-    `read` gives the source of a module; by default it is read from its file.
-    """
-    reader = read or (lambda module: source_of(module).read_text(encoding="utf-8"))
+def diff(mutant: Mutant) -> str:
+    """The changes of a mutant as a unified diff; `StalePatch` where it no longer fits."""
     parts: list[str] = []
     for module in mutant.modules:
-        before = reader(module)
+        before = source_of(module).read_text(encoding="utf-8")
         after = patched(before, [one for one in mutant.patches if one.module == module])
         parts += difflib.unified_diff(
             before.splitlines(), after.splitlines(), module, f"{module} ({mutant.id})", lineterm="", n=2

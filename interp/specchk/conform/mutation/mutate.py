@@ -25,9 +25,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from specchk import kept
-from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, members_of, watched
+from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, listed, members_of
 from specchk.conform.mutation.mutants import Mutant, MutantError
 from specchk.conform.mutation.outcomes import (
     Baseline,
@@ -47,6 +48,7 @@ from specchk.conform.work.forks import cores
 from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
 
+T = TypeVar("T")
 UNCHANGED = Mutant("unchanged", "none", "The unchanged implementation.", ())
 SLOWER = 4.0  # while lines are noted; by as much more time may the survey take
 # A mutant may do more than the implementation without being endless (a retry more, a longer log); the
@@ -73,7 +75,7 @@ class Settings:
     enough: int = 2
 
 
-def _nothing(outcome: MutantOutcome) -> None:
+def _nothing(_: object) -> None:
     """Ignore an outcome."""
 
 
@@ -84,6 +86,16 @@ class Subject:
     mutant: Mutant
     members: frozenset[str]
     work: tuple[tuple[str, int], ...] = ()  # that a test of each member may do
+
+
+@dataclass(frozen=True, slots=True)
+class Records(Generic[T]):
+    """How results of subjects are read from the cache, made and kept; `done` receives each."""
+
+    read: Callable[[str, Subject], T | None]
+    made: Callable[[Subject, Ended], T]
+    write: Callable[[str, T], None]
+    done: Callable[[T], None]
 
 
 By = Callable[["MutationCampaign", Sequence[Subject], float, Callable[[int, Ended], None]], list[Ended]]
@@ -132,53 +144,49 @@ class MutationCampaign:
         self, mutants: Sequence[Mutant], done: Callable[[MutantOutcome], None] = _nothing
     ) -> list[MutantOutcome]:
         """The outcomes of all mutants, in their order; `done` receives each as soon as it is known."""
-        world = self._world()
-        asked = {one.id: self._asked(one) for one in mutants}
-        keys = {name: self._key(world, one) for name, one in asked.items()}
-        found: dict[str, MutantOutcome] = {}
-        for one in mutants:
-            known = read_outcome(keys[one.id], one) if self.settings.is_cached else None
-            if known is not None:
-                found[one.id] = known
-                done(known)
-        todo = [one for one in mutants if one.id not in found]
-
-        def ended(number: int, result: Ended) -> None:
-            outcome = outcome_of(todo[number], result)
-            found[outcome.mutant.id] = outcome
-            # As soon as it is known: a campaign of hours that is interrupted continues with the mutants that
-            # are left.
-            write_outcome(keys[outcome.mutant.id], outcome)
-            done(outcome)
-
-        # In the parent, before any fork: suites and programs are then shared by all processes.
-        for member in self.members if todo else ():
-            member.prepare(self.bench)
-        self.by(self, [asked[one.id] for one in todo], self.settings.seconds, ended)
-        return [found[one.id] for one in mutants]
+        outcomes = Records(
+            lambda key, subject: read_outcome(key, subject.mutant),
+            lambda subject, ended: outcome_of(subject.mutant, ended), write_outcome, done,
+        )  # fmt: skip
+        return self._held([self._asked(one) for one in mutants], self.settings.seconds, outcomes)
 
     def survey(self) -> Baseline:
         """Run all members on the unchanged implementation; record the lines that each runs, and its work."""
-        world = self._world()
-        asked = {one.name: self._asked_unchanged(one.name) for one in self.members}
-        keys = {name: self._key(world, one) for name, one in asked.items()}
-        found: dict[str, Baseline] = {}
-        for name, key in keys.items():
-            known = read_ground(key) if self.settings.is_cached else None
-            if known is not None:
-                found[name] = known
-        todo = [one for one in self.members if one.name not in found]
-
-        def ended(number: int, result: Ended) -> None:
-            name = todo[number].name
-            found[name] = ground_of(name, result)
-            write_ground(keys[name], found[name])
-
-        for member in todo:
-            member.prepare(self.bench)
-        self.by(self, [asked[one.name] for one in todo], SLOWER * self.settings.seconds, ended)
-        self.ground = together([found[one.name] for one in self.members])
+        grounds = Records(
+            lambda key, _: read_ground(key), lambda subject, ended: ground_of(min(subject.members), ended),
+            write_ground, _nothing,
+        )  # fmt: skip
+        subjects = [self._asked_unchanged(one.name) for one in self.members]
+        self.ground = together(self._held(subjects, SLOWER * self.settings.seconds, grounds))
         return self.ground
+
+    def _held(self, subjects: Sequence[Subject], seconds: float, records: Records[T]) -> list[T]:
+        """The results of all subjects, in their order, those that are kept and those that are found now."""
+        world = self._world()
+        keys = [self._key(world, one) for one in subjects]
+        found: dict[int, T] = {}
+        for number, (key, subject) in enumerate(zip(keys, subjects, strict=True)):
+            known = records.read(key, subject) if self.settings.is_cached else None
+            if known is not None:
+                found[number] = known
+                records.done(known)
+        todo = [number for number in range(len(subjects)) if number not in found]
+
+        def ended(position: int, result: Ended) -> None:
+            number = todo[position]
+            found[number] = records.made(subjects[number], result)
+            # As soon as it is known: a campaign of hours that is interrupted continues with the mutants that
+            # are left.
+            records.write(keys[number], found[number])
+            records.done(found[number])
+
+        # In the parent, before any fork: suites and programs are then shared by all processes.
+        needed = frozenset[str]().union(*(subjects[number].members for number in todo))
+        for member in self.members:
+            if member.name in needed:
+                member.prepare(self.bench)
+        self.by(self, [subjects[number] for number in todo], seconds, ended)
+        return [found[number] for number in range(len(subjects))]
 
     def task(self, asked: Subject) -> Task:
         """The task of a process; `UNCHANGED` is surveyed."""
@@ -265,7 +273,7 @@ class MutationCampaign:
         """A digest of all sources that play a part, the patches aside."""
         files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
-        files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), watched(self.folder))
+        files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), listed(self.folder, "WATCHED"))
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
         return kept.name_of(kept.sources(), kept.installed(), kept.contents(files, self.bench.folder))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from specchk.conform.contract.binding import Binding
-from specchk.conform.mutation.members import Bench, watched
+from specchk.conform.mutation.members import Bench, listed
 from specchk.conform.mutation.mutate import MutationCampaign, Settings, Subject
 from specchk.conform.replay.cases import Suite
 from specchk.conform.work.crews import Crew
@@ -74,7 +74,7 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
         *bench.spec.parent.rglob("*.spec"),
         *mutants.rglob("*.py"),
         *mutants.rglob("*.toml"),
-        *watched(mutants),
+        *listed(mutants, "WATCHED"),
     }
     return kit_of(bench.folder / bench.main, cls, bench.checked, more)
 

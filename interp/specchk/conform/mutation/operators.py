@@ -21,6 +21,7 @@ import hashlib
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -210,9 +211,4 @@ def argued(mutants: Iterable[Mutant], path: Path) -> tuple[Mutant, ...]:
     for name, (was, _) in reasons.items():
         if known.get(name) != was:
             raise MutantError(f"{path}: {name} changes `{known.get(name, 'nothing')}`, not `{was}`")
-    return tuple(
-        Mutant(one.id, one.flaw, one.story, one.patches, one.shown, reasons[one.id][1])
-        if one.id in reasons
-        else one
-        for one in every
-    )
+    return tuple(replace(one, equivalent=reasons[one.id][1]) if one.id in reasons else one for one in every)

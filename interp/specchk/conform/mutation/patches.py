@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 from specchk.conform.work.effort import TICK, WorkMeter, counted
 
@@ -198,17 +199,9 @@ def source_of(module: str) -> Path:
 
 def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
     """Patches as plain data."""
-    return [{"module": one.module, "old": one.old, "new": one.new, "at": one.at} for one in patches]
+    return [asdict(one) for one in patches]
 
 
-def from_json(found: Iterable[Mapping[str, object]]) -> tuple[Patch, ...]:
+def from_json(found: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:
     """The patches that `as_json` gave."""
-    return tuple(
-        Patch(
-            str(one["module"]),
-            str(one["old"]),
-            str(one["new"]),
-            None if one["at"] is None else int(str(one["at"])),
-        )
-        for one in found
-    )
+    return tuple(Patch(**one) for one in found)

@@ -75,7 +75,8 @@ class LineTracer:
             # Without a local trace function a foreign frame costs one call and no lines.
             if code.co_filename not in self.names:
                 return None
-            function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, _lines_of(code))
+            lines = {line for _, _, line in code.co_lines() if line}
+            function = self.seen[id(code)] = _Function(code, {frame.f_lineno}, lines)
         return function(frame, event, argument)
 
     def note_fork(self) -> None:
@@ -101,17 +102,14 @@ class LineTracer:
 _NEWLOCALS = 0x2 | 0x1  # set for functions; a class body has neither
 
 
-def _lines_of(code: CodeType) -> set[int]:
-    return {line for _, _, line in code.co_lines() if line}
-
-
 @contextmanager
 def recording(packages: Iterable[str]) -> Iterator[LineTracer]:
     """Record the lines of packages that are run inside, best from before they are loaded.
 
     Threads that run already are not followed.
     """
-    tracer = LineTracer(_files(packages))
+    files = {str(path): module for package in packages for path, module in modules_of(package)}
+    tracer = LineTracer(files)
     before, of_threads = sys.gettrace(), threading.gettrace()
     tracer.is_on = True
     # For good, since a hook cannot be taken back.
@@ -124,10 +122,6 @@ def recording(packages: Iterable[str]) -> Iterator[LineTracer]:
         sys.settrace(before)
         threading.settrace(of_threads)
         tracer.is_on = False
-
-
-def _files(packages: Iterable[str]) -> dict[str, str]:
-    return {str(path): module for package in packages for path, module in modules_of(package)}
 
 
 def modules_of(package: str) -> Iterator[tuple[Path, str]]:
@@ -160,14 +154,12 @@ def touched(patches: Iterable[Patch]) -> tuple[tuple[str, frozenset[int]], ...] 
 
 
 def _lines_inside(source: str) -> frozenset[int]:
-    return frozenset(line for span in _functions(source) for line in span)
-
-
-def _functions(source: str) -> Iterator[range]:
-    """The lines of each function's body."""
+    """The lines of the bodies of functions."""
+    lines: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+            lines.update(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
+    return frozenset(lines)
 
 
 def reaches(lines: Lines, changed: tuple[tuple[str, frozenset[int]], ...] | None) -> bool:

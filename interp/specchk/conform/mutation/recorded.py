@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specchk.compile.instantiate import instantiate
+from specchk.conform.contract.load import only_class
 from specchk.conform.contract.recording import BadRecording, Recording, parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.mutation.members import Bench, Reporter, load
-from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.conform.recordings.validate import Validator
 from specchk.lang.frontend import check
 
 
@@ -64,7 +65,8 @@ class Recorded:
         # it is.
         found = validator.explain(tracing(validator.program, recording), recording)
         if found.blocked is not None:
-            return _told(found.blocked)
+            what, reason = found.blocked.event.get("event"), found.blocked.reason
+            return f"event {found.blocked.number} ({what}) is not explained {reason}".strip()
         # Nothing blocked and not all consumed would be a validator that skips events.
         if not found.consumed or found.consumed != len(recording.events):
             return f"{found.consumed} of {len(recording.events)} events were explained"
@@ -73,13 +75,8 @@ class Recorded:
     def _tracing(self, bench: Bench) -> type[Tracing]:
         """The tracing class of the file."""
         module = load(bench.folder / self.file)
-        found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Tracing)]
-        own = [one for one in found if one.__module__ == module.__name__]
-        if len(own) != 1:
-            raise LookupError(
-                f"{self.file} has {len(own)} classes derived from Tracing; exactly one is expected"
-            )
-        return own[0]
+        chosen: type[Tracing] = only_class(vars(module), Tracing, module.__name__, self.file)
+        return chosen
 
     def _validator(self, bench: Bench, tracing: type[Tracing], recording: Recording) -> Validator:
         constants = dict(tracing.constants(recording))
@@ -90,8 +87,3 @@ class Recorded:
                 bench.specs[path] = check(path)
             bench.validators[key] = Validator(instantiate(bench.specs[path], tracing.model, constants))
         return bench.validators[key]
-
-
-def _told(blocked: Blocked) -> str:
-    what = blocked.event.get("event")
-    return f"event {blocked.number} ({what}) is not explained {blocked.reason}".strip()

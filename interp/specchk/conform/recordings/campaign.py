@@ -17,13 +17,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from time import perf_counter
 from typing import Any
 
 from specchk.compile.instantiate import instantiate
-from specchk.conform.contract.recording import BadRecording, Recording, decode, read_bytes, read_recording
+from specchk.conform.contract.recording import BadRecording, Recording, decode, read_bytes
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explanation import Explanation, told
@@ -115,6 +116,12 @@ class Sheet:
     packed: bytes
     bad: str = ""
 
+    def data(self) -> bytes:
+        """The file's bytes; raises `BadRecording`."""
+        if self.bad:
+            raise BadRecording(self.bad)
+        return zlib.decompress(self.packed)
+
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
@@ -128,7 +135,7 @@ class Explaining:
         there = str(folder / cls.spec)
         one = _RecordingExplainer(cls, check(there), self.wanted)
         names = str(Path(there).parent), str(Path(self.spec).parent)
-        return lambda sheets: [_renamed(one.of(sheet), *names) for sheet in sheets]
+        return lambda sheets: [_renamed(one.result(sheet.name, sheet.data), *names) for sheet in sheets]
 
 
 def _renamed(result: RecordingResult, here: str, there: str) -> RecordingResult:
@@ -176,7 +183,7 @@ def _here(
 ) -> list[list[RecordingResult]]:
     def share(mine: Sequence[Path]) -> list[RecordingResult]:
         one = _RecordingExplainer(cls, checked, wanted)
-        return [one.result(path) for path in mine]
+        return [one.result(path.name, partial(read_bytes, path)) for path in mine]
 
     return each([lambda mine=mine: share(mine) for mine in shares], len(shares))  # type: ignore[misc]
 
@@ -195,19 +202,10 @@ class _RecordingExplainer:
         self.cls, self.checked, self.wanted = cls, checked, wanted
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
-    def result(self, path: Path) -> RecordingResult:
-        """Explain the recording in a file, and its spoiled copies."""
-        return self._read(path.name, lambda: read_recording(path))
-
-    def of(self, sheet: Sheet) -> RecordingResult:
-        """The same of a file that was sent."""
-        if sheet.bad:
-            return RecordingResult(sheet.name, bad=sheet.bad)
-        return self._read(sheet.name, lambda: decode(sheet.name, zlib.decompress(sheet.packed)))
-
-    def _read(self, name: str, read: Callable[[], Recording]) -> RecordingResult:
+    def result(self, name: str, data: Callable[[], bytes]) -> RecordingResult:
+        """Explain the recording in a file's bytes, and its spoiled copies."""
         try:
-            recording = read()
+            recording = decode(name, data())
         except BadRecording as error:
             return RecordingResult(name, bad=str(error))
         if recording.header["format"] != self.cls.reads:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -157,30 +157,16 @@ def as_json(suite: Suite) -> str:
 
 def from_json(text: str) -> Suite:
     """The suite that `as_json` wrote; `ValueError`, `KeyError` or `TypeError` for anything else."""
-    found: dict[str, Any] = json.loads(text)
-    return Suite(
-        found["kind"],
-        found["model"],
-        tuple((name, value) for name, value in found["bounds"]),
-        tuple(_case(one) for one in found["cases"]),
-        tuple(_class(one) for one in found["classes"]),
-        tuple(_class(one) for one in found["probe_classes"]),
-        tuple(Probe(**{**one, "args": tuple(one["args"])}) for one in found["probes"]),
-        found["states"],
-        found["edges"],
-        found["complete"],
-        tuple(found["never"]),
-        found["order"],
-        found["sequences"],
-        found["suffixes"],
-    )
+    found: dict[str, Any] = _tuples(json.loads(text))
+    for name, kind in (("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe)):
+        found[name] = tuple(kind(**one) for one in found[name])
+    for case in found["cases"]:
+        case["steps"] = tuple(CaseStep(**step) for step in case["steps"])
+    return Suite(**{**found, "cases": tuple(SuiteCase(**case) for case in found["cases"])})
 
 
-def _case(found: Mapping[str, Any]) -> SuiteCase:
-    steps = tuple(CaseStep(s["action"], tuple(s["args"]), s["choice"]) for s in found["steps"])
-    return SuiteCase(found["id"], steps, tuple(tuple(one) for one in found["classes"]), found["start"])
-
-
-def _class(found: Mapping[str, Any]) -> EffectClass:
-    lists = {name: tuple(found[name]) for name in ("branches", "signs", "effect")}
-    return EffectClass(found["id"], found["action"], **lists)
+def _tuples(found: Any) -> Any:
+    """Data of JSON with tuples for lists."""
+    if isinstance(found, dict):
+        return {name: _tuples(item) for name, item in found.items()}
+    return tuple(map(_tuples, found)) if isinstance(found, list) else found

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from specchk.conform.replay.cases import EffectClass, stable_id
@@ -26,6 +27,7 @@ from specchk.meaning.values import State, universe
 Key = tuple[int, Marks, tuple[str, ...]]
 ProbeKey = tuple[int, frozenset[Marks]]
 MAX_TEXT = 60
+KEPT = 4096  # effects: many edges change the same places in the same way
 
 
 class Classifier:
@@ -36,6 +38,7 @@ class Classifier:
         self.program = tracer.program
         self._orders: dict[Type, tuple[Any, ...]] = {}
         self._texts = _distinct(tracer)
+        self._known = lru_cache(KEPT)(self._effect)
 
     def edge(self, state: State, looked: Looked, after: State, marks: Marks) -> Key:
         """The class of a step."""
@@ -43,11 +46,19 @@ class Classifier:
 
     def effect(self, index: int, args: Sequence[Any], before: State, after: State) -> tuple[str, ...]:
         """Each place that changes and how, ascending."""
+        pairs = enumerate(zip(before, after, strict=True))
+        # Most variables of a step are the same objects before and after it.
+        changed = tuple([(slot, old, new) for slot, (old, new) in pairs if old is not new and old != new])
+        return self._known(index, tuple(args), changed)
+
+    def _effect(
+        self, index: int, args: Sequence[Any], changed: tuple[tuple[int, Any, Any], ...]
+    ) -> tuple[str, ...]:
         found: set[str] = set()
         action = self.program.actions[index]
-        for variable, old, new in zip(self.program.variables, before, after, strict=True):
-            if old != new:
-                found.update(self._changes(variable.name, variable.type, old, new, (action, args)))
+        for slot, old, new in changed:
+            variable = self.program.variables[slot]
+            found.update(self._changes(variable.name, variable.type, old, new, (action, args)))
         return tuple(sorted(found))
 
     def _changes(
@@ -91,9 +102,10 @@ class Classifier:
         index, ends = key
         marks = {mark for end in ends for mark in end}
         signs = tuple(sorted({self._sign(mark) for mark in marks if mark.kind not in ("branch", "end")}))
-        fails = tuple(sorted({f"not: {self._text(mark)}" for mark in marks if mark.kind == "end"}))
+        fails = tuple(sorted({f"not: {self._texts[mark.where]}" for mark in marks if mark.kind == "end"}))
+        signs_of = [sorted(self._sign(mark) for mark in end if mark.kind != "branch") for end in ends]
         # With one dead end its marks say all; with several, which of them belong together.
-        paths = tuple(sorted(self._path(end) for end in ends)) if len(ends) > 1 else ()
+        paths = tuple(sorted(map("; ".join, signs_of))) if len(ends) > 1 else ()
         return self._named(index, paths, signs, fails)
 
     def _named(
@@ -105,18 +117,12 @@ class Classifier:
         parts = [action, "branches", *branches, "signs", *signs, "effect", *effect]
         return EffectClass(stable_id(parts), action, branches, signs, effect)
 
-    def _path(self, end: Marks) -> str:
-        return "; ".join(sorted(self._sign(mark) for mark in end if mark.kind != "branch"))
-
     def _branch(self, mark: Decision) -> str:
         point = self.program.points[mark.where]
         return f"{_short(point.span.text)} -> {point.label}"
 
-    def _text(self, mark: Decision) -> str:
-        return self._texts[mark.where]
-
     def _sign(self, mark: Decision) -> str:
-        return f"{self._text(mark)} {mark.kind} {mark.how}"
+        return f"{self._texts[mark.where]} {mark.kind} {mark.how}"
 
 
 def _distinct(tracer: Tracer) -> dict[int, str]:

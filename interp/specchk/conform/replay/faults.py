@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from specchk.conform.contract.binding import BindingError, Interruption, Mistake
 from specchk.conform.replay.replay import Diverged, Divergence, Found, Place, Replayer
 from specchk.conform.replay.spec_side import ActionCall
-from specchk.conform.replay.suites import SuiteResult, breadth_first, why_vacuous
+from specchk.conform.replay.suites import BreadthFirst, SuiteResult
 from specchk.meaning.values import State
 from specchk.search.verdict import Step
 
@@ -32,46 +31,30 @@ def run_faults(replayer: Replayer[Any], limit: int | None = None) -> SuiteResult
 
     Raises `BindingError` if the binding has no interruption.
     """
-    suite = _Faults(replayer, limit)
-    begun, divergence = perf_counter(), None
-    try:
-        suite.go()
-    except Diverged as diverged:
-        divergence = diverged.divergence
-    seconds = perf_counter() - begun
-    vacuous = "" if divergence is not None else suite.vacuous()
-    complete = suite.complete and divergence is None
-    return SuiteResult("faults", divergence, replayer.tally, len(suite.seen), complete, seconds, vacuous)
+    return _Faults(replayer, limit).run()
 
 
-class _Faults(Generic[S]):
+class _Faults(BreadthFirst[S]):
+    name = "faults"
+
     def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
-        self.replayer = replayer
-        self.limit = limit
-        self.seen: set[State] = set()
-        self.complete = True
+        super().__init__(replayer, limit)
         names = [variable.name for variable in replayer.program.variables]
         by_action = {one.action: one for one in type(replayer.binding).interruptions()}
-        self.faults = [(by_action[instance.label.action], instance) for instance in replayer.instances
+        self.faults = [(by_action[instance.label.action], instance) for instance in replayer.spec.instances
                        if instance.label.action in by_action]  # fmt: skip
         self.aside = {one.action: frozenset(map(names.index, one.aside)) for one in by_action.values()}
         if not self.faults:
             hint = "mark a method with @interruption; without one no fault can strike inside a step"
             raise BindingError((Mistake("the binding has no interruption", hint),))
 
-    def go(self) -> None:
-        """Breadth first, from the initial state; raises `Diverged`."""
-        self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
-
     def vacuous(self) -> str:
         """The reason why this suite is vacuous; empty if it is not."""
-        if not self.replayer.tally.struck:
-            return "no fault struck inside a step"
         # No refusals here: with 0 forbidden steps the suite is not held to have tried any.
-        return why_vacuous(self.replayer.tally, self.replayer.blind_to, 0)
+        return super().vacuous() if self.replayer.tally.struck else "no fault struck inside a step"
 
     def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
-        enabled, _ = self.replayer.options(place.state)
+        enabled, _ = self.replayer.spec.options(place.state)
         for instance, successors in enabled:
             for fault, striking in self.faults:
                 for way in instance.ways:
@@ -88,7 +71,7 @@ class _Faults(Generic[S]):
         # middle.
         around = (place.state, *successors)
         # The fault's own choices as well: each state after it, before and after the step.
-        allowed = tuple(s for state in around for s in self.replayer.allowed(state, striking))
+        allowed = tuple(s for state in around for s in self.replayer.spec.allowed(state, striking))
         if not allowed:
             # A fault that the spec does not have here (a crash of what is down) cannot strike.
             return

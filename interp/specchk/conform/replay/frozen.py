@@ -147,7 +147,6 @@ class _Writer:
     def __init__(self, binding: Binding[Any]) -> None:
         self.replayer = Replayer(binding)
         self.unobserved = binding.unobserved
-        self.by_label = {(one.label.action, one.label.args): one for one in self.replayer.instances}
 
     def calls(self, found: Divergence) -> Iterator[str]:
         """One call a step, the last for the divergence: a step that the spec has or lacks."""
@@ -156,14 +155,14 @@ class _Writer:
             yield self._call(before, step, way, (step.state,))
             before = step.state
         if found.step is not None:
-            instance = self.by_label[found.step.action, found.step.args]
+            instance = self.replayer.spec.instance(found.step)
             # Successors by the spec and not those of the report: none means that the step must be refused.
-            yield self._call(before, found.step, found.way, self.replayer.allowed(before, instance))
+            yield self._call(before, found.step, found.way, self.replayer.spec.allowed(before, instance))
         elif found.kind in ("restored", "reopened"):
             yield f"system.is_{'kept' if found.kind == 'restored' else 'on_disk'}()"
 
     def _call(self, before: State, step: Step, way: str, after: tuple[State, ...]) -> str:
-        instance = self.by_label[step.action, step.args]
+        instance = self.replayer.spec.instance(step)
         params = self.replayer.program.actions[instance.index].params
         given = tuple(exact(arg, one.type) for arg, one in zip(instance.args, params, strict=True))
         args = f"{step.action!r}, {given!r}, {way!r}"

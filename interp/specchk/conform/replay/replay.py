@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from specchk.conform.contract.binding import (  # fmt: skip
@@ -32,7 +33,7 @@ from specchk.conform.contract.binding import (  # fmt: skip
     mistakes,
 )
 from specchk.conform.contract.failures import FAILURES, ImplementationFailure, described
-from specchk.conform.contract.values import NotAValue, raw
+from specchk.conform.contract.values import NotAValue, reader
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
 from specchk.conform.replay.tally import ReplayTally
 from specchk.ir.nodes import Value
@@ -101,6 +102,10 @@ class Divergence:
     found_after: int | None = None
 
 
+# Made when it is needed: a divergence has its whole trace, and nearly every comparison finds none.
+Blame = Callable[[], Divergence]
+
+
 class Diverged(Exception):
     """Ends a suite; carries the divergence."""
 
@@ -120,8 +125,9 @@ class Replayer(Generic[S]):
         self.program = binding.program
         self.tally = ReplayTally()
         self.spec = SpecSide(binding)
-        self.instances = self.spec.instances
         self._slots = [i for i, v in enumerate(self.program.variables) if v.name not in binding.unobserved]
+        self._observed = {self.program.variables[slot].name for slot in self._slots}
+        self._readers = [reader(variable.type) for variable in self.program.variables]
         cls = type(binding)
         self._project = getattr(binding, cls.marked("project") or "")
         self._keep = getattr(binding, cls.marked("snapshot") or "")
@@ -135,16 +141,16 @@ class Replayer(Generic[S]):
         """The implementation's initial state, which must be one of the spec's."""
         states = self.spec.initial
         empty = Trace(states[0], ())
-        blank = Divergence("outside", empty, None, "", "")
-        system: S = self._call(lambda: blank, "at the start", self.binding.start)
+        blank = partial(Divergence, "outside", empty, None, "", "")
+        system: S = self._call(blank, "at the start", self.binding.start)
         found = self._state(system, blank)
         allowed = [state for state in states if self.same(state, found)]
         if not allowed:
             reason = "the implementation starts in another state than the spec"
             raise Diverged(Divergence("initial", empty, None, "", reason, states, found))
-        self._only_one(allowed, Divergence("ambiguous", empty, None, "", "", states, found))
+        self._only_one(allowed, partial(Divergence, "ambiguous", empty, None, "", "", states, found))
         self.blind_to = self._blind_spots(found)
-        return Place(allowed[0], self._call(lambda: blank, SAVING, lambda: self._keep(system)))
+        return Place(allowed[0], self._call(blank, SAVING, lambda: self._keep(system)))
 
     def _blind_spots(self, found: Found) -> tuple[str, ...]:
         """The control of every run: the observed variables whose corruption is not detected; none."""
@@ -158,44 +164,25 @@ class Replayer(Generic[S]):
 
     def check_kept(self, place: Place[S]) -> None:
         """A saved system must be restored to its state."""
-        blank = Divergence("outside", place.trace(), None, "", "", ways=place.ways())
-        found = self._state(self._rewound(place), blank)
+        found = self._state(self._rewound(place), partial(_at, place, "outside"))
         if not self.same(place.state, found):
             reason = "`restore` returns a system in another state than the saved one"
-            states, ways = (place.state,), place.ways()
-            raise Diverged(Divergence("restored", place.trace(), None, "", reason, states, found, ways))
+            raise Diverged(_at(place, "restored", reason, (place.state,), found))
 
     def check_reopened(self, place: Place[S]) -> None:
         """The state on disk must be the same, where the binding can reopen it."""
         if self._again is None:
             return
-        states, ways = (place.state,), place.ways()
-        blank = Divergence("reopened", place.trace(), None, "", "", states, ways=ways)
+        blank = partial(_at, place, "reopened", expected=(place.state,))
         try:
             # On a restored system, so that reopening cannot disturb the one that is used further.
             found = self._state(self._again(self._rewound(place)), blank)
         except FAILURES as error:  # the code under test is foreign; its failing is a finding
-            raise Diverged(replace(blank, reason=f"{type(error).__name__}: {error}")) from error
+            raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
         self.tally.reopened += 1
         if not self.same(place.state, found):
             reason = "a restart would find another state on disk"
-            raise Diverged(replace(blank, reason=reason, found=found))
-
-    def inside(self, state: State) -> bool:
-        """As `SpecSide.inside`."""
-        return self.spec.inside(state)
-
-    def options(self, state: State) -> tuple[list[tuple[ActionCall, tuple[State, ...]]], list[ActionCall]]:
-        """As `SpecSide.options`."""
-        return self.spec.options(state)
-
-    def allowed(self, state: State, instance: ActionCall) -> tuple[State, ...]:
-        """As `SpecSide.allowed`."""
-        return self.spec.allowed(state, instance)
-
-    def forbids(self, state: State, instance: ActionCall) -> bool:
-        """As `SpecSide.forbids`."""
-        return self.spec.forbids(state, instance)
+            raise Diverged(blank(reason=reason, found=found))
 
     def take(self, place: Place[S], instance: ActionCall, successors: tuple[State, ...]) -> list[Place[S]]:
         """Take an enabled step in each way; the places it led to."""
@@ -203,7 +190,7 @@ class Replayer(Generic[S]):
         for way in instance.ways:
             after = self._take(place, instance, way, successors)
             reached.setdefault(after.state, after)
-        ReplayTally.count(self.tally.left, instance.label.action, len(successors) - len(reached))
+        self.tally.left[instance.label.action] += len(successors) - len(reached)
         return list(reached.values())
 
     def _take(self, place: Place[S], instance: ActionCall, way: str, allowed: tuple[State, ...]) -> Place[S]:
@@ -212,15 +199,15 @@ class Replayer(Generic[S]):
         # Each step begins from what was kept, so that no step sees what another one left behind.
         if not isinstance(answer, Accepted):
             raise Diverged(self._blame(place, instance, way, "refused", answer.reason, allowed))
-        blank = self._blame(place, instance, way, "outside", "", allowed)
+        blank = partial(self._blame, place, instance, way, "outside", "", allowed)
         found = self._state(system, blank)
         matching = [state for state in allowed if self.same(state, found)]
         if not matching:
             raise Diverged(self._blame(place, instance, way, "state", "", allowed, found))
-        self._only_one(matching, self._blame(place, instance, way, "ambiguous", "", allowed, found))
-        ReplayTally.count(self.tally.taken, instance.label.action)
+        self._only_one(matching, partial(self._blame, place, instance, way, "ambiguous", "", allowed, found))
+        self.tally.taken[instance.label.action] += 1
         step = Step(instance.label.action, instance.label.args, matching[0])
-        kept = self._call(lambda: blank, SAVING, lambda: self._keep(system))
+        kept = self._call(blank, SAVING, lambda: self._keep(system))
         return Place(matching[0], kept, step, place, way)
 
     def cut_short(
@@ -235,7 +222,7 @@ class Replayer(Generic[S]):
         """The state after a step in which a fault struck at its `moment`-th occasion; None if it did not."""
         system = self._rewound(place)
         cut = getattr(self.binding, fault.method)
-        blank = self._blame(place, by, way, "outside", f"inside {instance.label}")
+        blank = partial(self._blame, place, by, way, "outside", f"inside {instance.label}")
         if not cut(system, *by.plain, moment, lambda: self._ask(system, place, instance, way)):
             return None
         self.tally.struck += 1
@@ -253,13 +240,13 @@ class Replayer(Generic[S]):
             if isinstance(answer, Accepted):
                 raise Diverged(self._accepted(system, place, instance, way))
             if isinstance(answer, Impossible):  # nothing was done, by the binding's own word
-                ReplayTally.count(self.tally.impossible, instance.label.action)
+                self.tally.impossible[instance.label.action] += 1
                 continue
-            found = self._state(system, self._blame(place, instance, way, "outside", ""))
+            found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
             if not self.same(place.state, found):
                 reason = f"a refused step changed the state (refused because: {answer.reason})"
                 raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
-            ReplayTally.count(self.tally.refused, instance.label.action)
+            self.tally.refused[instance.label.action] += 1
             was_asked = True
         return was_asked
 
@@ -267,13 +254,13 @@ class Replayer(Generic[S]):
         """The divergence of a forbidden step that was taken, with where it led if that has a name."""
         reason, found = self.spec.why_forbidden(place.state, instance), None
         try:
-            found = self._state(system, self._blame(place, instance, way, "outside", ""))
+            found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
         except Diverged as diverged:
             # Where it went may have no name in the spec; that the step was taken is the finding.
             reason += f"\nand then: {diverged.divergence.reason}"
         return self._blame(place, instance, way, "accepted", reason, (place.state,), found)
 
-    def _call(self, blame: Callable[[], Divergence], when: str, call: Callable[[], T]) -> T:
+    def _call(self, blame: Blame, when: str, call: Callable[[], T]) -> T:
         """Call a method of the binding; the code under test is foreign, and its failure is a finding."""
         try:
             return call()
@@ -284,10 +271,7 @@ class Replayer(Generic[S]):
 
     def _rewound(self, place: Place[S]) -> S:
         """The system that was kept at a place."""
-
-        def blame() -> Divergence:
-            return Divergence("restored", place.trace(), None, "", "", (place.state,), ways=place.ways())
-
+        blame = partial(_at, place, "restored", expected=(place.state,))
         return self._call(blame, "when it was restored", lambda: self._back(place.kept))
 
     def _ask(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Answer:
@@ -295,7 +279,7 @@ class Replayer(Generic[S]):
         args = (*instance.plain, way) if way else instance.plain
 
         def blame() -> Divergence:
-            return self._blame(place, instance, way, "raised", "", self.allowed(place.state, instance))
+            return self._blame(place, instance, way, "raised", "", self.spec.allowed(place.state, instance))
 
         answer: Answer = self._call(blame, "", lambda: handler(system, *args))
         if not isinstance(answer, Accepted | Refused | Impossible):
@@ -310,31 +294,31 @@ class Replayer(Generic[S]):
         trace, ways = place.trace(), place.ways()
         return Divergence(kind, trace, instance.label, way, reason, expected, found, ways)
 
-    def _state(self, system: S, blame: Divergence) -> Found:
+    def _state(self, system: S, blame: Blame) -> Found:
         """The projection as values of the spec; `blame` is the reason given if there are none."""
         self.tally.compared += 1
         try:
-            return self._raw(self._call(lambda: blame, OBSERVING, lambda: self._project(system)))
+            return self._raw(self._call(blame, OBSERVING, lambda: self._project(system)))
         except (OutsideSpec, NotAValue) as error:
-            raise Diverged(replace(blame, kind="outside", reason=str(error))) from None
+            raise Diverged(replace(blame(), kind="outside", reason=str(error))) from None
 
     def _raw(self, state: Any) -> Found:
         # Before any value: a variable too many or too few is a mistake of the binding, not of the
         # implementation.
-        names = {self.program.variables[slot].name for slot in self._slots}
-        wrong = [Mistake(f"the projection does not return `{name}`", "return it, or list it in `unobserved`")
-                 for name in sorted(names - set(state))]  # fmt: skip
-        wrong += [Mistake(f"the projection returns `{name}`, which it should not", "remove it")
-                  for name in sorted(set(state) - names)]  # fmt: skip
-        if wrong:
-            raise BindingError(tuple(wrong))
+        names, given = self._observed, set(state)
+        if given != names:
+            hint = "return it, or list it in `unobserved`"
+            wrong = [Mistake(f"the projection does not return `{one}`", hint) for one in names - given]
+            wrong += [Mistake(f"the projection returns `{one}`, which it should not", "remove it")
+                      for one in given - names]  # fmt: skip
+            raise BindingError(tuple(sorted(wrong, key=str)))
         found: list[Value | None] = [None] * len(self.program.variables)
         for slot in self._slots:
-            variable = self.program.variables[slot]
+            name = self.program.variables[slot].name
             try:
-                found[slot] = raw(state[variable.name], variable.type)
+                found[slot] = self._readers[slot](state[name])
             except NotAValue as error:
-                raise error.inside(variable.name) from None
+                raise error.inside(name) from None
         return tuple(found)
 
     def same(self, state: Sequence[object], found: Sequence[object]) -> bool:
@@ -342,7 +326,14 @@ class Replayer(Generic[S]):
         return all(state[slot] == found[slot] for slot in self._slots)
 
     @staticmethod
-    def _only_one(matching: list[State], blame: Divergence) -> None:
+    def _only_one(matching: list[State], blame: Blame) -> None:
         if len(matching) > 1:
             reason = "the projection does not distinguish these successors; observe more"
-            raise Diverged(replace(blame, kind="ambiguous", reason=reason, expected=tuple(matching)))
+            raise Diverged(replace(blame(), kind="ambiguous", reason=reason, expected=tuple(matching)))
+
+
+def _at(
+    place: Place[S], kind: str, reason: str = "", expected: tuple[State, ...] = (), found: Found | None = None
+) -> Divergence:
+    """The divergence of a place itself, and of no step from there."""
+    return Divergence(kind, place.trace(), None, "", reason, expected, found, place.ways())

@@ -4,10 +4,6 @@ A case that begins like the one before it goes on from where they part, by what 
 cases of a class cover, which are sorted, are taken as the tree that they are.  Cases can be spread
 over processes: each takes a slice and hands back what it counted.
 
-    probing  `all`      every disabled instance in every state on the way
-             `classes`  those that stand for a class of refusals
-             `none`     nothing (a suite of cases that probes nothing is vacuous)
-
 Invariants: a case's result does not depend on the cases before it; the first failing case is that of
 the lowest position, and the numbers are those of one runner that took all, however many there were.
 """
@@ -63,7 +59,7 @@ class Done:
     covered: set[int] = field(default_factory=set)
     refused: set[int] = field(default_factory=set)
     impossible: set[int] = field(default_factory=set)
-    failures: list[tuple[int, Divergence]] = field(default_factory=list)  # by the case's position
+    failure: tuple[int, Divergence] | None = None  # with the case's position
     passed: list[int] = field(default_factory=list)  # the cases' positions
     tally: ReplayTally = field(default_factory=ReplayTally)
     blind_to: tuple[str, ...] = ()
@@ -76,19 +72,22 @@ class Done:
         self.covered |= other.covered
         self.refused |= other.refused
         self.impossible |= other.impossible
-        self.failures += other.failures
+        self.failure = self.failure or other.failure
         self.passed += other.passed
         self.tally.add(other.tally)
         self.blind_to = self.blind_to or other.blind_to
 
 
 class Runner(Generic[S]):
-    """Takes cases of one suite with one replayer, best in the suite's order."""
+    """Takes cases of one suite with one replayer, best in the suite's order.
 
-    def __init__(self, replayer: Replayer[S], suite: Suite, probing: str = "all") -> None:
+    `is_probing`: whether every disabled instance is tried in every state on the way.
+    """
+
+    def __init__(self, replayer: Replayer[S], suite: Suite, *, is_probing: bool = True) -> None:
         self.replayer = replayer
         self.suite = suite
-        self.probing = probing
+        self.is_probing = is_probing
         self.done = self._new_page()
         self._initial = tuple(initial_states(replayer.program))
         self._steps: tuple[CaseStep, ...] = ()  # along which there are places
@@ -139,7 +138,7 @@ class Runner(Generic[S]):
                 return 0
             self._arrive(place, case, 0)
         for number in range(shared, len(case.steps)):
-            after = self._step(self._places[-1], case.steps[number])
+            after = after_step(self.replayer, self._places[-1], case.steps[number])
             if after is None:
                 return number
             self.done.covered.update(case.classes[number])
@@ -157,40 +156,38 @@ class Runner(Generic[S]):
         return next((n for n, (one, other) in enumerate(pairs) if one != other),
                     min(len(case.steps), len(self._places) - 1))  # fmt: skip
 
-    def _step(self, place: Place[S], step: CaseStep) -> Place[S] | None:
-        """The place after a step; None where the implementation made another choice of the spec's."""
-        enabled, _ = self.replayer.options(place.state)
-        # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
-        # (`StaleCase`).
-        for instance, successors in enabled:
-            if (instance.label.action, instance.label.args) == (step.action, step.args):
-                wanted = sorted(successors)[step.choice]
-                reached = self.replayer.take(place, instance, successors)
-                return next((after for after in reached if after.state == wanted), None)
-        raise StaleCase(f"{step} is not enabled at its place in the case")
-
     def _arrive(self, place: Place[S], case: SuiteCase, number: int) -> None:
         """Check a new place: that it can be restored and reopened, and the steps that it forbids."""
         self.replayer.check_kept(place)
         # Before and after the probes: if a probe changes what was kept, it is noticed here and not in a
         # later case.
         self.replayer.check_reopened(place)
-        wanted = self._wanted.get((case.start, case.steps[:number]), {})
-        is_wanted = self.probing == "all" or (self.probing == "classes" and bool(wanted))
-        if is_wanted and self.replayer.inside(place.state):
-            self._probe(place, wanted)
+        if self.is_probing and self.replayer.spec.inside(place.state):
+            self._probe(place, self._wanted.get((case.start, case.steps[:number]), {}))
         self.done.states.add(place.state)
         self._places.append(place)
 
     def _probe(self, place: Place[S], wanted: dict[tuple[str, tuple[str, ...]], list[int]]) -> None:
-        _, disabled = self.replayer.options(place.state)
+        _, disabled = self.replayer.spec.options(place.state)
         for instance in disabled:
+            self.done.disabled += 1
+            asked = self.replayer.probe(place, instance)
             classes = wanted.get((instance.label.action, instance.label.args), [])
-            if classes or self.probing == "all":
-                self.done.disabled += 1
-                asked = self.replayer.probe(place, instance)
-                (self.done.refused if asked else self.done.impossible).update(classes)
+            (self.done.refused if asked else self.done.impossible).update(classes)
         self.replayer.check_kept(place)
+
+
+def after_step(replayer: Replayer[S], place: Place[S], step: CaseStep) -> Place[S] | None:
+    """The place after a step; None where the implementation made another choice of the spec's."""
+    enabled, _ = replayer.spec.options(place.state)
+    # Looked up anew in the state and not by the case's numbers: a case of another spec is noticed here
+    # (`StaleCase`).
+    for instance, successors in enabled:
+        if (instance.label.action, instance.label.args) == (step.action, step.args):
+            wanted = sorted(successors)[step.choice]
+            reached = replayer.take(place, instance, successors)
+            return next((after for after in reached if after.state == wanted), None)
+    raise StaleCase(f"{step} is not enabled at its place in the case")
 
 
 def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], list[int]]]:
@@ -203,19 +200,10 @@ def _probes_at(suite: Suite) -> dict[Prefix, dict[tuple[str, tuple[str, ...]], l
     return found
 
 
-def run_case(replayer: Replayer[Any], suite: Suite, case: SuiteCase, probing: str = "all") -> CaseResult:
-    """Take one case."""
-    return Runner(replayer, suite, probing).run(case)
-
-
 def run_suite(
-    replayer: Replayer[Any], suite: Suite, *, cases: Sequence[SuiteCase] | None = None,
-    keep_going: bool = False, workers: int = 1, probing: str = "all",
-) -> SuiteResult:  # fmt: skip
-    """Take all cases of a suite, or some, up to the first that fails or (`keep_going`) all of them.
-
-    With `workers` 0 on every core.
-    """
+    replayer: Replayer[Any], suite: Suite, *, cases: Sequence[SuiteCase] | None = None, workers: int = 1
+) -> SuiteResult:
+    """Take all cases of a suite, or some, up to the first that fails; with `workers` 0 on every core."""
     begun = perf_counter()
     chosen = suite.cases if cases is None else cases
     wanted = workers or cores()
@@ -223,10 +211,10 @@ def run_suite(
     # A runner of its own for each slice: it counts into the replayer, of which each forked process has a
     # copy.
     def task(positions: range) -> Callable[[], Done]:
-        return lambda: run_slice(Runner(replayer, suite, probing), chosen, positions, keep_going=keep_going)
+        return lambda: run_slice(Runner(replayer, suite), chosen, positions)
 
     parts = each([task(one) for one in slices(len(chosen), wanted)], wanted, PASSING)
-    return merged(suite, chosen, parts, perf_counter() - begun, keep_going=keep_going)
+    return merged(suite, chosen, parts, perf_counter() - begun)
 
 
 def slices(count: int, parts: int) -> list[range]:
@@ -235,45 +223,33 @@ def slices(count: int, parts: int) -> list[range]:
     return [range(first, min(first + size, count)) for first in range(0, count, size)]
 
 
-def run_slice(
-    runner: Runner[Any], cases: Sequence[SuiteCase], positions: range, *, keep_going: bool = False
-) -> Done:
-    """Run some of the cases with a new runner; its results."""
+def run_slice(runner: Runner[Any], cases: Sequence[SuiteCase], positions: range) -> Done:
+    """Run some of the cases with a new runner, up to the first that fails; its results."""
     first = positions.start
     if first > 0 and len(positions) > 0:
         runner.follow(cases[first - 1], cases[first])
     for position in positions:
         divergence = runner.run(cases[position]).divergence
         if divergence is not None:
-            runner.done.failures.append((position, divergence))
-            if not keep_going:
-                break
-        else:
-            runner.done.passed.append(position)
+            runner.done.failure = position, divergence
+            break
+        runner.done.passed.append(position)
     return runner.done
 
 
-def merged(
-    suite: Suite,
-    cases: Sequence[SuiteCase],
-    parts: Sequence[Done],
-    seconds: float,
-    *,
-    keep_going: bool = False,
-) -> SuiteResult:
+def merged(suite: Suite, cases: Sequence[SuiteCase], parts: Sequence[Done], seconds: float) -> SuiteResult:
     """The slices of a suite, in their order, put together: the results of a single runner."""
     done = Done()
     for part in parts:
         done.add(part)
-        if part.failures and not keep_going:
+        if part.failure is not None:
             # As one runner would have ended here: later slices are not counted.
             break
     return _result(suite, cases, done, seconds)
 
 
 def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float) -> SuiteResult:
-    failures = [(cases[at].id, found) for at, found in sorted(done.failures, key=lambda one: one[0])]
-    divergence = failures[0][1] if failures else None
+    failed, divergence = (None, None) if done.failure is None else done.failure
     coverage = Coverage(
         suite.label, done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
         # A class that one place refuses and another cannot try counts as refused: the implementation has
@@ -284,9 +260,10 @@ def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float
     )  # fmt: skip
     complete = suite.complete and divergence is None and len(cases) == len(suite.cases)
     vacuous = "" if divergence is not None else why_vacuous(done.tally, done.blind_to, done.disabled)
-    if not divergence and not vacuous and not done.disabled:
+    # Where the whole graph has no forbidden step there is none to try.
+    if not divergence and not vacuous and not done.disabled and (suite.probe_classes or not suite.complete):
         vacuous = "no forbidden step was tried"
     return SuiteResult(
-        suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous, tuple(failures),
-        coverage, tuple(cases[at].id for at in done.passed),
+        suite.kind, divergence, done.tally, len(done.states), complete, seconds, vacuous,
+        None if failed is None else cases[failed].id, coverage, tuple(cases[at].id for at in done.passed),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import Accepted, Answer, Binding, Refused, action, project, restore
 from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.replay.replay import Place, Replayer
-from specchk.conform.replay.runner import run_suite
+from specchk.conform.replay.runner import after_step, run_suite
 
 Handler = Callable[..., Any]
 Plain = Mapping[str, Any]
@@ -100,7 +100,7 @@ def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
     replayer = Replayer(binding)
     # The shortest case that serves: each lie runs it once more.
     for case in sorted(suite.cases, key=lambda one: (len(one.steps), one.id)):
-        places, args = _places(replayer, case)
+        places = _places(replayer, case)
         states = [place.state for place in places]
         # Lies concern one state of the case: it must be met once, and differ from the others.
         if len(states) < 3 or states[-1] in states[:-1] or states[0] == states[1]:
@@ -109,29 +109,24 @@ def _scene(binding: Binding[Any], suite: Suite) -> _Scene:
         refused = _refused(replayer, places)
         if refused is not None:
             where, action_ = refused
+            taken = places[-1].step
+            assert taken is not None
+            args = replayer.spec.instance(taken).plain
             return _Scene(
                 case, looks[0], looks[-2], looks[-1], case.steps[-1].action, args, looks[where], action_
             )
     raise NothingToSabotage("the suite has no case of two steps with a refusal on the way")
 
 
-def _places(replayer: Replayer[Any], case: SuiteCase) -> tuple[list[Place[Any]], Given]:
-    """Where a case leads, fewer places where the implementation chooses otherwise; its last arguments."""
-    places, args = [replayer.begin()], Given()
+def _places(replayer: Replayer[Any], case: SuiteCase) -> list[Place[Any]]:
+    """Where a case leads, fewer places where the implementation chooses otherwise."""
+    places = [replayer.begin()]
     for step in case.steps:
-        enabled, _ = replayer.options(places[-1].state)
-        instance, successors = next(
-            one for one in enabled if (one[0].label.action, one[0].label.args) == (step.action, step.args)
-        )
-        wanted = sorted(successors)[step.choice]
-        reached = [
-            after for after in replayer.take(places[-1], instance, successors) if after.state == wanted
-        ]
-        if not reached:
+        after = after_step(replayer, places[-1], step)
+        if after is None:
             break
-        places.append(reached[0])
-        args = instance.plain
-    return places, args
+        places.append(after)
+    return places
 
 
 def _method(binding: Binding[Any], mark: str) -> Handler:
@@ -148,7 +143,7 @@ def _refused(replayer: Replayer[Any], places: Sequence[Place[Any]]) -> tuple[int
     """The first place in which the implementation itself refuses something, and which action."""
     handlers = {one.action: one.method for one in type(replayer.binding).actions()}
     for number, place in enumerate(places):
-        for instance in replayer.options(place.state)[1]:
+        for instance in replayer.spec.options(place.state)[1]:
             system = _method(replayer.binding, "restore")(place.kept)
             ask = getattr(replayer.binding, handlers[instance.label.action])
             way = instance.ways[0]

@@ -25,7 +25,6 @@ from specchk.conform.replay.suites import BREADTH_FIRST, SuiteResult
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
-from specchk.search.verdict import Step
 
 S = TypeVar("S")
 MAX_STEPS = 20_000  # taken on the implementation while shrinking
@@ -74,15 +73,11 @@ class _Shrinker(Generic[S]):
         self.best = found
         self.places: list[Place[S]] = []  # along the best path, the last where it diverges
         self.left = MAX_STEPS
-        self._by_label = {(one.label.action, one.label.args): one for one in replayer.instances}
-        self._by_args = {(one.index, one.args): one for one in replayer.instances}
+        self._by_args = {(one.index, one.args): one for one in replayer.spec.instances}
 
     def _moves(self) -> list[_Move]:
         steps = zip(self.best.trace.steps, self.best.ways, strict=True)
-        return [_Move(self._instance(step), way) for step, way in steps]
-
-    def _instance(self, step: Step) -> ActionCall:
-        return self._by_label[step.action, step.args]
+        return [_Move(self.replayer.spec.instance(step), way) for step, way in steps]
 
     def first(self) -> Divergence | None:
         """Take the path as it was found."""
@@ -110,10 +105,10 @@ class _Shrinker(Generic[S]):
         # A budget of steps and not of seconds, so that the same divergence shrinks to the same path
         # everywhere.
         place = places[-1]
-        allowed = self.replayer.allowed(place.state, move.instance)
+        allowed = self.replayer.spec.allowed(place.state, move.instance)
         # A step that the spec no longer has here is left out, instead of giving the attempt up: with what
         # it needed gone, it usually is not needed either.
-        if allowed and self.replayer.inside(place.state):
+        if allowed and self.replayer.spec.inside(place.state):
             places.extend(self.replayer.take(place, replace(move.instance, ways=(move.way,)), allowed))
 
     def _end(self, place: Place[S]) -> None:
@@ -124,12 +119,12 @@ class _Shrinker(Generic[S]):
             self.replayer.check_kept(place)
             self.replayer.check_reopened(place)
             return
-        instance = replace(self._instance(step), ways=(self.best.way,))
+        instance = replace(self.replayer.spec.instance(step), ways=(self.best.way,))
         # By the spec in this state, not by the kind of the divergence: where a shorter path makes the step
         # legal, its acceptance is right, and must not pass as the same mistake.
-        if allowed := self.replayer.allowed(place.state, instance):
+        if allowed := self.replayer.spec.allowed(place.state, instance):
             self.replayer.take(place, instance, allowed)
-        elif self.replayer.forbids(place.state, instance):
+        elif self.replayer.spec.forbids(place.state, instance):
             self.replayer.probe(place, instance)
 
     def _is_wanted(self, found: Divergence) -> bool:
@@ -178,7 +173,7 @@ class _Shrinker(Generic[S]):
 
     def _reach(self, place: Place[S], instance: ActionCall, state: State) -> Place[S]:
         """Take an instance in the first way that leads to a state."""
-        allowed = self.replayer.allowed(place.state, instance)
+        allowed = self.replayer.spec.allowed(place.state, instance)
         ways = (replace(instance, ways=(way,)) for way in instance.ways)
         return next(
             after for way in ways for after in self.replayer.take(place, way, allowed) if after.state == state
@@ -193,7 +188,7 @@ class _Shrinker(Generic[S]):
         while queue and target not in came and len(came) < MAX_STATES:
             state, depth = queue.popleft()
             # Not deeper than the path that is known: a longer one would be of no use.
-            if depth == longest or not self.replayer.inside(state):
+            if depth == longest or not self.replayer.spec.inside(state):
                 continue
             for index, args, after in stepper.successors(state):
                 if after not in came:

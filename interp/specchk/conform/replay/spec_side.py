@@ -5,8 +5,9 @@ Not here: the implementation's side (`replay`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,10 @@ from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State, Values, show
 from specchk.search.verdict import Step
+
+# States whose options are kept: cases share their beginnings, and a place is left by one step after another.
+RECENT = 1024
+Options = tuple[Sequence[tuple["ActionCall", tuple[State, ...]]], Sequence["ActionCall"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,9 @@ class SpecSide:
             raise BindingError((Mistake("no state satisfies the spec's `init`", hint),))
         ways = {one.action: one.ways or ("",) for one in binding.actions()}
         self.instances = tuple(self._all_instances(ways))
+        self.options = lru_cache(RECENT)(self._options)
+        """For a state `_options`, which are the same whenever it is reached."""
+        self._by_label = {(one.label.action, one.label.args): one for one in self.instances}
 
     def _all_instances(self, ways: dict[str, tuple[str, ...]]) -> Iterator[ActionCall]:
         values = Values()
@@ -55,11 +63,15 @@ class SpecSide:
                 given = tuple(plain(arg, kind) for arg, kind in typed)
                 yield ActionCall(index, tuple(args), given, label, ways[action.name])
 
+    def instance(self, step: Step) -> ActionCall:
+        """The instance that a step is of."""
+        return self._by_label[step.action, step.args]
+
     def inside(self, state: State) -> bool:
         """Whether the spec's constraints let a search continue here."""
         return self._properties.inside(self._properties.environment(state))
 
-    def options(self, state: State) -> tuple[list[tuple[ActionCall, tuple[State, ...]]], list[ActionCall]]:
+    def _options(self, state: State) -> Options:
         """The spec's answer for each instance in a state: enabled, with its successors, or disabled.
 
         One that only leads beyond a horizon is neither.
@@ -69,7 +81,8 @@ class SpecSide:
         for index, args, after in self._stepper.successors(state):
             found.setdefault((index, args), {})[after] = None
         is_cut = self._stepper.horizon_cuts > cuts
-        enabled, disabled = [], []
+        enabled: list[tuple[ActionCall, tuple[State, ...]]] = []
+        disabled: list[ActionCall] = []
         for instance in self.instances:
             successors = found.get((instance.index, instance.args))
             if successors is not None:

@@ -92,9 +92,8 @@ class Coverage:
 class SuiteResult:
     """The result of a suite; `complete` when no budget ended it.
 
-    `failures` are the ids of the cases that diverged, each with its divergence; `divergence` is the
-    first of them.  `passed` are the ids of those that were taken and did not.  A case in neither was not
-    run.  `coverage` is of suites that are made of cases.
+    `failed` is the id of the case that diverged, `passed` are the ids of those that were taken before it
+    and did not.  A case in neither was not run.  `coverage` is of suites that are made of cases.
     """
 
     suite: str
@@ -105,7 +104,7 @@ class SuiteResult:
     seconds: float
     vacuous: str = ""
     """Why the suite says nothing, whatever it found; empty where it says something."""
-    failures: tuple[tuple[str, Divergence], ...] = ()
+    failed: str | None = None
     coverage: Coverage | None = None
     passed: tuple[str, ...] = ()
 
@@ -155,7 +154,9 @@ def why_vacuous(tally: ReplayTally, blind_to: Sequence[str], disabled: int) -> s
     return ""
 
 
-class _Suite(ABC, Generic[S]):
+class WholeSuite(ABC, Generic[S]):
+    """A suite that is not made of cases: its steps are chosen while it runs."""
+
     name = ""
 
     def __init__(self, replayer: Replayer[S]) -> None:
@@ -175,10 +176,14 @@ class _Suite(ABC, Generic[S]):
         seconds = perf_counter() - begun
         complete = self.complete and divergence is None
         tally = self.replayer.tally
-        vacuous = "" if divergence is not None else why_vacuous(tally, self.replayer.blind_to, self.disabled)
+        vacuous = "" if divergence is not None else self.vacuous()
         return SuiteResult(self.name, divergence, tally, len(self.seen), complete, seconds, vacuous)
 
-    def _probe(self, place: Place[S], disabled: list[ActionCall]) -> None:
+    def vacuous(self) -> str:
+        """The reason why the suite is vacuous; empty if it is not."""
+        return why_vacuous(self.replayer.tally, self.replayer.blind_to, self.disabled)
+
+    def _probe(self, place: Place[S], disabled: Sequence[ActionCall]) -> None:
         """Try all forbidden steps at a place, and check that the place is unchanged."""
         self.disabled += len(disabled)
         for instance in disabled:
@@ -213,13 +218,13 @@ def breadth_first(
             # way to it.
             if after.state not in seen:
                 seen.add(after.state)
-                if replayer.inside(after.state):
+                if replayer.spec.inside(after.state):
                     queue.append(after)
     return True
 
 
-class _Product(_Suite[S]):
-    name = "product"
+class BreadthFirst(WholeSuite[S]):
+    """A suite that goes to every place by a shortest path, and takes the steps of at most `limit` places."""
 
     def __init__(self, replayer: Replayer[S], limit: int | None) -> None:
         super().__init__(replayer)
@@ -229,16 +234,24 @@ class _Product(_Suite[S]):
         """Breadth first, from the initial state."""
         self.complete = breadth_first(self.replayer, self.seen, self.limit, self._steps)
 
+    @abstractmethod
+    def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
+        """Take all steps at one place; the places that they lead to."""
+
+
+class _Product(BreadthFirst[S]):
+    name = "product"
+
     def _steps(self, place: Place[S]) -> Iterator[Place[S]]:
         """All steps at one place, and then all probes."""
         self.replayer.check_kept(place)
-        enabled, disabled = self.replayer.options(place.state)
+        enabled, disabled = self.replayer.spec.options(place.state)
         for instance, successors in enabled:
             yield from self.replayer.take(place, instance, successors)
         self._probe(place, disabled)
 
 
-class _Walker(_Suite[S]):
+class _Walker(WholeSuite[S]):
     name = "walks"
 
     def __init__(self, replayer: Replayer[S], walks: SuiteWalks) -> None:
@@ -257,7 +270,7 @@ class _Walker(_Suite[S]):
 
     def _go_on(self, place: Place[S]) -> Place[S] | None:
         """Probe a state that was not seen yet, and take one step; None where there is none to take."""
-        enabled, disabled = self.replayer.options(place.state)
+        enabled, disabled = self.replayer.spec.options(place.state)
         # Probing a state again would show nothing new; the walk's length is better spent on steps.
         if place.state not in self.seen:
             self.seen.add(place.state)
@@ -270,4 +283,4 @@ class _Walker(_Suite[S]):
         action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
         chosen, successors = self.random.choice([one for one in enabled if one[0].index == action])
         after = self.random.choice(self.replayer.take(place, chosen, successors))
-        return after if self.replayer.inside(after.state) else None
+        return after if self.replayer.spec.inside(after.state) else None

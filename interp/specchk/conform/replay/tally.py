@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(slots=True)
@@ -12,10 +13,10 @@ class ReplayTally:
     `compared` and `reopened` count states that were looked at, and systems that were opened again.
     """
 
-    taken: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, int] = field(default_factory=dict)
-    impossible: dict[str, int] = field(default_factory=dict)
-    left: dict[str, int] = field(default_factory=dict)
+    taken: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    impossible: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
     """Successors that the spec allows and the implementation never chose."""
     compared: int = 0
     struck: int = 0
@@ -24,15 +25,5 @@ class ReplayTally:
 
     def add(self, other: ReplayTally) -> None:
         """Add the counts of another worker."""
-        for mine, more in ((self.taken, other.taken), (self.refused, other.refused),
-                           (self.impossible, other.impossible), (self.left, other.left)):  # fmt: skip
-            for name, count in more.items():
-                self.count(mine, name, count)
-        self.compared += other.compared
-        self.reopened += other.reopened
-        self.struck += other.struck
-
-    @staticmethod
-    def count(table: dict[str, int], name: str, more: int = 1) -> None:
-        """Add to one number of a table."""
-        table[name] = table.get(name, 0) + more
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))

@@ -58,16 +58,24 @@ def _cell(state: str, title: str) -> str:
 
 def _map(part: Part, coverage: Coverage) -> str:
     steps, refusals = _by_action(coverage.classes), _by_action(coverage.probe_classes)
-    rows = "".join(
-        f"<tr><td><code>{escape(action.name)}</code></td>"
-        f"<td>{''.join(_steps(coverage, steps.get(action.name, ())))}</td>"
-        f"<td>{''.join(_refusals(coverage, refusals.get(action.name, ())))}</td></tr>"
+    taken = {"covered": coverage.covered, "never taken": coverage.listed, "missed": coverage.tried}
+    refused = {"refused": coverage.refused, "not applicable": coverage.impossible}
+    rows = [
+        _row(f"<code>{escape(action.name)}</code>", _cells(taken, steps.get(action.name, ())),
+             _cells(refused, refusals.get(action.name, ())))
         for action in part.instance.program.actions
-    )
-    return (
-        f"<h3>{escape(part.label)}: {coverage}, {coverage.cases} cases</h3>"
-        f"<table><tr><th>action</th><th>steps</th><th>refusals</th></tr>{rows}</table>"
-    )
+    ]  # fmt: skip
+    head = f"<h3>{escape(part.label)}: {coverage}, {coverage.cases} cases</h3>"
+    return head + _table(("action", "steps", "refusals"), rows)
+
+
+def _row(*cells: str, mark: str = "") -> str:
+    return f"<tr{mark}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
 def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, EffectClass]]]:
@@ -77,27 +85,13 @@ def _by_action(classes: Sequence[EffectClass]) -> dict[str, list[tuple[int, Effe
     return found
 
 
-def _steps(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
+def _cells(states: Mapping[str, frozenset[int]], classes: Sequence[tuple[int, EffectClass]]) -> str:
+    """The cells of some classes, each in the first of the states that has it."""
+    found = ""
     for number, one in classes:
-        states = {
-            "covered": coverage.covered, "never taken": coverage.listed, "missed": coverage.tried,
-        }  # fmt: skip
-        yield _cell(_state(states, number), _said(one))
-
-
-def _refusals(coverage: Coverage, classes: Sequence[tuple[int, EffectClass]]) -> Iterator[str]:
-    for number, one in classes:
-        states = {"refused": coverage.refused, "not applicable": coverage.impossible}
-        yield _cell(_state(states, number), _said(one))
-
-
-def _state(states: Mapping[str, frozenset[int]], number: int) -> str:
-    """The first state that has a class."""
-    return next((name for name, numbers in states.items() if number in numbers), "not tried")
-
-
-def _said(one: EffectClass) -> str:
-    return "; ".join((str(one), *one.signs))
+        state = next((name for name, numbers in states.items() if number in numbers), "not tried")
+        found += _cell(state, "; ".join((str(one), *one.signs)))
+    return found
 
 
 def _unobserved(names: Mapping[str, str]) -> str:
@@ -108,13 +102,9 @@ def _unobserved(names: Mapping[str, str]) -> str:
 
 
 def _controls(held: Held) -> Iterator[str]:
-    rows = "".join(
-        f"<tr><td>{escape(one.kind)}</td><td>{escape(one.name)}</td>"
-        f"<td>{escape(one.told or 'not detected')}</td></tr>"
-        for one in held.tried
-    )
-    head = "<tr><th>error in</th><th>control</th><th>found</th></tr>"
-    yield f"<h2>Controls</h2><table>{head}{rows}</table>" if rows else "<h2>Controls</h2><p>None.</p>"
+    rows = [_row(*map(escape, (one.kind, one.name, one.told or "not detected"))) for one in held.tried]
+    table = _table(("error in", "control", "found"), rows) if rows else "<p>None.</p>"
+    yield f"<h2>Controls</h2>{table}"
 
 
 def _lock(held: Held) -> Iterator[str]:
@@ -125,27 +115,18 @@ def _lock(held: Held) -> Iterator[str]:
 
 def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
     if mutants:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{kills.killed}</td><td>{kills.all}</td></tr>"
-            for name, kills in sorted(mutants.items())
-        )
-        yield f"<h2>Mutants</h2><table><tr><th>kind</th><th>killed</th><th>all</th></tr>{rows}</table>"
+        rows = [_row(escape(name), f"{one.killed}", f"{one.all}") for name, one in sorted(mutants.items())]
+        yield "<h2>Mutants</h2>" + _table(("kind", "killed", "all"), rows)
 
 
 def _mutants(mutants: Sequence[ScoreRow]) -> Iterator[str]:
     """A line for each mutant; one that no test killed is marked, unless that is argued."""
     if mutants:
-        rows = "".join(
-            f"<tr{_marked(one)}>"
-            f"<td>{escape(one.kind)}</td><td>{escape(one.name)}</td><td>{escape(one.flaw)}</td>"
-            f"<td>{escape(one.verdict)}</td><td>{one.kills}</td></tr>"
+        missed = ("survived", "weak", "wrongly")
+        rows = [
+            _row(*map(escape, (one.kind, one.name, one.flaw, one.verdict, str(one.kills))),
+                 mark=' class="never"' if one.verdict in missed else "")
             for one in mutants
-        )
-        head = (
-            "<tr><th>kind</th><th>mutant</th><th>flaw</th><th>verdict</th><th>tests that killed it</th></tr>"
-        )
-        yield f"<details><summary>{len(mutants)} mutants</summary><table>{head}{rows}</table></details>"
-
-
-def _marked(mutant: ScoreRow) -> str:
-    return ' class="never"' if mutant.verdict in ("survived", "weak", "wrongly") else ""
+        ]  # fmt: skip
+        table = _table(("kind", "mutant", "flaw", "verdict", "tests that killed it"), rows)
+        yield f"<details><summary>{len(mutants)} mutants</summary>{table}</details>"

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from specchk.conform.gate.gate import Held
 from specchk.conform.gate.tiers import MADE_OF_CASES, Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.suite import About, render, verdict
+from specchk.conform.report.suite import render, verdict
 
 ENDED = "the suite ended at its first divergence"
 LEFT_OUT = "this run leaves the case out"
@@ -83,9 +83,9 @@ def _failures(part: Part, result: SuiteResult, budget: SuiteBudget) -> dict[str,
     """By the name of a case the report of its divergence; by the suite's name that of no case."""
     if result.divergence is None and not result.vacuous:
         return {}
-    case = part.suite(budget).case(result.failures[0][0]) if result.failures else None
+    case = None if result.failed is None else part.suite(budget).case(result.failed)
     name = result.suite if case is None else case.name
-    return {name: render(About(part.instance, part.binding), result)}
+    return {name: render(part, result)}
 
 
 def _held(root: Element, held: Held) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from types import MappingProxyType
 
+from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import WORDS, differences, instead, step_text, told, wanted
 from specchk.conform.replay.replay import Divergence
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.replay.tally import ReplayTally
-from specchk.conform.report.suite import About, basis, headline, verdict
+from specchk.conform.report.suite import basis, headline, verdict
 from specchk.ir.program import Program
 from specchk.report.diff import parts
 from specchk.report.fold import unchanging
@@ -25,12 +26,12 @@ COLORS = MappingProxyType({
 })  # fmt: skip
 
 
-def page(about: About, result: SuiteResult, drawing: str | None, sections: Sequence[str] = ()) -> str:
+def page(part: Part, result: SuiteResult, drawing: str | None, sections: Sequence[str] = ()) -> str:
     """The whole page; `drawing` is the SVG of the divergence, `sections` are further ones, in HTML."""
-    program, title = about.instance.program, headline(about, result)
+    program, title = part.instance.program, headline(part, result)
     body = [
         f"<h1>{escape(program.spec)}, model {escape(program.model)}</h1>",
-        frame.verdict(COLORS[verdict(result)], title, basis(about, result)),
+        frame.verdict(COLORS[verdict(result)], title, basis(part, result)),
         *_diverged(program, result.divergence, drawing),
         *_actions(program, result.tally),
         *sections,

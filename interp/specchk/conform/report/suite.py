@@ -7,34 +7,18 @@ sort, then the implementation's state beside the spec's, and every place where t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from textwrap import wrap
 
-from specchk.compile.instantiate import Instance
-from specchk.conform.contract.binding import Binding
+from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.replay.divergence import as_json as divergence_json
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.ir.footprint import switched_off
 from specchk.report.draw.text import text
-from specchk.report.json import value_json
+from specchk.report.json import model_json
 from specchk.report.text import constants
 
 WIDTH = 80
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """The spec, the model and the binding of a suite."""
-
-    instance: Instance
-    binding: Binding[object]
-
-    @property
-    def name(self) -> str:
-        """The spec, its model and the binding."""
-        program = self.instance.program
-        return f"{program.spec}, model {program.model}, on {type(self.binding).__name__}"
 
 
 def verdict(result: SuiteResult) -> str:
@@ -46,30 +30,29 @@ def verdict(result: SuiteResult) -> str:
     return "conforms" if result.complete else "conforms so far"
 
 
-def headline(about: About, result: SuiteResult) -> str:
+def headline(part: Part, result: SuiteResult) -> str:
     """The verdict in one line."""
     why = f": {WORDS[result.divergence.kind]}" if result.divergence is not None else ""
     why = f": {result.vacuous}" if result.vacuous else why
-    return f"{verdict(result)}{why}: {about.name}"
+    program = part.instance.program
+    name = f"{program.spec}, model {program.model}, on {type(part.binding).__name__}"
+    return f"{verdict(result)}{why}: {name}"
 
 
-def render(about: About, result: SuiteResult) -> str:
+def render(part: Part, result: SuiteResult) -> str:
     """The whole report."""
-    lines = [headline(about, result)]
-    lines += [part for line in basis(about, result) for part in _wrapped(line)]
+    lines = [headline(part, result)]
+    for line in basis(part, result):
+        lines += wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False,
+                      break_on_hyphens=False)  # fmt: skip
     if result.divergence is not None:
-        lines += ["", text(drawn(about.instance, result.divergence))]
+        lines += ["", text(drawn(part.instance, result.divergence))]
     return "\n".join(lines)
 
 
-def _wrapped(line: str) -> list[str]:
-    return wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False,
-                break_on_hyphens=False)  # fmt: skip
-
-
-def basis(about: About, result: SuiteResult) -> Iterator[str]:
+def basis(part: Part, result: SuiteResult) -> Iterator[str]:
     """The figures, and the parts that were not checked."""
-    program, tally = about.instance.program, result.tally
+    program, tally = part.instance.program, result.tally
     nothing = sum(tally.impossible.values())
     yield f"{result.suite}: {result.states} states, {result.steps} steps taken, {result.seconds:.2f} s"
     found = result.divergence
@@ -92,7 +75,7 @@ def basis(about: About, result: SuiteResult) -> Iterator[str]:
         ("never taken", never),
         ("never taken, disabled by these constants", list(off)),
         ("successors that the implementation never chose", left),
-        ("unobserved", [f"{name} ({reason})" for name, reason in about.binding.unobserved.items()]),
+        ("unobserved", [f"{name} ({reason})" for name, reason in part.binding.unobserved.items()]),
     ):
         if names:
             yield f"{title}: {', '.join(names)}"
@@ -128,7 +111,7 @@ def _coverage_json(result: SuiteResult) -> dict[str, object] | None:
     return {
         "cases": found.cases,
         "cover": found.cover or None,
-        "failed_cases": [case for case, _ in result.failures],
+        "failed_cases": [] if result.failed is None else [result.failed],
         "classes": len(found.classes),
         "classes_taken": len(found.covered),
         "classes_missed": [{"id": one.id, "class": str(one)} for one in found.missed],
@@ -140,17 +123,15 @@ def _coverage_json(result: SuiteResult) -> dict[str, object] | None:
     }
 
 
-def as_json(about: About, result: SuiteResult, exit_code: int) -> dict[str, object]:
+def as_json(part: Part, result: SuiteResult, exit_code: int) -> dict[str, object]:
     """The report as one JSON object."""
-    program = about.instance.program
+    program = part.instance.program
     return {
         "schema": SCHEMA,
         "verdict": verdict(result).replace(" ", "_"),
         "spec": program.path,
-        "model": program.model,
-        "constants": {one.name: value_json(one.value, one.type) for one in program.constants},
-        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
-        "binding": type(about.binding).__name__,
+        **model_json(program),
+        "binding": type(part.binding).__name__,
         "suite": result.suite,
         "states": result.states,
         "taken": result.tally.taken,
@@ -160,7 +141,7 @@ def as_json(about: About, result: SuiteResult, exit_code: int) -> dict[str, obje
         "reopened": result.tally.reopened,
         "struck": result.tally.struck,
         "coverage": _coverage_json(result),
-        "unobserved": dict(about.binding.unobserved),
+        "unobserved": dict(part.binding.unobserved),
         "vacuous": result.vacuous or None,
         "divergence": None if result.divergence is None else divergence_json(program, result.divergence),
         "seconds": round(result.seconds, 3),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.cases import Suite
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.suite import About, render, verdict
 from specchk.conform.report.suite import as_json as as_json_of
+from specchk.conform.report.suite import render, verdict
 
 # A divergence is worth more than a suite that proves nothing, and that more than one that was cut short.
 _WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
@@ -22,7 +22,7 @@ def overall(results: Sequence[SuiteResult]) -> SuiteResult:
 def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]) -> str:
     """The whole report: a failing suite, if it is the only one, is reported as if it had run alone."""
     if len(parts) == 1:
-        return render(About(parts[0].instance, parts[0].binding), results[0])
+        return render(parts[0], results[0])
     worst = overall(results)
     program = parts[0].instance.program
     cases = sum(result.coverage.cases for result in results if result.coverage is not None)
@@ -34,7 +34,7 @@ def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]
     lines += [f"  {_line(part, result)}" for part, result in zip(parts, results, strict=True)]
     if worst.divergence is not None or worst.vacuous:
         part = parts[list(results).index(worst)]
-        lines += ["", render(About(part.instance, part.binding), worst)]
+        lines += ["", render(part, worst)]
     return "\n".join(lines)
 
 
@@ -50,7 +50,7 @@ def tier_json(
 ) -> dict[str, object]:
     """The suite that the whole is judged by as one JSON object, with the objects of all in `suites`."""
     found = [
-        {"label": part.label, **as_json_of(About(part.instance, part.binding), result, code)}
+        {"label": part.label, **as_json_of(part, result, code)}
         for part, result, code in zip(parts, results, codes, strict=True)
     ]
     return {**found[list(results).index(overall(results))], "tier": tier, "suites": found}

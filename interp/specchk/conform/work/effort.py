@@ -25,13 +25,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any
 
 TICK = "__tick__"
 ENDLESS = 1 << 62  # more than anything does
-F = TypeVar("F", ast.FunctionDef, ast.AsyncFunctionDef)
-L = TypeVar("L", ast.For, ast.AsyncFor, ast.While)
-C = TypeVar("C", bound=ast.expr)
 
 
 class TooMuch(BaseException):
@@ -84,49 +81,28 @@ def counted(source: str, path: str) -> CodeType:
 class _Counting(ast.NodeTransformer):
     """Puts a count into functions, loops and comprehensions."""
 
-    def _in_function(self, node: F) -> F:
+    def visit(self, node: ast.AST) -> Any:
+        """Count a call, each time round a loop, and each item of a comprehension."""
         self.generic_visit(node)
-        first = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
-        place = 1 if first and len(node.body) > 1 else 0  # a docstring stays the first
-        # A function of a docstring alone does nothing that could be endless.
-        if not (first and len(node.body) == 1):
-            # After the docstring, which must stay the first statement to be one.
-            node.body.insert(place, _statement(node.body[place]))
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                _count_calls(node)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                # First in the body, so that a `continue` cannot pass it by.
+                node.body.insert(0, _statement(node.body[0]))
+            case ast.comprehension():
+                # As a condition that is always true: the only place of a comprehension where code runs for
+                # each item, before the conditions on it.
+                node.ifs.insert(0, _call(node.iter))
         return node
 
-    def _in_loop(self, node: L) -> L:
-        self.generic_visit(node)
-        # First in the body, so that a `continue` cannot pass it by.
-        node.body.insert(0, _statement(node.body[0]))
-        return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A call is counted, one of an empty function aside."""
-        return self._in_function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """The same."""
-        return self._in_function(node)
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        """Each time round is counted."""
-        return self._in_loop(node)
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        """The same."""
-        return self._in_loop(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        """The same."""
-        return self._in_loop(node)
-
-    def visit_comprehension(self, node: ast.comprehension) -> Any:
-        """Each item is counted, before the conditions on it."""
-        self.generic_visit(node)
-        # As a condition that is always true: the only place of a comprehension where code runs for each
-        # item.
-        node.ifs.insert(0, _call(node.iter))
-        return node
+def _count_calls(node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    has_docstring = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+    # A function of a docstring alone does nothing that could be endless.
+    if not has_docstring or len(node.body) > 1:
+        # After the docstring, which must stay the first statement to be one.
+        node.body.insert(has_docstring, _statement(node.body[has_docstring]))
 
 
 def _call(beside: ast.expr | ast.stmt) -> ast.Call:

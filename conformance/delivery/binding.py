@@ -1,0 +1,381 @@
+"""delivery.spec and replog: what retries and commits of clients lose or double.
+
+The system is a broker that leads two partitions alone, the messages and `__consumer_offsets`; an idempotent
+producer of replog on a connection that keeps the order; and a consumer, whose order of processing and
+committing is the model's, with replog's groups.  A commit is a record of its partition, written with acks=all
+before it counts.  `reopen` is another coordinator: it must find in the log what the first one knew.
+
+Here and not in replog: the application, which hands over one message at a time and gives up after so many
+tries, and an output that stores its own offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from replog.core.broker.groups import Commit, Groups
+from replog.core.broker.replica import Replica
+from replog.core.broker.state import ReplicaState
+from replog.core.effects import Effect, Send, Timer
+from replog.core.log.producer import ProducerTable, check_sequence, find_duplicate
+from replog.core.messages import CONSUMER, FetchReply, FetchRequest, ProduceReply, ProduceRequest
+from replog.core.types import NO_EPOCH, Batch, BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
+from replog.sim.cluster.clients import Producer
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    At,
+    Binding,
+    BindingError,
+    Impossible,
+    Mistake,
+    Refused,
+    action,
+    project,
+    reopen,
+    restore,
+    snapshot,
+)
+from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk.ir.program import Program
+
+BROKER, ABSENT, PRODUCER, READER = 0, 1, -1, 7
+MESSAGES, COMMITS, GROUP = "t-0", "__consumer_offsets-0", "g"
+NOW_MS = 1_000_000
+IMAGE = PartitionImage((BROKER, ABSENT), BROKER, 0, 0, (BROKER,))
+COMMIT_FIRST, PROCESS_FIRST = {"consumer": "commit_first"}, {"consumer": "process_first"}
+TODAY = MappingProxyType({"idempotent": True, "window": 5, "first_alone": True, "recognises": False})
+
+
+@dataclass(slots=True)
+class Acknowledged:
+    """The messages that the producer was told to be safe."""
+
+    numbers: set[int] = field(default_factory=set)
+
+    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
+        """Note the number at the end of the body."""
+        self.numbers.add(int(body.rpartition(b"-")[2]))
+
+    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
+        """Not for a producer."""
+
+
+def _broker() -> int:
+    return BROKER
+
+
+def _least(_: int) -> int:
+    return 0
+
+
+@dataclass(slots=True)
+class Parties:
+    """Broker, producer and consumer at one moment."""
+
+    messages: Replica
+    commits: Replica
+    known: Acknowledged
+    producer: Producer
+    groups: Groups = field(default_factory=Groups)
+    generation: int = 0
+    connection: list[tuple[int, ProduceRequest]] = field(default_factory=list)
+    answers: dict[int, ProduceReply] = field(default_factory=dict)
+    tries: dict[int, int] = field(default_factory=dict)
+    position: int = 0
+    stage: str = "idle"
+    output: dict[int, int] = field(default_factory=dict)
+    """How often the record at an offset was processed."""
+    output_offset: int = 0
+    """Where an output that stores its own offset continues."""
+
+    def copy(self) -> Parties:
+        """Return an independent copy."""
+        known = Acknowledged(set(self.known.numbers))
+        outstanding = [replace(waiting) for waiting in self.producer.outstanding]
+        return replace(
+            self, messages=self.messages.copy(), commits=self.commits.copy(), known=known,
+            producer=replace(self.producer, observer=known, outstanding=outstanding),
+            groups=self.groups.copy(), connection=[*self.connection], answers={**self.answers},
+            tries={**self.tries}, output={**self.output},
+        )  # fmt: skip
+
+
+class DeliveryBinding(Binding[Parties]):
+    """The spec's clients on replog's."""
+
+    spec, model = "../../spec/delivery.spec", "exactly_once"
+    smoke = (At("exactly_once", {"Tries": "1"}),)
+    gate = (
+        At("idempotent_producer"),
+        At("exactly_once"),
+        At("exactly_once", COMMIT_FIRST),
+        At("exactly_once", PROCESS_FIRST),
+    )
+    controls = (
+        BadSpec("the broker knows no producer", "exactly_once", {"idempotent": "false", "inflight": "1"}),
+        BadSpec("the first messages may go together", "idempotent_producer", {"first_alone": "false"}),
+        BadCode("a retry is not recognised", find_duplicate, "seen.first_seq == batch.first_seq and",
+                "False and", "exactly_once"),
+        BadCode("gaps are accepted", check_sequence, "batch.first_seq == expected", "True",
+                "idempotent_producer"),
+        BadCode("the last batch alone is recognised", ProducerTable.update, "[-WINDOW:]", "[-1:]",
+                "idempotent_producer"),
+        BadCode("the first batches go together", Producer.fire, "WINDOW if self.has_begun else 1", "WINDOW",
+                "idempotent_producer"),
+        BadCode("an error settles a batch", Producer._settle, "is Error.NONE", "is not None", "exactly_once"),
+        BadCode("a commit is forgotten", Groups.commit, "group.committed[commit.partition] = commit", "pass",
+                "exactly_once", PROCESS_FIRST),
+        BadCode("the group continues one record later", Groups.position, "else commit.offset",
+                "else commit.offset + 1", "exactly_once", COMMIT_FIRST),
+        BadCode("another coordinator keeps the first commit", Groups.replay.__func__,
+                ".committed[commit.partition] = commit", ".committed.setdefault(commit.partition, commit)",
+                "exactly_once", PROCESS_FIRST),
+    )  # fmt: skip
+    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        other = [name for name, value in self.rules.items() if self.constants[name] != value]
+        if self.rules and self.constants["inflight"] < min(5, self.constants["Messages"]):
+            other.append("inflight")
+        if other:
+            hint = "replog follows today's rules here; choose a model of these"
+            raise BindingError(tuple(Mistake(f"the model sets `{name}`", hint) for name in other))
+
+    @classmethod
+    def against(cls, program: Program) -> Binding[Parties]:
+        """Return the binding for a spec that has other rules, on purpose."""
+        return type(cls.__name__, (cls,), {"rules": MappingProxyType({})})(program)
+
+    def start(self) -> Parties:
+        """Nothing was sent, or one message by this producer."""
+        known = Acknowledged()
+        producer = Producer(PRODUCER, -1, True, 0, _broker, _least, known)
+        parties = Parties(_leader(MESSAGES), _leader(COMMITS), known, producer)
+        parties.generation = parties.groups.join(GROUP, READER)
+        if self.constants["one_stored"]:
+            for step in (self.send, self.handle_request, self.receive_answer):
+                step(parties, *([] if step == self.handle_request else [0]))
+            parties.tries.clear()
+        return parties
+
+    @snapshot
+    def keep(self, parties: Parties) -> Parties:
+        """A copy, which nobody changes."""
+        return parties.copy()
+
+    @restore
+    def back(self, kept: Parties) -> Parties:
+        """Another copy, to run on."""
+        return kept.copy()
+
+    # -- the producer
+
+    @action("send")
+    def send(self, parties: Parties, message: int) -> Answer:
+        """The application hands over a message; the producer sends it if it has room."""
+        producer = parties.producer
+        if message != producer.next_number:
+            return Impossible("the application keeps the order")
+        return self._fire(parties, message, producer)
+
+    @action("retry")
+    def retry(self, parties: Parties, message: int) -> Answer:
+        """The producer has waited too long for the answer to this message, and for no other."""
+        if self._status(parties, message) != "failed" or parties.tries[message] == self.constants["Tries"]:
+            return Impossible("the producer waits for no answer, or has given up")
+        for waiting in parties.producer.outstanding:
+            if waiting.number == message:
+                waiting.sent_ms = -1
+        return self._fire(parties, message, parties.producer)
+
+    def _fire(self, parties: Parties, message: int, producer: Producer) -> Answer:
+        limit = producer.limit
+        producer.limit = max(limit, message + 1)
+        sent = _messages(producer.fire(Timer.SEND_FETCH, 0, NOW_MS), ProduceRequest)
+        if not sent:
+            producer.limit = limit
+            return Refused("the producer sends nothing")
+        parties.connection.extend((request.batch.first_seq, request) for request in sent)
+        parties.tries[message] = parties.tries.get(message, 0) + 1
+        return Accepted()
+
+    @action("receive_answer")
+    def receive_answer(self, parties: Parties, message: int) -> Answer:
+        """The broker's answer arrives."""
+        reply = parties.answers.pop(message, None)
+        if reply is None:
+            return Impossible("no answer is on its way")
+        parties.producer.receive(reply, NOW_MS)
+        self._give_up(parties, message)
+        return Accepted()
+
+    @action("lose_answer")
+    def lose_answer(self, parties: Parties, message: int) -> Answer:
+        """The answer to a message that is in the log is lost."""
+        if self._status(parties, message) != "appended":
+            return Impossible("no such answer is on its way")
+        del parties.answers[message]
+        self._give_up(parties, message)
+        return Accepted()
+
+    def _give_up(self, parties: Parties, message: int) -> None:
+        """After the last try the application lets the producer forget the message."""
+        if self._status(parties, message) == "failed" and parties.tries[message] == self.constants["Tries"]:
+            kept = [waiting for waiting in parties.producer.outstanding if waiting.number != message]
+            parties.producer.outstanding = kept
+
+    # -- the broker
+
+    @action("handle_request")
+    def handle_request(self, parties: Parties) -> Answer:
+        """The oldest request arrives."""
+        return self._deliver(parties)
+
+    @action("refuse_request")
+    def refuse_request(self, parties: Parties) -> Answer:
+        """It arrives while there are too few replicas in sync."""
+        _apply(parties.messages, min_isr=2)
+        answer = self._deliver(parties)
+        _apply(parties.messages, min_isr=1)
+        return answer
+
+    def _deliver(self, parties: Parties) -> Answer:
+        if not parties.connection:
+            return Impossible("nothing is on the connection")
+        message, request = parties.connection.pop(0)
+        parties.answers[message] = _produce(parties.messages, request)
+        return Accepted()
+
+    # -- the consumer
+
+    @action("poll")
+    def poll(self, parties: Parties) -> Answer:
+        """Fetch the next record."""
+        if parties.stage != "idle":
+            return Impossible("the consumer is busy")
+        request = FetchRequest(1, CONSUMER, NO_EPOCH, parties.position)
+        (reply,) = _messages(parties.messages.receive(READER, request, NOW_MS), FetchReply)
+        if not reply.batches:
+            return Refused("there is no record")
+        parties.position, parties.stage = parties.position + 1, "polled"
+        return Accepted()
+
+    @action("commit")
+    def commit(self, parties: Parties) -> Answer:
+        """The coordinator writes the position to its log, then takes it."""
+        if not self._may(parties, "commit_first", "process_first"):
+            return Impossible("not now, by the consumer's order")
+        commit = Commit(GROUP, MESSAGES, parties.position)
+        reply = _produce(
+            parties.commits, ProduceRequest(1, Batch(0, -1, 1, body=commit.to_body()), -1, 1_000)
+        )
+        error = reply.error or parties.groups.commit(commit, READER, parties.generation)
+        return Accepted() if error is Error.NONE else Refused(error.name)
+
+    @action("process")
+    def process(self, parties: Parties) -> Answer:
+        """The application does what it does with a record."""
+        if not self._may(parties, "process_first", "commit_first"):
+            return Impossible("not now, by the consumer's order")
+        self._take_effect(parties)
+        return Accepted()
+
+    def _may(self, parties: Parties, begins: str, ends: str) -> bool:
+        """Go on from one half to the other, if the first half or the second of this consumer is now."""
+        order = {("polled", begins): "half_done", ("half_done", ends): "idle"}
+        after = order.get((parties.stage, self.constants["consumer"]))
+        parties.stage = after or parties.stage
+        return after is not None
+
+    def _take_effect(self, parties: Parties) -> None:
+        offset = parties.position - 1
+        parties.output[offset] = min(2, parties.output.get(offset, 0) + 1)
+
+    @action("process_and_commit")
+    def process_and_commit(self, parties: Parties) -> Answer:
+        """The output stores the offset with it."""
+        if self.constants["consumer"] != "atomic" or parties.stage != "polled":
+            return Impossible("not this consumer, or not now")
+        self._take_effect(parties)
+        parties.output_offset, parties.stage = parties.position, "idle"
+        return Accepted()
+
+    @action("crash")
+    def crash(self, parties: Parties) -> Answer:
+        """Another process of the consumer joins, and starts where the group is."""
+        committed = self._committed(parties)
+        if parties.stage == "idle" and parties.position == committed:
+            return Impossible("nothing would be lost")
+        parties.generation = parties.groups.join(GROUP, READER)
+        parties.position, parties.stage = committed, "idle"
+        return Accepted()
+
+    def _committed(self, parties: Parties) -> int:
+        if self.constants["consumer"] == "atomic":
+            return parties.output_offset
+        return parties.groups.position(GROUP, MESSAGES) or 0
+
+    @reopen
+    def fail_over(self, parties: Parties) -> Parties:
+        """Another coordinator reads the log of commits, and the consumer joins again."""
+        records = parties.commits.state.log.batches
+        groups = Groups.replay(Commit.from_body(batch.body) for batch in records)
+        return replace(parties, groups=groups, generation=groups.join(GROUP, READER))
+
+    # -- what is seen
+
+    def _status(self, parties: Parties, message: int) -> str:
+        if message in parties.known.numbers:
+            return "acked"
+        if message >= parties.producer.next_number:
+            return "unsent"
+        if any(number == message for number, _ in parties.connection):
+            return "requested"
+        reply = parties.answers.get(message)
+        return "failed" if reply is None else "refused" if reply.error else "appended"
+
+    @project
+    def state(self, parties: Parties) -> dict[str, Any]:
+        """A message is its sequence number."""
+        messages = range(self.constants["Messages"])
+        slots = range(self.constants["Messages"] * self.constants["Tries"])
+        return {
+            "status": {message: self._status(parties, message) for message in messages},
+            "tries": {message: parties.tries.get(message, 0) for message in messages},
+            "connection": [message for message, _ in parties.connection],
+            "log": [batch.first_seq for batch in parties.messages.state.log.batches],
+            "position": parties.position, "committed": self._committed(parties), "stage": parties.stage,
+            "processed": {slot: parties.output.get(slot, 0) for slot in slots},
+        }  # fmt: skip
+
+
+def _leader(partition: str) -> Replica:
+    replica = Replica(ReplicaState(BROKER, partition))
+    replica.apply(
+        MetadataImage(0, {partition: IMAGE}, {BROKER: BrokerImage(1, BrokerState.ACTIVE)}), 1, NOW_MS
+    )
+    return replica
+
+
+def _apply(replica: Replica, min_isr: int) -> None:
+    """Let a leader apply another min.insync.replicas."""
+    state = replica.state
+    image = replace(IMAGE, partition_epoch=state.partition_epoch + 1, min_isr=min_isr)
+    replica.apply(MetadataImage(1, {state.partition: image}, state.brokers), 1, NOW_MS)
+
+
+def _produce(leader: Replica, request: ProduceRequest) -> ProduceReply:
+    """Produce to a leader that is alone in the ISR, which answers at once."""
+    (reply,) = _messages(leader.receive(PRODUCER, request, NOW_MS), ProduceReply)
+    answer: ProduceReply = reply
+    return answer
+
+
+def _messages(effects: list[Effect], kind: type[Any]) -> list[Any]:
+    return [
+        effect.message for effect in effects if isinstance(effect, Send) and isinstance(effect.message, kind)
+    ]
