@@ -13,8 +13,19 @@ KEYS = {
     "schema", "spec", "model", "constants", "sorts", "engine", "symmetry", "verdict", "bounds", "reason",
     "certificate", "property", "steps", "trace", "loop", "violations", "checked", "witnesses",
     "states_distinct", "states_generated", "depth", "levels", "horizon_cuts", "owed_at_horizon", "symbolic",
-    "seconds", "seed", "coverage", "warnings", "exit_code",
+    "seconds", "seed", "walks", "coverage", "warnings", "exit_code",
 }  # fmt: skip
+
+
+BAGS = """\
+spec bags
+var s : set[bag[0..3] upto 2] = {}
+action put(n: 0..3):
+    s' = s union {{n}}
+deadlock ok
+model m:
+    expect holds
+""".replace("{{n}}", "{ add({}, n) }")  # a set of bags is not compiled
 
 
 @pytest.mark.parametrize(
@@ -63,10 +74,16 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
         (["run", "shop.spec", "--engine", "warp"], "--engine"),
         (["run", "shop.spec", "--json", "--itf", "-"], "both write to standard output"),
         (["simulate", "shop.spec", "--walks", "0"], "--walks"),
+        (["simulate", "shop.spec", "--engine", "reference", "--guided"], "--guided is for the native engine"),
+        (["simulate", "shop.spec", "--master", "local", "--workers", "2"], "give only one"),
+        (["simulate", "bags.spec", "--guided"], "--guided is for models that the native engine can run"),
     ],
 )
-def test_a_wrong_command_line_is_a_usage_error(specchk: Any, args: list[str], message: str) -> None:
+def test_a_wrong_command_line_is_a_usage_error(
+    specchk: Any, here: Path, args: list[str], message: str
+) -> None:
     """Exit code 2, and what is wrong is named."""
+    (here / "bags.spec").write_text(BAGS, encoding="utf-8")
     said = specchk(*args)
     assert said.code == 2
     assert message in said.out + said.err
@@ -125,6 +142,21 @@ def test_json_rejects_in_json(specchk: Any) -> None:
     found = json.loads(said.out)
     assert said.code == found["exit_code"] == 30
     assert (found["verdict"], found["diagnostics"][0]["code"]) == ("rejected", "S503")
+
+
+def test_walks_that_are_not_compiled_are_interpreted_with_a_note(specchk: Any, here: Path) -> None:
+    """The reason is on standard error and in the warnings; the walks are the reference engine's."""
+    (here / "bags.spec").write_text(BAGS, encoding="utf-8")
+    line = ("simulate", "bags.spec", "--seed", "3", "--walks", "5", "--workers", "1", "--json")
+    said, asked = specchk(*line), specchk(*line, "--engine", "reference")
+    found, wanted = json.loads(said.out), json.loads(asked.out)
+    assert "note: the native engine cannot run this model" in said.err
+    assert asked.err == ""
+    assert found["engine"] == wanted["engine"] == "reference (simulation)"
+    assert "the reference engine walked instead" in found["warnings"][0]
+    assert found["walks"] == wanted["walks"]
+    assert found["walks"]["ended"] == 5
+    assert found["states_generated"] == sum(found["walks"]["taken"].values())
 
 
 def test_json_has_every_key_whatever_the_verdict(specchk: Any) -> None:

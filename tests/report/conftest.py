@@ -17,7 +17,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     """Compare a text, its seconds and rates blotted out, with the golden file of a name."""
 
     def compare(name: str, text: str) -> None:
-        said = re.sub(r"\d+\.\d\d s \(\d+ states/s\)", "N s (N states/s)", text).rstrip() + "\n"
+        said = re.sub(r"\d+\.\d\d s \(\d+ (states|steps)/s\)", r"N s (N \1/s)", text).rstrip() + "\n"
         path = GOLDEN / name
         if request.config.getoption("--rewrite"):
             path.write_text(said, encoding="utf-8")

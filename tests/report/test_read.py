@@ -27,6 +27,7 @@ def grown(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
         inner.map(Option),
         st.builds(lambda a, b: Record((("x", a), ("y", b))), inner, scalar),
         st.builds(lambda a: Union("U", (("One", Record((("x", a),))), ("Two", Record(())))), inner),
+        st.builds(lambda a: Union("T", (("tag", Record((("tag", a),))), ("value", Record(())))), inner),
         scalar.map(Set),
         st.builds(Seq, scalar, st.just(2)),
         st.builds(Bag, scalar, st.just(2)),

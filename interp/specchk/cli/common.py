@@ -149,6 +149,15 @@ def rejections(*, as_json: bool = False) -> Iterator[None]:
         reject(error.diagnostics, as_json=as_json)
 
 
+@contextmanager
+def refusals(*kinds: type[Exception], about: str = "") -> Iterator[None]:
+    """Turn what a user can correct into an error of the command line; `about` begins its text."""
+    try:
+        yield
+    except kinds as error:
+        raise click.ClickException(f"{about}{error}") from None
+
+
 def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
     """Print diagnostics and leave."""
     if as_json:
@@ -204,11 +213,16 @@ def write_json(path: str, found: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file; a word where it cannot be written, a line on standard error where it was."""
+    replaced(path, text)
+    echo(f"wrote {path}", err=True)
+
+
+def replaced(path: Path | str, text: str) -> None:
+    """As `kept.replace`; a word where the file cannot be written."""
     try:
-        replace(path, text.encode())
+        replace(Path(path), text.encode())
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
-    echo(f"wrote {path}", err=True)
 
 
 def width() -> int:

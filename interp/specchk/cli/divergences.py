@@ -11,12 +11,12 @@ from specchk.cli.common import write_json, write_text
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.cli.pictures import svg_of, write_picture
+from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import as_itf, drawn
 from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.replay import Divergence
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.page import page
-from specchk.conform.report.suite import About
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +34,27 @@ class Files:
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
     as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
 
-    def write(self, binding: Path, about: About, result: SuiteResult, sections: Sequence[str] = ()) -> None:
+    def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
         """Write them; a word on standard error where there is no divergence to write of."""
         found = result.divergence
         if self.html is not None:
-            svg = None if found is None else svg_of(drawn(about.instance, found))
-            write_text(Path(self.html), page(about, result, svg, sections))
+            svg = None if found is None else svg_of(drawn(part.instance, found))
+            write_text(Path(self.html), page(part, result, svg, sections))
         if found is None:
             if {self.draw, self.itf, self.freeze} != {None}:
                 echo("no divergence, so nothing was drawn or written", err=True)
             return
         if self.draw is not None:
-            write_picture(drawn(about.instance, found), Path(self.draw))
+            write_picture(drawn(part.instance, found), Path(self.draw))
         if self.itf is not None:
-            write_json(self.itf, as_itf(about.instance.program, found))
+            write_json(self.itf, as_itf(part.instance.program, found))
         if self.freeze is not None:
-            _freeze(binding, about, found, Path(self.freeze))
+            _freeze(binding, part, found, Path(self.freeze))
 
 
-def _freeze(binding: Path, about: About, found: Divergence, target: Path) -> None:
+def _freeze(binding: Path, part: Part, found: Divergence, target: Path) -> None:
     try:
-        text = frozen(about.instance, about.binding, binding, found, target)
+        text = frozen(part.instance, part.binding, binding, found, target)
     except CannotFreeze as error:
         echo(f"{target} was not written: {error}", err=True)
         return

@@ -7,7 +7,8 @@ warnings, and explored by the reference engine.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -121,9 +122,16 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
 
     `quiet` where the output is JSON: then there is none, and a rejection is JSON, too.
     """
+    with shown_progress(quiet=quiet) as progress:
+        return _explored(program, options, engine, progress, as_json=quiet)
+
+
+@contextmanager
+def shown_progress(*, quiet: bool) -> Iterator[TerminalProgress | None]:
+    """Shows progress on standard error when that is a terminal, and removes it at the end."""
     progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
     try:
-        return _explored(program, options, engine, progress, as_json=quiet)
+        yield progress
     finally:
         if progress is not None:
             progress.clear()

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import click
 
-from specchk.cli.common import write_text
+from specchk.cli.common import refusals, write_text
 from specchk.cli.deciding import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText
-from specchk.conform.gate.choices import NAME as CHOICES
-from specchk.conform.gate.choices import BadChoices, Choices, write
-from specchk.conform.gate.choices import read as read_choices
+from specchk.conform.gate import choices, conditions
+from specchk.conform.gate.choices import BadChoices, Choices
 from specchk.conform.gate.chosen import NotExplored, explored
-from specchk.conform.gate.conditions import NAME as CONDITIONS
 from specchk.conform.gate.conditions import BadConditions, determined
-from specchk.conform.gate.conditions import read as read_conditions
-from specchk.conform.gate.conditions import write as write_conditions
 from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
-from specchk.conform.gate.lock import NAME, BadLock, Kills, Lowered, of_spec
+from specchk.conform.gate.lock import NAME, BadLock, Lowered, of_spec
 from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.since import NoRevision
 from specchk.conform.gate.since_run import Since, audit, run_since
@@ -33,20 +29,9 @@ from specchk.conform.mutation.mutants import load as load_mutants
 from specchk.conform.mutation.scores import CURATED
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.choices_report import (
-    Standing,
-    implementation_of,
-    render_standing,
-    standing,
-    standing_json,
-    standing_section,
-)
-from specchk.conform.report.conditions_report import (
-    ConditionStatus,
-    conditions_of_json,
-    conditions_section,
-    render_conditions_of,
-)
+from specchk.conform.report import choices_report, conditions_report
+from specchk.conform.report.choices_report import Standing
+from specchk.conform.report.conditions_report import ConditionStatus
 from specchk.conform.report.gate_page import sections
 from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
 from specchk.conform.report.junit import junit
@@ -64,11 +49,11 @@ class GateOptions:
     update_lock: bool = option("--update-lock", is_flag=True, help=f"Write {NAME}, for review.")
     update_choices: bool = option(
         "--update-choices", is_flag=True,
-        help=f"Determine the choices that the implementation never makes, and write {CHOICES}.",
+        help=f"Determine the choices that the implementation never makes, and write {choices.NAME}.",
     )  # fmt: skip
     update_conditions: bool = option(
         "--update-conditions", is_flag=True,
-        help=f"Determine the conditions that decide in no model of the gate, and write {CONDITIONS}.",
+        help=f"Determine the conditions that decide in no model of the gate, and write {conditions.NAME}.",
     )  # fmt: skip
     since: str | None = option(
         "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
@@ -110,7 +95,7 @@ class GateOptions:
         if self.since is None:
             # Without what is known so far: classes that are listed would not be missed, and so not explored.
             if self.update_choices:
-                parts = _bare(parts)
+                parts = [replace(part, listed=None) for part in parts]
             results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
             parts = list(parts)
         else:
@@ -127,7 +112,8 @@ class GateOptions:
                 status=_status(bound, parts, update=self.update_conditions),
             )
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
-            held = _held(bound, parts, results, budget, self.scores().kills, crew)
+            with refusals(NoSuchText, about="a control of the binding is outdated: "):
+                held = hold(bound, parts, results, budget, self.scores().kills, crew)
             if found.status is not None and found.status.is_current:
                 held = replace(held, found=replace(held.found, conditions=found.status.conditions.counts))
             found = replace(found, held=self._locked(held, found.path))
@@ -136,10 +122,8 @@ class GateOptions:
     def _since_run(self, gate: Gate, bound: BoundSpec, parts: Sequence[Part]) -> Gate:
         """Run the cases that changes since a revision affect, and audit the selection on request."""
         assert self.since is not None
-        try:
+        with refusals(NoRevision):
             ran = run_since(bound, parts, gate.budget, self.since)
-        except NoRevision as error:
-            raise click.ClickException(str(error)) from None
         green = not any(result.divergence for result in ran.results)
         wrongly = audit(bound, parts, gate.budget, ran.plan) if self.audit and green else ()
         return replace(gate, ran=ran, wrongly=wrongly)
@@ -157,10 +141,8 @@ class GateOptions:
 
     def scores(self) -> Scores:
         """The mutation scores in the files that were given."""
-        try:
+        with refusals(NoScores):
             return read_scores(self.mutants)
-        except NoScores as error:
-            raise click.ClickException(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,23 +190,23 @@ class Gate:
         if self.ran is not None:
             since = render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
         held = [] if self.held is None else render_held(self.held, self.path)
-        stands = [] if self.standing is None else render_standing(self.standing)
-        status = [] if self.status is None else render_conditions_of(self.status)
+        stands = [] if self.standing is None else choices_report.render_standing(self.standing)
+        status = [] if self.status is None else conditions_report.render_conditions_of(self.status)
         return "\n".join([*since, *stands, *status, *held])
 
     def json(self) -> dict[str, object]:
         """Members to add to the suites' report."""
         since = {} if self.ran is None else since_json(str(self.options.since), self.ran, self.wrongly)
-        stands = {} if self.standing is None else standing_json(self.standing)
-        status = {} if self.status is None else conditions_of_json(self.status)
+        stands = {} if self.standing is None else choices_report.standing_json(self.standing)
+        status = {} if self.status is None else conditions_report.conditions_of_json(self.status)
         return {**since, **stands, **status, **({} if self.held is None else held_json(self.held))}
 
     def sections(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[str]:
         """Sections to add to a page."""
         found = sections(parts, results, self.held, self.options.scores().rows)
         if self.standing is not None:
-            found.append(standing_section(self.standing))
-        return found if self.status is None else [*found, conditions_section(self.status)]
+            found.append(choices_report.standing_section(self.standing))
+        return found if self.status is None else [*found, conditions_report.conditions_section(self.status)]
 
     def write_junit(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> None:
         """Write the cases for a build server, on request."""
@@ -235,10 +217,8 @@ class Gate:
 def _counted(held: Held, folder: Path) -> Held:
     """The same, below its lock if that has the score of fewer curated mutants than there are now."""
     scored = held.lock.mutants.get(CURATED) if held.lock is not None else None
-    try:
+    with refusals(MutantError):
         count = len(load_mutants(folder)) if folder.is_dir() else 0
-    except MutantError as error:
-        raise click.ClickException(str(error)) from None
     if scored is None or scored.all >= count:
         return held
     unscored = Lowered(
@@ -257,14 +237,8 @@ def _near(path: Path) -> Path:
 
 def choices_beside(binding: Path) -> Choices | None:
     """The choices beside a binding, or an error of usage."""
-    try:
-        return read_choices(binding.parent / CHOICES)
-    except BadChoices as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _bare(parts: Sequence[Part]) -> list[Part]:
-    return [replace(part, listed=None) for part in parts]
+    with refusals(BadChoices):
+        return choices.read(binding.parent / choices.NAME)
 
 
 def _choose(
@@ -272,15 +246,12 @@ def _choose(
 ) -> tuple[list[Part], list[SuiteResult]]:
     """Explore and write the choices, and run again the suites that they are about."""
     known = choices_beside(bound.path)
-    about = Choices(of_spec(bound.checked)[0], implementation_of(bound), known.suites if known else {})
-    try:
-        choices = explored(parts, results, budget, about)
-    except NotExplored as error:
-        raise click.ClickException(f"the whole product was not explored: {error}") from None
-    write(bound.path.parent / CHOICES, choices)
-    parts = [
-        replace(part, listed=choices.of(choices.spec, part.label, part.instance.program)) for part in parts
-    ]
+    implementation = choices_report.implementation_of(bound)
+    about = Choices(of_spec(bound.checked)[0], implementation, known.suites if known else {})
+    with refusals(NotExplored, about="the whole product was not explored: "):
+        made = explored(parts, results, budget, about)
+    choices.write(bound.path.parent / choices.NAME, made)
+    parts = [replace(part, listed=made.of(made.spec, part.label, part.instance.program)) for part in parts]
     again = [
         result if part.listed is None else run_part(part, budget, 0)
         for part, result in zip(parts, results, strict=True)
@@ -291,36 +262,20 @@ def _choose(
 def _standing(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], *, written: bool
 ) -> Standing | None:
-    choices = choices_beside(bound.path)
-    if choices is None:
+    known, path = choices_beside(bound.path), _near(bound.path.parent / choices.NAME)
+    if known is None:
         return None
-    return standing(_near(bound.path.parent / CHOICES), choices, bound, parts, results, written=written)
+    return choices_report.standing(path, known, bound, parts, results, written=written)
 
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:
     """The conditions beside a binding, determined again on request; None without any."""
-    path = bound.path.parent / CONDITIONS
-    try:
-        conditions = read_conditions(path)
+    path = bound.path.parent / conditions.NAME
+    with refusals(BadConditions):
+        known = conditions.read(path)
         if update:
-            conditions = determined(bound.checked, parts, decided_conditions, conditions)
-            write_conditions(path, conditions)
-    except BadConditions as error:
-        raise click.ClickException(str(error)) from None
-    if conditions is None:
+            known = determined(bound.checked, parts, decided_conditions, known)
+            conditions.write(path, known)
+    if known is None:
         return None
-    return ConditionStatus(_near(path), conditions, conditions.is_of(bound.checked, parts), update)
-
-
-def _held(
-    bound: BoundSpec,
-    parts: Sequence[Part],
-    results: Sequence[SuiteResult],
-    budget: SuiteBudget,
-    mutants: Mapping[str, Kills],
-    crew: Crew | None,
-) -> Held:
-    try:
-        return hold(bound, parts, results, budget, mutants, crew)
-    except NoSuchText as error:
-        raise click.ClickException(f"a control of the binding is outdated: {error}") from None
+    return ConditionStatus(_near(path), known, known.is_of(bound.checked, parts), update)

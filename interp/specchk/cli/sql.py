@@ -29,9 +29,9 @@ AT_ONCE = 4096  # rows of CSV that are printed at once
 def command(directories: tuple[str, ...], query: str, *, as_json: bool, as_csv: bool) -> None:
     """Query the state space in DIR, which `specchk run --export DIR` wrote.
 
-    QUERY is one SQL statement that reads (DuckDB's SQL). Tables: run, states, edges, levels, coverage,
-    violations, traces. Of several directories each is a schema named as the directory; tables without a
-    schema are those of the first.
+    QUERY is one SQL statement that reads, in DuckDB's dialect. Tables: run, states, edges, levels, coverage,
+    violations, traces. Several directories are schemas, named as the directories; a table without a schema
+    is one of the first.
     """
     if as_json and as_csv:
         raise click.UsageError("--json and --csv both write to standard output")

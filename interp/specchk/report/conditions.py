@@ -67,9 +67,9 @@ def _proposed(proposed: Proposals, width: int) -> Iterator[str]:
 
 def _counts(model: Decided) -> str:
     every = len(model.deciding) + len(model.never) + len(model.unknown)
-    searched = "" if model.is_complete else " before a budget ended the search"
+    ended = "" if model.is_complete else f" ({model.ended})"
     return (
-        f"{len(model.deciding)} of {every} conditions decide in {model.states} states{searched}: "
+        f"{len(model.deciding)} of {every} conditions decide in {model.states} states{ended}: "
         f"{model.program.spec}, model {model.program.model}"
     )
 

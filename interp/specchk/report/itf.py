@@ -15,7 +15,7 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
 from specchk.meaning.values import State, int_of, universe
-from specchk.report.json import value_json
+from specchk.report.json import model_json
 from specchk.search.verdict import Trace, Violation
 
 
@@ -83,9 +83,7 @@ def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> di
             "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html",
             "source": program.path,
             "description": f"{program.spec}, model {program.model}",
-            "model": program.model,
-            "constants": {c.name: value_json(c.value, c.type) for c in program.constants},
-            "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+            **model_json(program),
             "property": violation.name if violation is not None else None,
             "kind": violation.kind if violation is not None else None,
             "varTypes": {v.name: show_type(v.type) for v in program.variables},

@@ -2,8 +2,8 @@
 
 `schema` names the form; fields are only ever added to a version.  Values: numbers and booleans as
 they are, names as strings, `none` as null and `some(x)` as `{"some": x}`, records as objects,
-union values as `{"tag": ..., fields}`, maps as objects where keys are scalars (else as a list of
-pairs), sets, sequences and bags as lists.
+union values as `{"tag": ..., fields}`, or `{"tag": ..., "value": {fields}}` with a field `tag`, maps as
+objects where keys are scalars (else as a list of pairs), sets, sequences and bags as lists.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, int_of, show, universe
 from specchk.report.diff import changes
 from specchk.report.forecast import compared_json
+from specchk.report.text import selected
 from specchk.search.verdict import (
     AbstractStep,
     HoldsWithin,
@@ -29,6 +30,7 @@ from specchk.search.verdict import (
     Trace,
     Violated,
     Violation,
+    WalkCounts,
     name_of,
 )
 
@@ -51,7 +53,9 @@ def value_json(value: Value, kind: Type) -> Any:
             return {name: value_json(v, item) for (name, item), v in zip(kind.fields, value, strict=True)}
         case Union():
             name, record = kind.variants[int_of(value[0])]
-            return {"tag": name, **value_json(value[1], record)}
+            fields = value_json(value[1], record)
+            # A field that is named so would take the place of the tag.
+            return {"tag": name, **({"value": fields} if "tag" in fields else fields)}
         case Map():
             return _map_json(value, kind)
         case Set() | Seq() | Bag():
@@ -68,6 +72,15 @@ def _map_json(value: tuple[Value, ...], kind: Map) -> Any:
 def state_json(program: Program, state: State) -> dict[str, Any]:
     """A state as an object, one member a variable."""
     return {v.name: value_json(value, v.type) for v, value in zip(program.variables, state, strict=True)}
+
+
+def model_json(program: Program) -> dict[str, Any]:
+    """The model: its name, constants and sorts."""
+    return {
+        "model": program.model,
+        "constants": {one.name: value_json(one.value, one.type) for one in program.constants},
+        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+    }
 
 
 def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
@@ -157,6 +170,15 @@ def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
     ]
 
 
+def _walks(program: Program, walks: WalkCounts) -> dict[str, Any]:
+    actions = zip(program.actions, walks.taken, strict=True)
+    return {
+        "ended": walks.ended,
+        "failed": walks.failed,
+        "taken": {action.name: count for action, count in actions},
+    }
+
+
 def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
     """The object that `specchk run --json` prints."""
     program, verdict, numbers = outcome.program, outcome.verdict, outcome.statistics
@@ -167,9 +189,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "spec": program.path,
-        "model": program.model,
-        "constants": {c.name: value_json(c.value, c.type) for c in program.constants},
-        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+        **model_json(program),
         "engine": outcome.engine,
         "symmetry": numbers.symmetry,
         "verdict": name_of(verdict),
@@ -183,12 +203,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "loop": first.get("loop"),
         "violations": violations,
         "checked": {
-            "invariants": [p.name for p in program.invariants],
-            "step_invariants": [p.name for p in program.step_invariants if p.kind == "step invariant"],
-            "refinements": [p.name for p in program.refinements],
-            "witnesses": [p.name for p in program.witnesses],
-            "liveness": [p.name for p in program.liveness],
-            "fairness": [("strong " if f.strong else "") + f.span.text for f in program.fairness],
+            **selected(program),
             "deadlock": program.deadlock_ok is None,
             "left_out": list(program.left_out),
             "switched_off": list(switched_off(program)),
@@ -203,6 +218,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "symbolic": asdict(numbers.symbolic) if numbers.symbolic is not None else None,
         "seconds": round(numbers.seconds, 6),
         "seed": outcome.seed,
+        "walks": _walks(program, numbers.walks) if numbers.walks is not None else None,
         "coverage": _coverage(outcome),
         "warnings": list(outcome.warnings),
         **({"forecast": compared_json(outcome, outcome.forecast)} if outcome.forecast is not None else {}),

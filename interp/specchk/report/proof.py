@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchk.report.json import trace_json, value_json, violation_json
+from specchk.report.json import model_json, trace_json, violation_json
 from specchk.report.text import blame_lines, constants, trace_lines, violation_lines, what, wrapped
 from specchk.search.proof import Failure, Proof, Suggestion
 from specchk.search.verdict import Holds, Inconclusive, Violated, name_of
@@ -119,9 +119,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "spec": program.path,
-        "model": program.model,
-        "constants": {c.name: value_json(c.value, c.type) for c in program.constants},
-        "sorts": {sort.name: list(sort.members) for sort in program.sorts},
+        **model_json(program),
         "engine": "symbolic",
         "verdict": name_of(verdict),
         "by": "induction",

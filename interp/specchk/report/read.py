@@ -115,6 +115,10 @@ def value_from_json(found: Any, kind: Type) -> Value:
             if not isinstance(found, dict):
                 raise _wrong(found, kind)
             rest = {name: value for name, value in found.items() if name != "tag"}
+            if any(
+                name == found.get("tag") and "tag" in dict(record.fields) for name, record in kind.variants
+            ):
+                rest = _fields(rest, kind, ("value",))["value"]
             return _variant(found.get("tag"), rest, kind, value_from_json)
         case Map() if isinstance(kind.key, Bool | Int | Enum | Sort):
             keys = [show(key, kind.key) for key in sorted(universe(kind.key))]

@@ -25,10 +25,12 @@ from specchk.search.verdict import (
     HoldsWithin,
     Inconclusive,
     Outcome,
+    Statistics,
     Symbolic,
     Trace,
     Violated,
     Violation,
+    WalkCounts,
 )
 
 # A model that switches half of a spec off has dozens of them, and the verdict would scroll away.
@@ -84,10 +86,10 @@ def statistics(outcome: Outcome) -> list[str]:
     states = f"{numbers.distinct} {kind}{_s(numbers.distinct)}"
     counts = f"{states}, {numbers.generated} transition{_s(numbers.generated)}, depth {numbers.depth}"
     seed = f", seed {outcome.seed}" if outcome.seed is not None else ""
-    lines = [
-        f"{counts}, {numbers.seconds:.2f} s ({rate:.0f} states/s)",
-        f"engine {outcome.engine}, symmetry {numbers.symmetry}{seed}",
-    ]
+    lines = [f"{counts}, {numbers.seconds:.2f} s ({rate:.0f} states/s)"]
+    if numbers.walks is not None:
+        lines = _walks(numbers, numbers.walks)
+    lines.append(f"engine {outcome.engine}, symmetry {numbers.symmetry}{seed}")
     if numbers.symbolic is not None:
         lines.append(_symbolic(numbers.symbolic))
         if numbers.symbolic.hulls:
@@ -103,6 +105,19 @@ def statistics(outcome: Outcome) -> list[str]:
         bounds = ", ".join([*outcome.program.horizons, *(c.name for c in outcome.program.constraints)])
         lines.append(f"bounded: behaviours that owe something end at {bounds} in {count} state{_s(count)}")
     return lines
+
+
+def _walks(numbers: Statistics, walks: WalkCounts) -> list[str]:
+    """The counts of random walks."""
+    searching = numbers.seconds - numbers.prepared_s
+    rate = numbers.generated / searching if searching > 0 else 0
+    failed = f" (number {walks.failed} failed)" if walks.failed is not None else ""
+    longest = f"of at most {numbers.depth - 1} step{_s(numbers.depth - 1)}"
+    states = f"{numbers.distinct} state{_s(numbers.distinct)}"
+    return [
+        f"{walks.ended} walk{_s(walks.ended)}{failed} {longest}, {states}",
+        f"{numbers.generated} step{_s(numbers.generated)}, {numbers.seconds:.2f} s ({rate:.0f} steps/s)",
+    ]
 
 
 def _symbolic(numbers: Symbolic) -> str:
@@ -134,23 +149,45 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
+def selected(program: Program) -> dict[str, list[str]]:
+    """The properties that a model checks, by kind."""
+    return {
+        "invariants": [prop.name for prop in program.invariants],
+        "step_invariants": [prop.name for prop in program.step_invariants if prop.kind == "step invariant"],
+        "refinements": [prop.name for prop in program.refinements],
+        "witnesses": [prop.name for prop in program.witnesses],
+        "liveness": [prop.name for prop in program.liveness],
+        "fairness": [("strong " if f.strong else "") + f.span.text for f in program.fairness],
+    }
+
+
 def checked(outcome: Outcome) -> list[str]:
     """The checked properties, by kind, and the witnesses that were reached."""
-    program = outcome.program
+    program, names = outcome.program, selected(outcome.program)
     reached = {name for name, _ in outcome.witnesses}
     asked = [
-        ("invariants", [prop.name for prop in program.invariants]),
-        ("step invariants", [prop.name for prop in program.step_invariants if prop.kind == "step invariant"]),
+        ("invariants", names["invariants"]),
+        ("step invariants", names["step_invariants"]),
         ("refines", [_refined(prop) for prop in program.refinements]),
-        ("witnesses reached", [prop.name for prop in program.witnesses if prop.name in reached]),
-        ("liveness", [prop.name for prop in program.liveness]),
-        ("fair", [("strong " if f.strong else "") + f.span.text for f in program.fairness]),
+        ("witnesses reached", [name for name in names["witnesses"] if name in reached]),
+        ("liveness", names["liveness"]),
+        ("fair", names["fairness"]),
         ("constraints", [prop.name for prop in program.constraints]),
         ("actions disabled by these constants", list(switched_off(program))),
+        ("actions not taken by the walks", _not_taken(outcome)),
     ]
     lines = [f"{kind}: {', '.join(names)}" for kind, names in asked if names]
     deadlock = "allowed where `deadlock ok` holds" if program.deadlock_ok else "none allowed"
     return [*lines, f"deadlock: {deadlock}"]
+
+
+def _not_taken(outcome: Outcome) -> list[str]:
+    """The actions that no walk took, of those that the constants allow; a violation ends walks too early."""
+    walks, program = outcome.statistics.walks, outcome.program
+    if walks is None or isinstance(outcome.verdict, Violated):
+        return []
+    names = (a.name for a, count in zip(program.actions, walks.taken, strict=True) if not count)
+    return [name for name in names if name not in switched_off(program)]
 
 
 def constants(program: Program) -> str:

@@ -23,7 +23,7 @@ from specchk.search.coverage import NO_VARIABLES
 def command(files: Sequence[str], as_json: bool) -> None:
     """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants.
 
-    - reads standard input.
+    FILES may be -, for standard input.
     """
     found: list[Diagnostic] = []
     lines: list[str] = []

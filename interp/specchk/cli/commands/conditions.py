@@ -26,7 +26,7 @@ MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
 @click.argument("file")
 @click.option(
     "--model", "models", multiple=True, metavar="M",
-    help="Model to use; by default the file's first.  With several, a condition may decide in any of them.",
+    help="Model to use; by default the file's first.  With several, deciding in one of them is enough.",
 )  # fmt: skip
 @click.option(
     "--set", "overrides", multiple=True, metavar="C=V",
@@ -34,11 +34,11 @@ MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
 )  # fmt: skip
 @click.option(
     "--propose", is_flag=True,
-    help="Search models with other bounds for those in which the others decide; each up to --max-states, by "
-    f"default {MOST_STATES}.",
+    help="Also search models with other bounds, and list those in which these conditions decide; each search "
+    f"ends at --max-states, by default {MOST_STATES}.",
 )  # fmt: skip
 @takes(limits=Limits)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
     file: str, models: tuple[str, ...], overrides: tuple[str, ...], limits: Limits, *, propose: bool,
     as_json: bool,
@@ -46,14 +46,16 @@ def command(
     """List the conditions of the spec FILE that never decide.
 
     A part of a guard decides in a state where it alone forbids a step; an alternative, where it alone allows
-    one.  A part that never does could be missing from the spec, or from the code behind it, and no behaviour
-    of the model would show it.  If FILE is a binding (.py), the models are those of its gate.
+    one.  A part that never decides could be missing from the spec, or from the code behind it, and no
+    behaviour of the model would show it.  FILE may also be a binding (.py); the models are then those of its
+    gate.
     """
     with rejections(as_json=as_json):
         spec, places = _places(file, models, parse_overrides(overrides))
         programs = [instantiate(spec, place.model, place.bounds).program for place in places]
     found = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
-    code = Exit.OK if all(model.is_complete for model in found) else Exit.BUDGET
+    open_ = [model for model in found if not model.is_complete]
+    code = Exit.BUDGET if any(model.is_budget for model in open_) else Exit.INCONCLUSIVE if open_ else Exit.OK
     proposed = None
     if propose:
         budget = replace(limits.budget, max_states=limits.max_states or MOST_STATES)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from specchk.cli.common import print_json, rejections
+from specchk.cli.common import print_json, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.divergences import Files
 from specchk.cli.exits import Exit
@@ -28,8 +28,8 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.suite import About, render
 from specchk.conform.report.suite import as_json as as_json_of
+from specchk.conform.report.suite import render
 from specchk.conform.report.tier_report import cases_json, overall, render_cases, render_tier, tier_json
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
@@ -44,10 +44,10 @@ from specchk.meaning.undefined import Undefined
 def command(
     binding: str, wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
 ) -> None:
-    """Check an implementation against its spec, by the binding in the file BINDING.
+    """Check an implementation against its spec, with the binding in the Python file BINDING.
 
-    The implementation takes the spec's steps, must refuse forbidden ones, and its whole state is
-    compared after each.  By default, the suites of the binding's gate are run.  Exit codes:
+    The implementation takes the steps of the spec and must refuse those that the spec forbids; its
+    whole state is compared after each.  By default, the suites of the binding's gate are run.  Exit codes:
     0 conforms, 13 diverges, 14 the gate is below its lock, 20 a budget ended a suite, 21 a suite or
     the gate was vacuous, 30 the spec or the binding was rejected.
     """
@@ -122,10 +122,8 @@ def _shrunk(parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[Suite
 
 def load_binding(path: Path) -> type[Binding[Any]]:
     """The binding class of a Python file, or an error of usage."""
-    try:
+    with refusals(NoBinding):
         return load(path)
-    except NoBinding as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
@@ -157,12 +155,12 @@ def _finish(
 ) -> NoReturn:  # fmt: skip
     worst = overall(results)
     part = parts[list(results).index(worst)]
-    about, code = About(part.instance, part.binding), gate.exit_of(exit_of(worst))
+    code = gate.exit_of(exit_of(worst))
     if tier is None:
         if files.as_json:
-            print_json(as_json_of(about, worst, code))
+            print_json(as_json_of(part, worst, code))
         else:
-            echo(render(about, worst))
+            echo(render(part, worst))
     elif files.as_json:
         print_json({**tier_json(tier, parts, results, [*map(exit_of, results)]), **gate.json(),
                     "exit_code": int(code)})  # fmt: skip
@@ -170,7 +168,7 @@ def _finish(
         echo("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
     # After the report: a file that cannot be written does not cost the verdict.
     gate.write_junit(parts, results)
-    files.write(binding, about, worst, gate.sections(parts, results) if tier else ())
+    files.write(binding, part, worst, gate.sections(parts, results) if tier else ())
     sys.exit(code)
 
 

@@ -44,7 +44,7 @@ MAX_COMPARED = 20_000  # states looked at for a clearer counterexample, about tw
     type=click.Choice(KINDS),
     default=KINDS[0],
     show_default=True,
-    help="A trace in lanes or as a chain, the state graph, or the actions and those they enable.",
+    help="A trace in lanes or as a chain, the graph of all states, or which action enables which.",
 )
 @click.option("--witness", metavar="W", help="Draw a path to this witness instead of a counterexample.")
 @click.option("--scenario", metavar="S", help="Draw this scenario instead of a counterexample.")
@@ -53,7 +53,7 @@ def command(
     choice: ModelChoice, output: str | None, kind: str, witness: str | None, scenario: str | None,
     engine: EngineChoice, limits: Limits,
 ) -> None:  # fmt: skip
-    """Draw the counterexample of the spec FILE, with a lane for each replica and time downwards.
+    """Draw the counterexample of the spec FILE, with a lane for each replica and time running down.
 
     FILE may also be a trace: the output of `run --json` or `conform --json`, or an ITF file.  Its steps
     are checked first.
@@ -122,9 +122,9 @@ def _chosen(
             known = ", ".join(reached) or "none"
             raise click.ClickException(f"witness {witness!r} was not reached; reached: {known}")
         return clearest(instance, witness, reached[witness], MAX_COMPARED), None
-    violation = counterexample(outcome)
-    if violation is not None and violation.trace is not None:
-        return violation.trace, violation
+    found = counterexample(outcome)
+    if found is not None:
+        return found
     raise click.ClickException("there is no counterexample to draw; --witness draws a path to a witness")
 
 

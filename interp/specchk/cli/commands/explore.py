@@ -44,7 +44,11 @@ _HEADERS = {
 @click.command("explore")
 @takes(choice=ModelChoice)
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port of the page; a free one by default."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=0,
+    help="Port of the page; a free one by default.",
 )
 def command(choice: ModelChoice, port: int) -> None:
     """Serve a page to walk through the states of the spec FILE; Ctrl-C ends it."""

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.common import STDIN, rejections, stdin_text
+from specchk.cli.common import STDIN, rejections, replaced, stdin_text
 from specchk.cli.exits import Exit
 from specchk.cli.files import spec_files
 from specchk.cli.output import echo
-from specchk.kept import replace
 from specchk.lang.format.formatter import format_source
 from specchk.lang.load import read
 from specchk.lang.text.diagnostics import Report, SpecError
@@ -54,16 +53,9 @@ def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
     elif keep:
         echo(f"not formatted: {file}")
     else:
-        _write(file, new)
+        replaced(file, new)
         echo(f"formatted: {file}")
     return True
-
-
-def _write(file: str, text: str) -> None:
-    try:
-        replace(Path(file), text.encode())
-    except OSError as error:
-        raise click.ClickException(f"cannot write {file}: {error.strerror or error}") from None
 
 
 def _read(file: str) -> str:

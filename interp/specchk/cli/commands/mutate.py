@@ -19,7 +19,7 @@ from specchk.cli.output import echo, is_terminal
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.mutation import scores
 from specchk.conform.mutation.harness import run_harness
-from specchk.conform.mutation.members import Bench, binding_in, self_checks_of, targets_of
+from specchk.conform.mutation.members import Bench, binding_in, listed
 from specchk.conform.mutation.members import load as load_module
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutation.mutate import MutationCampaign, Settings
@@ -49,7 +49,9 @@ class Wish:
 @click.argument("binding", type=click.Path(exists=True, dir_okay=False))
 @click.option("--mutants", type=click.Path(exists=True, file_okay=False), metavar="DIR",
               help="Folder of the mutants; by default `mutants` beside the binding.")  # fmt: skip
-@click.option("--generated", is_flag=True, help="Run mutants made by operators instead of the curated ones.")
+@click.option(
+    "--generated", is_flag=True, help="Run mutants made by mutation operators instead of the curated ones."
+)
 @click.option(
     "--harness", is_flag=True, help="Run mutants of the harness instead; its self-check must detect them."
 )
@@ -136,7 +138,7 @@ def _bench(path: Path) -> Bench:
 def _mutants(path: Path, folder: Path, wish: Wish) -> tuple[Mutant, ...]:
     """The mutants of a kind; `MutantError` or `StalePatch` where one does not fit."""
     if wish.kind == scores.GENERATED:
-        every = [one for module in targets_of(folder) for one in generated(module)]
+        every = [one for module in listed(folder, "TARGETS") for one in generated(module)]
         return chosen(argued(every, folder / "equivalent" / "generated.toml"), wish.only)
     load_module(path)  # so that its neighbours can be found
     found = chosen(load(folder / "harness" if wish.kind == scores.HARNESS else folder), wish.only)
@@ -166,7 +168,7 @@ def _run(plan: MutationPlan, cluster: ClusterChoice) -> Score:
     begun = perf_counter()
     every = _mutants(plan.path, plan.folder, plan.wish)
     bench = _bench(plan.path)
-    cls = bench.binding("")
+    cls = bench.binding()
     kit = cache(lambda: kit_for(bench, plan.folder, cls))
     with crew_on(cluster, kit, cls) as crew:
         score = _score(plan, bench, every, None if crew is None else ByCrew(crew, kit()))
@@ -201,10 +203,10 @@ def _finish(score: Score, as_json: bool) -> None:
 def _self_check(path: Path, folder: Path) -> list[Noticed]:
     """Run the self-check on the binding's smallest suite, and the checks of the mutants' folder."""
     bench = _bench(path)
-    cls = bench.binding("")
+    cls = bench.binding()
     at = cls.smoke[0]
     found = list(self_check(cls, bench.instance(at), bench.suite(at, SELF_CHECK_STATES)))
-    return found + [Noticed(name, "", wrong(bench)) for name, wrong in self_checks_of(folder)]
+    return found + [Noticed(name, "", wrong(bench)) for name, wrong in listed(folder, "SELF_CHECKS")]
 
 
 def _tell_self_check(found: Sequence[Noticed], *, as_json: bool) -> None:

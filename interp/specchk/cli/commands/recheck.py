@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from specchk import kept
-from specchk.cli.common import Seconds, load, print_json, rejections
+from specchk.cli.common import Seconds, load, print_json, rejections, replaced
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
@@ -53,7 +52,10 @@ def command(choice: RecheckChoice) -> None:
     except form.MalformedCertificate as error:
         raise click.UsageError(f"{choice.file} is no certificate: {error}") from None
     started = time.monotonic()
-    instance = _instance(certificate, as_json=choice.as_json)
+    with rejections(as_json=choice.as_json):
+        instance = instantiate(
+            load(certificate.spec), certificate.model, certificate.constants, certificate.properties
+        )
     try:
         result = _result(certificate, instance, choice)
     except form.MalformedCertificate as error:
@@ -72,12 +74,6 @@ def command(choice: RecheckChoice) -> None:
     else:
         echo(_text(found))
     sys.exit(code)
-
-
-def _instance(certificate: Any, *, as_json: bool) -> Instance:
-    with rejections(as_json=as_json):
-        checked = load(certificate.spec)
-        return instantiate(checked, certificate.model, certificate.constants, certificate.properties)
 
 
 def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
@@ -104,11 +100,7 @@ def _writer(folder: Path) -> Callable[[int, str, str], None]:
         raise click.ClickException(f"{folder}: {error.strerror}") from None
 
     def write(number: int, problem: str, query: str) -> None:
-        file = folder / f"{number:06}.smt2"
-        try:
-            kept.replace(file, f"; {problem}: must be unsat\n{query}".encode())
-        except OSError as error:
-            raise click.ClickException(f"cannot write {file}: {error.strerror or error}") from None
+        replaced(folder / f"{number:06}.smt2", f"; {problem}: must be unsat\n{query}")
 
     return write
 

@@ -36,7 +36,9 @@ class SearchChoice:
         help="Continue after a violation; report a shortest one of each property.",
     )
     strict: bool = option(
-        "--strict", is_flag=True, help="Fail if an action is never enabled or an implication never triggered."
+        "--strict",
+        is_flag=True,
+        help="Fail if an action is never enabled or the left side of an implication is never true.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from specchk.cli.common import ModelChoice
+from specchk.cli.common import ModelChoice, refusals
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.native.machine.layout import render_layout
@@ -19,7 +19,5 @@ def command(what: str, choice: ModelChoice) -> None:
     """Show the `layout` of the spec FILE's states: the bits of each variable in 64-bit words."""
     assert what == "layout"
     instance = choice.instance(as_json=False)
-    try:
+    with refusals(Unsupported, about="the native engine has no layout for this model: "):
         echo(render_layout(with_room(instance.program, first_room(instance.program))))
-    except Unsupported as reason:
-        raise click.ClickException(f"the native engine has no layout for this model: {reason}") from None

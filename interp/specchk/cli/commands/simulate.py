@@ -4,26 +4,95 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
+from dataclasses import dataclass, replace
 
 import click
 
 from specchk.cli.common import Limits, ModelChoice
-from specchk.cli.groups import takes
+from specchk.cli.engines import loaded, shown_progress
+from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.spark import simulate_on_spark
-from specchk.cli.output import is_terminal
+from specchk.cli.output import echo
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
+from specchk.ir.program import Program
 from specchk.report.progress import TerminalProgress
+from specchk.search.engine import Unsupported
+from specchk.search.verdict import Outcome
+
+ENGINES = ("native", "reference")
+
+
+@dataclass(frozen=True, slots=True)
+class Walkers:
+    """Who walks."""
+
+    engine: str = option(
+        "--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True,
+        help="native: compiled code; reference: the interpreter, with other walks for a seed.",
+    )  # fmt: skip
+    guided: bool = option(
+        "--guided", is_flag=True, help="Native: every second walk prefers actions that were taken less often."
+    )
+    workers: int | None = option(
+        "--workers", type=click.IntRange(min=1), metavar="N",
+        help="Threads (native) or processes (reference); by default one per core.",
+    )  # fmt: skip
+    master: str | None = option(
+        "--master", metavar="M", help="Take the walks of the reference engine on a Spark cluster."
+    )
+
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        if self.master is not None and self.workers is not None:
+            raise click.UsageError("--workers is for this machine, --master for a cluster: give only one")
+        if self.guided and (self.master is not None or self.engine != ENGINES[0]):
+            raise click.UsageError("--guided is for the native engine")
+
+    def walk(self, program: Program, walks: Walks, *, quiet: bool) -> Outcome:
+        """The outcome of the walks; progress on a terminal unless `quiet`, where the output is JSON."""
+        workers = self.workers or os.cpu_count() or 1
+        with shown_progress(quiet=quiet) as progress:
+            if self.master is not None:
+                return simulate_on_spark(program, walks, self.master, progress)
+            if self.engine == ENGINES[0]:
+                return self._native(program, walks, workers, progress)
+            return simulate_on(program, walks, workers, progress)
+
+    def _native(
+        self, program: Program, walks: Walks, workers: int, progress: TerminalProgress | None
+    ) -> Outcome:
+        native = loaded("specchk.native.walking.simulation")
+        choice = native.StepChoice.GUIDED if self.guided else native.StepChoice.UNIFORM
+        try:
+            outcome: Outcome = native.simulate(program, walks, workers, progress, choice)
+        except Unsupported as reason:
+            if self.guided:
+                raise click.UsageError(
+                    f"--guided is for models that the native engine can run: {reason}"
+                ) from None
+            note = f"the native engine cannot run this model ({reason}); the reference engine walked instead"
+            echo(f"note: {note}", err=True)
+            outcome = simulate_on(program, walks, workers, progress)
+            return replace(outcome, warnings=(note, *outcome.warnings))
+        return outcome
 
 
 @click.command("simulate")
 @takes(choice=ModelChoice)
-@click.option("--walks", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of walks.")
+@click.option(
+    "--walks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Number of walks.",
+)
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
+    metavar="N",
     default=100,
     show_default=True,
     help="Maximum number of steps of a walk.",
@@ -31,31 +100,20 @@ from specchk.report.progress import TerminalProgress
 @click.option(
     "--seed", type=int, metavar="N", help="Seed of the walks; by default a random one, which is printed."
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
-)
-@click.option("--master", metavar="M", help="Walk on the executors of a Spark cluster.")
+@takes(walkers=Walkers)
 @takes(outputs=Outputs, limits=Limits)
 def command(
-    choice: ModelChoice, walks: int, steps: int, seed: int | None, workers: int | None, master: str | None,
-    outputs: Outputs, limits: Limits,
+    choice: ModelChoice, walks: int, steps: int, seed: int | None, walkers: Walkers, outputs: Outputs,
+    limits: Limits,
 ) -> None:  # fmt: skip
     """Check every property along random walks through the states of the spec FILE.
 
     Walks without a violation are not a proof: the exit code is then 20, not 0.
     """
     outputs.check()
+    walkers.check()
     instance = choice.instance(as_json=outputs.as_json)
-    if master is not None and workers is not None:
-        raise click.UsageError("--workers is for this machine, --master for a cluster: give only one")
     # Drawn here and not by the walks, so that the report has it and the run can be repeated.
     drawn = seed if seed is not None else secrets.randbelow(1 << 31)
-    progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not outputs.as_json else None
     wanted = Walks(drawn, walks, steps, limits.budget)
-    if master is not None:
-        outcome = simulate_on_spark(instance.program, wanted, master, progress)
-    else:
-        outcome = simulate_on(instance.program, wanted, workers or os.cpu_count() or 1, progress)
-    if progress is not None:
-        progress.clear()
-    finish(instance, outcome, outputs, again="")
+    finish(instance, walkers.walk(instance.program, wanted, quiet=outputs.as_json), outputs, again="")

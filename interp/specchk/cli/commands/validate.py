@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.common import print_json, rejections
+from specchk.cli.common import print_json, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
@@ -27,10 +27,10 @@ from specchk.lang.frontend import check
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
 )
+@click.option("--partial", is_flag=True, help="Accept recordings in which some kinds of events never occur.")
 @click.option(
-    "--partial", is_flag=True, help="Accept an incomplete campaign: some kinds of events may be missing."
+    "--no-power", is_flag=True, help="Do not check that spoiled copies of the recordings are rejected."
 )
-@click.option("--no-power", is_flag=True, help="Do not validate spoiled copies.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the spoiled copies.")
 @takes(cluster=ClusterChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -38,15 +38,13 @@ def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
     cluster: ClusterChoice, as_json: bool,
 ) -> None:  # fmt: skip
-    """Check recordings of an implementation against its spec, as read by the tracing in the file TRACING.
+    """Check recordings of an implementation against its spec, with the tracing in the file TRACING.
 
     RECORDINGS are files, or folders of *.ndjson.  Exit codes: 0 every recording is a behaviour of the
-    spec, 13 one is not, 21 the campaign was vacuous, 30 the spec was rejected.
+    spec, 13 one is not, 21 the recordings prove nothing, 30 the spec was rejected.
     """
-    try:
+    with refusals(NoBinding):
         cls = load_tracing(Path(tracing))
-    except NoBinding as error:
-        raise click.ClickException(str(error)) from None
     cluster.not_with(workers, "--workers", "it counts the processes of this machine")
     paths = _files(recordings)
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)

@@ -44,34 +44,16 @@ def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -
         print_json(run_json(outcome, int(code)))
     elif outputs.itf != "-":
         echo(render(outcome, width(), again))
-    if outputs.draw is not None:
-        _draw(instance, outcome, outputs.draw)
-    if outputs.html is not None:
-        _write_html(instance, outcome, outputs.html)
-    if outputs.itf is not None:
-        _write_itf(outcome, outputs.itf)
-    sys.exit(code)
-
-
-def _write_itf(outcome: Outcome, path: str) -> None:
-    violation = counterexample(outcome)
-    if violation is None or violation.trace is None:
-        echo("no counterexample, so no ITF trace was written", err=True)
-        return
-    write_json(path, trace_itf(outcome.program, violation.trace, violation))
-
-
-def _draw(instance: Instance, outcome: Outcome, path: str) -> None:
-    violation = counterexample(outcome)
-    if violation is None or violation.trace is None:
+    found = counterexample(outcome)
+    if outputs.draw is not None and found is not None:
+        write_picture(drawing(instance, *found), Path(outputs.draw))
+    elif outputs.draw is not None:
         echo("no counterexample, so nothing was drawn", err=True)
-        return
-    write_picture(drawing(instance, violation.trace, violation), Path(path))
-
-
-def _write_html(instance: Instance, outcome: Outcome, path: str) -> None:
-    violation = counterexample(outcome)
-    svg = None
-    if violation is not None and violation.trace is not None:
-        svg = svg_of(drawing(instance, violation.trace, violation))
-    write_text(Path(path), page(outcome, svg))
+    if outputs.html is not None:
+        svg = None if found is None else svg_of(drawing(instance, *found))
+        write_text(Path(outputs.html), page(outcome, svg))
+    if outputs.itf is not None and found is not None:
+        write_json(outputs.itf, trace_itf(outcome.program, *found))
+    elif outputs.itf is not None:
+        echo("no counterexample, so no ITF trace was written", err=True)
+    sys.exit(code)

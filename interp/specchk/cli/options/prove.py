@@ -110,7 +110,7 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int, *, 
 def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
     """Lemmas for the model's invariants, as properties of it."""
     words = loaded("specchk.symbolic.induction.templates").Vocabulary(
-        instance.named_types(), instance.definitions()
+        instance.lowering.named_types(), instance.lowering.definitions()
     )
     found: Suggestion = loaded("specchk.symbolic.induction.suggest").suggest(
         instance.program, instance.expression, limits, words

@@ -36,7 +36,7 @@ class ClusterSearch:
     )  # fmt: skip
     handover: int | None = option(
         "--handover", type=click.IntRange(min=1), metavar="N",
-        help="Take over from the native engine at a level of N states.",
+        help="Let Spark take over from the native engine at a level of N states.",
     )  # fmt: skip
     ledger: str | None = option(
         "--ledger", metavar="DIR",

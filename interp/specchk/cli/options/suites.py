@@ -35,10 +35,10 @@ class SuiteChoice:
         "--max-states", type=COUNT, metavar="N", help="Explore at most N states of the spec."
     )
     walks: int = option(
-        "--walks", type=COUNT, default=WALKS.walks, show_default=True, help="Number of walks."
+        "--walks", type=COUNT, metavar="N", default=WALKS.walks, show_default=True, help="Number of walks."
     )
     steps: int = option(
-        "--steps", type=COUNT, default=WALKS.steps, show_default=True,
+        "--steps", type=COUNT, metavar="N", default=WALKS.steps, show_default=True,
         help="Maximum number of steps of a walk.",
     )  # fmt: skip
     seed: int = option(
@@ -59,10 +59,9 @@ class SuiteChoice:
 
     def suites(self, cls: type[Binding[Any]]) -> tuple[At, ...]:
         """The selected suites: of the binding's tiers, or as described."""
-        lists = {"smoke": cls.smoke, "gate": cls.gate, "exhaustive": cls.exhaustive}
-        tier = self.of_tier
-        at = At(self.model, parse_overrides(self.overrides), self.suite or "classes")
-        return lists[tier] if tier else (at,)
+        if self.of_tier:
+            return cls.tier(self.of_tier)
+        return (At(self.model, parse_overrides(self.overrides), self.suite or "classes"),)
 
     @property
     def budget(self) -> SuiteBudget:

@@ -127,7 +127,7 @@ def layout(picture: Picture) -> PlacedPicture:
     for row in picture.rows:
         title = title_lines(row)
         strips = {column: tuple(_strips(box, cell)) for column, box in row.boxes.items()}
-        heights = {column: _height(found) for column, found in strips.items()}
+        heights = {column: sum(one.height for one in found) + PAD for column, found in strips.items()}
         # Boxes of a row share their middle, so that arrows between them run level.
         tall = max([*heights.values(), LINE * len(title)])
         middle = y + tall // 2
@@ -165,10 +165,6 @@ _BREAKS = (re.compile(r" "), re.compile(r"(?=\()|(?<=[_,.])"))
 
 def _last(kind: re.Pattern[str], text: str, room: int) -> int:
     return max((found.end() for found in kind.finditer(text, 0, room + 1) if found.end() <= room), default=0)
-
-
-def _height(strips: tuple[Strip, ...]) -> int:
-    return sum(strip.height for strip in strips) + PAD
 
 
 def _cell_width(picture: Picture) -> int:
