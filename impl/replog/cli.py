@@ -1,4 +1,4 @@
-"""The `replog` command: `demo`, `dump`, `repair` and `sim`, each in a module imported when it is called.
+"""The `replog` command: `demo`, `dump`, `play`, `repair` and `sim`, each a module imported when it is called.
 
     0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
     2 usage                        130 interrupted        141 the reader of a pipe went away
@@ -21,6 +21,7 @@ COMMANDS = MappingProxyType(
     {
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
         "dump": ("replog.dump", "Show the contents of a log directory."),
+        "play": ("replog.play", "Play a story of a cluster, command by command."),
         "repair": ("replog.repair", "Cut the damaged part of a log, and keep a copy."),
         "sim": ("replog.simulate", "Run simulated clusters with faults, each from a seed."),
     }
@@ -59,12 +60,9 @@ def cli() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; prints messages instead of raising."""
     try:
-        with cli.make_context("replog", list(arguments)) as context:
-            cli.invoke(context)
+        code = _invoke(arguments)
         # Here and not at exit: a reader that has gone away shows at a flush, and decides the exit code.
         sys.stdout.flush()
-    except click.exceptions.Exit as ending:
-        return _flushed(ending.exit_code)
     except click.ClickException as error:
         _report(error.show)
         return error.exit_code
@@ -72,19 +70,21 @@ def run(arguments: Sequence[str]) -> int:
         _report(lambda: click.echo("interrupted", err=True))
         return INTERRUPTED
     except BrokenPipeError:
-        return _close_pipe()
+        _silence(sys.stdout)
+        return CLOSED_PIPE
     except (StoreError, OSError) as error:
         _report(click.ClickException(str(error)).show)
         return FAILED
-    return 0
-
-
-def _flushed(code: int) -> int:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _close_pipe()
     return code
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    try:
+        with cli.make_context("replog", list(arguments)) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    return 0
 
 
 def _report(show: Callable[[], None]) -> None:
@@ -93,11 +93,6 @@ def _report(show: Callable[[], None]) -> None:
         show()
     except OSError:
         _silence(sys.stderr)
-
-
-def _close_pipe() -> int:
-    _silence(sys.stdout)
-    return CLOSED_PIPE
 
 
 def _silence(stream: TextIO) -> None:

@@ -16,6 +16,7 @@ of a file's content (`dump_text.py`).
 
 import os
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -142,11 +143,9 @@ class Dump:
         except (StoreError, OSError) as error:
             yield self._problem(f"{key[0]}-{key[1]}", error)
             return
-        try:
+        with closing(survey):
             yield from self._files(path, survey)
             yield from self._offsets_problems(key, survey)
-        finally:
-            survey.close()
 
     def _files(self, path: str, survey: Survey) -> Iterator[str]:
         names = self.fs.listdir(path)

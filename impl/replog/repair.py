@@ -12,6 +12,7 @@ beside the log. Not here: which part is good (`survey.py`), and the repair itsel
 """
 
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import click
@@ -44,13 +45,15 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
 @click.option(
     "--apply", "applies", is_flag=True, help="Carry out the repair; without it, nothing is changed."
 )
-@click.option("--adopt", "adopts", is_flag=True, help="Also keep records that nothing vouches for.")
+@click.option(
+    "--adopt", "adopts", is_flag=True, help="Also keep records that nothing but their CRCs vouches for."
+)
 @click.pass_context
 def command(context: click.Context, directory: Path, applies: bool, adopts: bool) -> None:
     """Show the damage in the log directory of a stopped broker, and what a repair would keep and cut.
 
-    A repair keeps each log up to its first damage. The rest leaves the log, to be fetched from the leader,
-    and is kept in files beside it.
+    A repair keeps each log up to its first damage. The rest is cut and kept in files beside the log; the
+    broker fetches it from the leader again.
     """
     path = str(directory.resolve())
     # Without --apply nothing is written, not even a lock file into a directory that never had one.
@@ -58,11 +61,8 @@ def command(context: click.Context, directory: Path, applies: bool, adopts: bool
         lock, is_bare = lock_directory(OsFs(), path)
     else:
         lock, is_bare = None, Root(OsFs(), path).is_bare()
-    try:
+    with nullcontext() if lock is None else closing(lock):
         left = _repair(Repairer(OsFs(), path, adopts, is_bare), applies)
-    finally:
-        if lock is not None:
-            lock.close()
     if left:
         adopted = " --adopt" if adopts else ""
         click.echo(f"next: replog repair {directory} --apply{adopted}")

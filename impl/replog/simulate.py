@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import click
@@ -48,40 +48,29 @@ class Summary:
     """The sums over runs."""
 
     runs: int = 0
-    steps: int = 0
-    crashes: int = 0
-    elections: int = 0
-    elr_elections: int = 0
-    unclean_elections: int = 0
-    truncations: int = 0
-    acknowledged: int = 0
-    consumed: int = 0
+    totals: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
         """Count one run in."""
         self.runs += 1
-        self.steps += report.steps
-        self.crashes += report.crashes
-        self.elections += report.figures.elections
-        self.elr_elections += report.figures.elr_elections
-        self.unclean_elections += report.figures.unclean_elections
-        self.truncations += report.truncations
-        self.acknowledged += report.figures.acknowledged
-        self.consumed += report.figures.consumed
+        self.totals.update(asdict(report.figures))
+        self.totals.update(steps=report.steps, crashes=report.crashes, truncations=report.truncations)
         self.faults.update(report.faults)
         self.checks.update(report.checks)
 
     def lines(self, seconds: float) -> Iterable[str]:
         """Yield the summary as text."""
-        rate = self.steps / max(seconds, 1e-9)
-        yield f"  {self.steps} steps, {rate:,.0f} per second"
-        yield f"  {self.crashes} crashes, {self.truncations} truncations"
-        outside = f"{self.elr_elections} of ELR members, {self.unclean_elections} outside ISR and ELR"
-        yield f"  {self.elections} elections, {outside}"
-        yield f"  {self.acknowledged} records acknowledged with acks=all"
-        yield f"  {self.consumed} records consumed (including re-reads)"
+        totals = self.totals
+        yield f"  {totals['steps']} steps, {totals['steps'] / max(seconds, 1e-9):,.0f} per second"
+        yield f"  {totals['crashes']} crashes, {totals['truncations']} truncations"
+        outside = (
+            f"{totals['elr_elections']} of ELR members, {totals['unclean_elections']} outside ISR and ELR"
+        )
+        yield f"  {totals['elections']} elections, {outside}"
+        yield f"  {totals['acknowledged']} records acknowledged with acks=all"
+        yield f"  {totals['consumed']} records consumed (including re-reads)"
         yield "  faults:"
         yield from _table(sorted(self.faults.items()))
         yield "  checks:"
@@ -97,7 +86,7 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
 
 
 @click.command(short_help="Run simulated clusters with faults, each from a seed.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="Run one seed.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), metavar="N", help="Run one seed.")
 @click.option("--seeds", callback=parse_seeds, metavar="A..B", help="Run all seeds from A to B.")
 @click.option(
     "--profile",
@@ -112,12 +101,17 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
 @click.option(
     "--max-events",
     type=click.IntRange(1),
+    metavar="N",
     default=MAX_EVENTS,
     show_default=True,
     help="A run with more events breaks the promise `step-limit`.",
 )
-@click.option("--record", type=click.Path(file_okay=False), metavar="DIR",
-              help="Write recordings, one file for each seed, under a profile of their own.")  # fmt: skip
+@click.option(
+    "--record",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write recordings to DIR, one file for each seed; they have a profile of their own.",
+)
 @click.pass_context
 def command(
     context: click.Context, seed: int | None, seeds: range | None, profile: str, protocol: str | None,

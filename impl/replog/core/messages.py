@@ -233,16 +233,8 @@ class ConfigureReply:
     error: Error
 
 
-Message = (
-    ProduceRequest
-    | ProduceReply
-    | FetchRequest
-    | FetchReply
-    | EpochEndRequest
-    | EpochEndReply
-    | ListOffsetsRequest
-    | ListOffsetsReply
-    | AlterPartitionRequest
+ControlMessage = (
+    AlterPartitionRequest
     | AlterPartitionReply
     | RegisterRequest
     | RegisterReply
@@ -254,4 +246,16 @@ Message = (
     | ElectReply
     | ConfigureRequest
     | ConfigureReply
+)
+"""What brokers and operators exchange with the controller."""
+Message = (
+    ProduceRequest
+    | ProduceReply
+    | FetchRequest
+    | FetchReply
+    | EpochEndRequest
+    | EpochEndReply
+    | ListOffsetsRequest
+    | ListOffsetsReply
+    | ControlMessage
 )

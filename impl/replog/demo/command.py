@@ -26,6 +26,7 @@ OUTCOMES = ("kafka-4.1", "hw-truncation")
 @click.option(
     "--speed",
     type=click.FloatRange(0),
+    metavar="X",
     default=3.0,
     show_default=True,
     help="Simulated seconds per second; 0: as fast as possible.",
@@ -34,15 +35,18 @@ OUTCOMES = ("kafka-4.1", "hw-truncation")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
     help="Keep the brokers' files in this directory, empty or new; see `replog dump`.",
 )
 @click.pass_context
 def command(context: click.Context, protocol: str, speed: float, plain: bool, directory: Path | None) -> None:
-    """Run three brokers on real files, kill the leader, and show LEO, HW, ISR and leader epochs.
+    """Run three brokers on real files, kill the leader, and show what happens to the log.
 
-    With --protocol hw-truncation the brokers follow the rules of Kafka up to 0.10, and acknowledged records
-    are lost. The exit code is 1 if the leader lacks a record that was acknowledged with acks=all or read by a
-    consumer, if brokers hold different records at one offset, or if there is no leader.
+    A table shows, for each broker, the end of its log (LEO), its high watermark (HW) and its leader epochs,
+    and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to
+    0.10, and acknowledged records are lost. The exit code is 1 if the leader lacks a record that was
+    acknowledged with acks=all or read by a consumer, if brokers hold different records at one offset, or if
+    there is no leader.
     """
     is_live = sys.stdout.isatty() and not plain
     columns = shutil.get_terminal_size().columns - 1 if is_live else WIDTH

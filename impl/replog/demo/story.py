@@ -16,13 +16,14 @@ Time is simulated, files are real. Not here: the drawing (`screen.py`).
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from replog.core.broker.state import Config
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, NO_LEADER, Role
 from replog.demo.clients import LedgerConsumer, LedgerProducer
-from replog.demo.files import each_broker
+from replog.demo.files import BrokerFiles
 from replog.demo.screen import Screen
 from replog.demo.verdict import Ending, Log, Verdict, judge
 from replog.sim.cluster.node import Call, Client, Network, Node
@@ -63,7 +64,7 @@ class Story:
     def __init__(self, path: str, rules: Protocol, screen: Screen) -> None:
         self._screen = screen
         self._cables = Cables()
-        storages = each_broker(path)
+        storages = (BrokerFiles(f"{path}/broker-{number}") for number in count())
         options = WorldOptions(BROKERS, 2, rules, CONFIG, SESSION_MS, make_storage=lambda: next(storages))
         self.world = World(options, self._cables)
         self.producer = LedgerProducer("order", -1, self._leader)

@@ -10,14 +10,13 @@ than `max_events` events (`pace`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from replog.core.protocol import Protocol, preset
 from replog.core.types import NO_LEADER, Role
 from replog.sim.cluster.clients import Consumer, Producer
-from replog.sim.cluster.storage import MemoryStorage, Storage
+from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.cluster.world import START_MS, World, WorldOptions
 from replog.sim.disks.stored import StoreStorage
 from replog.sim.faults.faults import ARMED, FaultyNetwork, Injector
@@ -115,7 +114,7 @@ class Simulation:
             config=weather.config(),
             session_timeout_ms=6_000,
             coalesces_metadata=weather.coalesces_metadata,
-            make_storage=storage_factory(weather),
+            make_storage=StoreStorage if weather.uses_store else MemoryStorage,
         )
         self.world = World(options, self.network, self.oracles)
         self.pace = Pace(self.world, max_events)
@@ -265,11 +264,6 @@ class Simulation:
         )
 
 
-def storage_factory(weather: Profile) -> Callable[[], Storage]:
-    """Return what makes a node's disk under a profile."""
-    return StoreStorage if weather.uses_store else MemoryStorage
-
-
 def simulate(
     seed: int, profile_name: str = "all", protocol: str = "", max_events: int = MAX_EVENTS
 ) -> Report:
@@ -278,8 +272,3 @@ def simulate(
     `protocol` names a preset and defaults to the profile's.  KeyError for an unknown name.
     """
     return Simulation(seed, profile(profile_name), protocol, max_events=max_events).run()
-
-
-def simulate_many(first_seed: int, count: int, profile_name: str = "all", protocol: str = "") -> list[Report]:
-    """Run consecutive seeds; every one is independent of the others."""
-    return [simulate(seed, profile_name, protocol) for seed in range(first_seed, first_seed + count)]

@@ -11,16 +11,12 @@ of them.
 
 Nothing moves by itself: messages between brokers wait until a command delivers them, time passes by `wait`.
 
-    python -m replog.sim.scenario [--rewrite] FILE...      # compare, or write, what the files say
-
 Not here: the commands' meaning (`commands` for a cluster, `examples` for single formulas).
 """
 
 from __future__ import annotations
 
 import difflib
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from replog.sim.scenarios.commands import COMMANDS, ScenarioCluster
@@ -35,6 +31,11 @@ class ScenarioError(Exception):
 
 def play(text: str) -> str:
     """Run a scenario and return it with the outputs that its commands give now."""
+    return perform(text)[0]
+
+
+def perform(text: str) -> tuple[str, ScenarioCluster]:
+    """Run a scenario as `play` does; return also the cluster at its end."""
     cluster = ScenarioCluster()
     lines: list[str] = []
     is_output = False
@@ -48,24 +49,20 @@ def play(text: str) -> str:
             is_output = False
         elif not is_output:
             raise ScenarioError(f"line {number}: {line!r} is neither a command, a comment nor an output")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n", cluster
 
 
 def run_command(cluster: ScenarioCluster, command: str, number: int) -> list[str]:
     """Run one command; ScenarioError with the line number if it makes no sense."""
     name, *words = command.split()
     plain = [word for word in words if "=" not in word]
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    action: Callable[[list[str], dict[str, str]], list[str]]
-    if name in EXAMPLES:
-        action = EXAMPLES[name]
-    elif name in COMMANDS:
-        action = COMMANDS[name].__get__(cluster)
-    else:
+    pairs = (word.split("=", 1) for word in words if "=" in word)
+    options = {option.replace("-", "_"): value for option, value in pairs}
+    if name not in EXAMPLES and name not in COMMANDS:
         raise ScenarioError(f"line {number}: no command {name!r}")
     try:
-        return action(plain, options)
-    except (KeyError, IndexError, ValueError) as error:
+        return EXAMPLES[name](*plain, **options) if name in EXAMPLES else cluster(name, *plain, **options)
+    except (TypeError, KeyError, ValueError) as error:
         raise ScenarioError(f"line {number}: {command!r}: {error}") from error
 
 
@@ -80,19 +77,3 @@ def difference(path: Path) -> str:
 def rewrite(path: Path) -> None:
     """Write what happens now into a scenario file."""
     path.write_text(play(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def main(arguments: list[str]) -> int:
-    """Compare or rewrite scenario files; 1 if one differs."""
-    paths = [Path(argument) for argument in arguments if argument != "--rewrite"]
-    if "--rewrite" in arguments:
-        for path in paths:
-            rewrite(path)
-        return 0
-    differences = "".join(difference(path) for path in paths)
-    sys.stdout.write(differences)
-    return 1 if differences else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

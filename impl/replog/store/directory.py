@@ -40,7 +40,6 @@ from replog.store.files.errors import (
     CorruptFileError,
     DamagedLogError,
     DirectoryInUseError,
-    ForeignVersionError,
     StoreError,
 )
 from replog.store.files.findings import OpenPoint
@@ -128,9 +127,6 @@ class LogDirectory:
     def _load_registry(self) -> None:
         try:
             is_there = self._root.load_registry()
-        # A subclass of the next one, and the exception to it: files of newer software are never moved.
-        except ForeignVersionError:
-            raise
         except CorruptFileError as error:
             self._put_aside(REGISTRY_FILE, str(error))
             return
@@ -141,8 +137,6 @@ class LogDirectory:
         """Read a file; or note why it is not believed, move it aside, and take the default."""
         try:
             return read()
-        except ForeignVersionError:
-            raise
         except CorruptFileError as error:
             self._put_aside(name, str(error))
             return default
@@ -157,8 +151,6 @@ class LogDirectory:
     def _open_or_close(self, key: TopicPartition) -> None:
         try:
             self._open_log(key)
-        except ForeignVersionError:
-            raise
         except CorruptFileError as error:
             self._close(key, str(error))
 

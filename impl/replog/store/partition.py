@@ -122,11 +122,6 @@ class PartitionLog:
         """The base offsets of the segments."""
         return tuple(segment.base_offset for segment in self._segments)
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all batches kept."""
-        return sum(segment.size for segment in self._segments)
-
     def append_as_leader(self, batch: Buffer, leader_epoch: int) -> BatchHeader:
         """Check a producer's batch, stamp base offset and epoch in place, append it; return its header.
 
@@ -223,7 +218,7 @@ class PartitionLog:
         segments = self._segments
         if offset >= segments[-1].base_offset:
             return segments[-1]
-        return segments[bisect_right(segments, offset, key=_base_offset) - 1]
+        return segments[bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1]
 
     def headers(self, start_offset: int = 0) -> Iterator[BatchHeader]:
         """Walk the batch headers from the one holding `start_offset` (or the log start) to the end."""
@@ -377,7 +372,3 @@ class PartitionLog:
 
 def _removals(segments: Iterable[Segment]) -> tuple[Removal, ...]:
     return tuple(Removal(s.base_offset, s.size, s.contents.chain) for s in segments)
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset

@@ -162,4 +162,3 @@ def test_no_request_makes_the_controller_raise_or_breaks_its_record(taken):
 def test_a_cache_is_only_equal_to_a_cache():
     """Values of the core compare by content and with their own kind."""
     assert EpochCache([(0, 0)]) != [(0, 0)]
-    assert repr(EpochCache([(0, 0)])) == "EpochCache([(0, 0)])"

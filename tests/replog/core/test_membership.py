@@ -101,13 +101,3 @@ def test_a_shutdown_is_granted_only_to_who_asked():
     (wish,) = sent(process.shut_down())
     assert wish.wants_shutdown
     assert process.handle(grant, NOW) == [ShutDown()]
-
-
-def test_a_copy_of_a_broker_runs_on_its_own():
-    """A snapshot equals the original until one of them moves."""
-    process = registered()
-    update(process, 1)
-    twin = process.copy()
-    assert twin.state == process.state
-    update(process, 2)
-    assert (twin.state.leader_epoch, process.state.leader_epoch) == (1, 2)

@@ -81,10 +81,12 @@ def test_a_commit_needs_the_current_owner_and_generation():
 
 
 def test_committed_offsets_are_a_function_of_the_commit_log():
-    """I31: replaying the commits gives the same positions; the copy is independent."""
-    commits = [Commit("g", "t-0", 1), Commit("h", "t-0", 4), Commit("g", "t-0", 3)]
-    groups = Groups.replay(commits)
-    assert (groups.position("g", "t-0"), groups.position("h", "t-0")) == (3, 4)
+    """I31: replaying the records of commits gives the same positions; the copy is independent."""
+    commits = [Commit("g", "t-0", 1), Commit("h h", "t-0", 4), Commit("g", "t-0", 3, 2)]
+    records = [commit.to_body() for commit in commits]
+    assert [Commit.from_body(body) for body in records] == commits
+    groups = Groups.replay(map(Commit.from_body, records))
+    assert (groups.position("g", "t-0"), groups.position("h h", "t-0")) == (3, 4)
     twin = groups.copy()
     groups.join("g", 1)
     groups.commit(Commit("g", "t-0", 8), 1, 1)

@@ -29,8 +29,8 @@ from replog.core.messages import ProduceReply
 from replog.core.protocol import MaximalIsr, Protocol, Truncation, preset
 from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error
 from replog.sim.cluster.storage import MemoryStorage
-from replog.sim.disks import stored
 from replog.sim.disks.disk import SimFile
+from replog.sim.disks.stored import FileStorage
 from replog.sim.faults.profiles import profile
 
 Patch = tuple[object, str, Any]
@@ -247,7 +247,7 @@ def _epochs_stay_in_memory() -> list[Patch]:
 
 
 def _truncations_stay_in_memory() -> list[Patch]:
-    return _forgotten(stored, Truncate)
+    return _forgotten(FileStorage, Truncate)
 
 
 def _heartbeats_without_pause() -> list[Patch]:

@@ -15,7 +15,7 @@ from replog.sim.cluster.world import START_MS, Observer
 from replog.sim.faults.profiles import Fault, PowerRule, profile, profile_names
 from replog.sim.oracles.promises import ORACLES, ViolationError
 from replog.sim.recording.record_run import record
-from replog.sim.run import Simulation, simulate, simulate_many
+from replog.sim.run import Report, Simulation, simulate
 
 SAMPLE = {
     "calm": 2,
@@ -36,6 +36,11 @@ IDLE = {
     "blackout": {"flushed-survives"},
 }
 """Oracles that have nothing to check where nobody is elected anew, or no power fails."""
+
+
+def simulate_many(first_seed: int, count: int, name: str = "all", protocol: str = "") -> list[Report]:
+    """Consecutive seeds; every one is independent of the others."""
+    return [simulate(seed, name, protocol) for seed in range(first_seed, first_seed + count)]
 
 
 def test_every_profile_is_sampled():

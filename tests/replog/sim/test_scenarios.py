@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from replog.play import stories
 from replog.sim.scenario import ScenarioError, difference, play, rewrite
 
-FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
+FILES = [*stories().values()]
 
 
 def test_every_worked_example_and_both_failure_stories_have_a_scenario():

@@ -321,9 +321,8 @@ def test_nothing_is_written_to_a_segment_that_was_not_compared() -> None:
     log = reopened(fs, LARGE).logs[KEY]
     before = read_file(fs, LOG)
     for _ in range(2):
-        with pytest.raises(DamagedLogError) as caught:
+        with pytest.raises(DamagedLogError):
             log.append_as_leader(encode_batch([Record(b"v")]), 5)
-        assert caught.value.code == 56
         with pytest.raises(StoreError):
             log.truncate_to(10)
     assert (read_file(fs, LOG), log.log_end) == (before, 60)

@@ -66,9 +66,8 @@ def assert_offline(directory: LogDirectory, log: PartitionLog) -> None:
         lambda: directory.log("other", 1),
         lambda: directory.shut_down({}),
     ):
-        with pytest.raises(StorageOfflineError) as caught:
+        with pytest.raises(StorageOfflineError):
             attempt()
-        assert caught.value.code == 56
 
 
 def test_a_full_disk_takes_the_directory_offline_and_loses_nothing_acknowledged() -> None:

@@ -90,28 +90,26 @@ def test_reading_on_from_where_the_last_read_ended_sees_every_record_once() -> N
 def test_offsets_outside_the_log_are_out_of_range(offset: int) -> None:
     """Below the start and beyond the end is error 1; the end itself is an empty read."""
     log = filled(30)
-    with pytest.raises(OffsetOutOfRangeError) as caught:
+    with pytest.raises(OffsetOutOfRangeError):
         log.read(offset, 100)
-    assert caught.value.code == 1
     assert log.read(60, 100) == b""
 
 
-def test_bad_batches_are_refused_with_kafkas_codes_and_change_nothing() -> None:
-    """CRC 2, size 10, rules 87; after each the log is as before."""
+def test_bad_batches_are_refused_each_with_its_error_and_change_nothing() -> None:
+    """Wrong bytes, too many of them, broken rules; after each the log is as before."""
     log = filled(3)
     good = batch(b"v")
     bad = bytearray(good)
     bad[-1] ^= 1
-    for data, error, code in (
-        (bytes(bad), CorruptBatchError, 2),
-        (good[:30], CorruptBatchError, 2),
-        (b"", CorruptBatchError, 2),
-        (batch(b"v" * 1000), BatchTooLargeError, 10),
-        (good + good, InvalidRecordError, 87),
+    for data, error in (
+        (bytes(bad), CorruptBatchError),
+        (good[:30], CorruptBatchError),
+        (b"", CorruptBatchError),
+        (batch(b"v" * 1000), BatchTooLargeError),
+        (good + good, InvalidRecordError),
     ):
-        with pytest.raises(error) as caught:
+        with pytest.raises(error):
             log.append_as_leader(data, 0)
-        assert caught.value.code == code
     with pytest.raises(InvalidRecordError, match="older"):
         log.append_as_leader(good, -1)
     assert (log.log_end, log.epochs) == (6, ((0, 0),))

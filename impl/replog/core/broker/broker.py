@@ -17,7 +17,7 @@ from replog.core.messages import HeartbeatReply, MetadataUpdate, RegisterReply
 
 
 class Broker:
-    """All the volatile state of one broker process; `copy` is a snapshot."""
+    """All the volatile state of one broker process."""
 
     __slots__ = ("membership", "replica")
 
@@ -29,10 +29,6 @@ class Broker:
     def state(self) -> ReplicaState:
         """Return the state of the replica."""
         return self.replica.state
-
-    def copy(self) -> Broker:
-        """Return a snapshot that can be run on its own."""
-        return Broker(self.membership.copy(), self.replica.copy())
 
     def start(self) -> list[Effect]:
         """Begin: arm the timers and register."""

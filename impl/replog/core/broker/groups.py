@@ -12,6 +12,7 @@ Not here: assignment of partitions to members, heartbeats of members, and the lo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -20,12 +21,21 @@ from replog.core.types import Error
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit record: the group will continue at `offset` in `partition`."""
+    """One commit: the group will continue at `offset` in `partition`."""
 
     group: str
     partition: str
     offset: int
     leader_epoch: int = -1
+
+    def to_body(self) -> bytes:
+        """Return the body of the record that this commit is in the log of commits."""
+        return json.dumps([self.group, self.partition, self.offset, self.leader_epoch]).encode()
+
+    @classmethod
+    def from_body(cls, body: bytes) -> Commit:
+        """Return the commit of a record."""
+        return cls(*json.loads(body))
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ Not here: partitions.  `Broker` ties one membership and the replicas of one proc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from replog.core.effects import Effect, Send, SetTimer, ShutDown, Timer
 from replog.core.messages import (
@@ -37,10 +37,6 @@ class Membership:
     metadata_version: int = -1
     is_fenced: bool = True
     wants_shutdown: bool = False
-
-    def copy(self) -> Membership:
-        """Return an independent copy."""
-        return replace(self)
 
     def beat(self) -> list[Effect]:
         """Register, or send a heartbeat, and set the timer for the next one."""

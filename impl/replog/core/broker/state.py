@@ -1,16 +1,13 @@
-"""Everything one replica of a partition is, as plain values: copied whole, compared whole, dumped whole.
+"""Everything one replica of a partition is, as plain values: copied whole, compared whole.
 
 `ReplicaState` is what a snapshot is.  The rooms `leader`, `isr` and `follower` are functions over it,
 `replica` owns the control flow.  `copy` is shallow where values are frozen, so rewinding costs about as
 much as handling an event.
-
-`dump` is the canonical form for comparing with a specification: sorted, without clocks and correlation
-numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from replog.core.log.logview import LogView
@@ -47,6 +44,16 @@ class Remote:
     last_fetch_leader_leo: int = 0
     last_caught_up_ms: int = 0
     broker_epoch: int = -1
+
+    def copy(self) -> Remote:
+        """Return an independent copy."""
+        return Remote(
+            self.leo,
+            self.last_fetch_ms,
+            self.last_fetch_leader_leo,
+            self.last_caught_up_ms,
+            self.broker_epoch,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class Leading:
 
     def copy(self) -> Leading:
         """Return an independent copy."""
-        remotes = {follower: replace(remote) for follower, remote in self.remotes.items()}
+        remotes = {follower: remote.copy() for follower, remote in self.remotes.items()}
         return Leading(self.leso, self.isr, self.pending, remotes, self.produces.copy(), self.fetches.copy())
 
 
@@ -129,7 +136,7 @@ class Following:
 
     def copy(self) -> Following:
         """Return an independent copy."""
-        return replace(self)
+        return Following(self.phase, self.in_flight, self.in_flight_offset, self.asked_epoch, self.has_failed)
 
 
 @dataclass(slots=True)
@@ -185,27 +192,3 @@ class ReplicaState:
         """Return min.insync.replicas, capped by the number of replicas."""
         # A topic with fewer replicas than the minimum could not be written to at all.
         return min(self.min_isr or self.config.min_isr, max(len(self.replicas), 1))
-
-    def dump(self) -> dict[str, object]:
-        """Return the canonical, comparable form: no clocks, no correlations, everything sorted."""
-        dump: dict[str, object] = {
-            "role": self.role.value,
-            "leader": self.leader_id,
-            "leader_epoch": self.leader_epoch,
-            "partition_epoch": self.partition_epoch,
-            "log_start": self.log.log_start,
-            "leo": self.log.leo,
-            "hw": self.log.hw,
-            "log": self.log.cells(),
-            "epochs": tuple(self.log.epochs.entries),
-        }
-        if self.leading is not None:
-            dump["leso"] = self.leading.leso
-            dump["isr"] = tuple(sorted(self.leading.isr))
-            pending = self.leading.pending
-            dump["pending_isr"] = None if pending is None else tuple(sorted(pending.proposed))
-            dump["remote_leo"] = {f: r.leo for f, r in sorted(self.leading.remotes.items())}
-            dump["waiting"] = tuple(sorted(waiting.required for waiting in self.leading.produces))
-        if self.following is not None:
-            dump["fetcher"] = self.following.phase.value
-        return dump

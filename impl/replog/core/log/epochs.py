@@ -12,6 +12,7 @@ unless the start is the LEO (P21).  Not here: the log, whose LEO is a parameter.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from replog.core.protocol import Truncation
 from replog.core.types import NO_EPOCH, UNDEFINED, EpochEnd
@@ -20,21 +21,14 @@ _OFFSET_ONLY = frozenset({Truncation.KIP101})
 _KNOWS_BEFORE_FIRST = frozenset({Truncation.KAFKA7415, Truncation.FETCH, Truncation.NONE, Truncation.HW})
 
 
+@dataclass(slots=True, init=False)
 class EpochCache:
     """A mutable list of (epoch, start offset) entries; `copy` is cheap, equality is by entries."""
 
-    __slots__ = ("entries",)
+    entries: list[tuple[int, int]]
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
-        self.entries: list[tuple[int, int]] = list(entries)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EpochCache) and self.entries == other.entries
-
-    __hash__ = None  # type: ignore[assignment]  # mutable
-
-    def __repr__(self) -> str:
-        return f"EpochCache({self.entries})"
+        self.entries = list(entries)
 
     def copy(self) -> EpochCache:
         """Return an independent copy."""

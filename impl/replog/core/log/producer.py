@@ -14,7 +14,7 @@ outside of the window is OUT_OF_ORDER_SEQUENCE_NUMBER.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replog.core.types import Batch, Error
 
@@ -76,18 +76,11 @@ def check_sequence(entry: ProducerEntry | None, batch: Batch) -> Error:
     return Error.NONE if batch.first_seq == expected else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+@dataclass(slots=True)
 class ProducerTable:
     """Producer id -> entry; `copy` is cheap because entries are frozen."""
 
-    __slots__ = ("entries",)
-
-    def __init__(self, entries: dict[int, ProducerEntry] | None = None) -> None:
-        self.entries: dict[int, ProducerEntry] = {} if entries is None else entries
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProducerTable) and self.entries == other.entries
-
-    __hash__ = None  # type: ignore[assignment]  # mutable
+    entries: dict[int, ProducerEntry] = field(default_factory=dict)
 
     def copy(self) -> ProducerTable:
         """Return an independent copy."""

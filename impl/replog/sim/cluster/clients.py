@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.log.producer import WINDOW
@@ -24,8 +23,8 @@ GIVE_UP_TRIES = 8
 REFUSED_FOR_GOOD = frozenset({Error.INVALID_RECORD, Error.MESSAGE_TOO_LARGE, Error.INVALID_REQUIRED_ACKS})
 
 
-class ClientObserver(Protocol):
-    """An observer of the answers that clients receive."""
+class ClientObserver:
+    """An observer of the answers that clients receive; the default does nothing."""
 
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
         """Note a batch of `count` records acknowledged with acks=all at `base_offset`."""

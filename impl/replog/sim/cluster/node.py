@@ -1,4 +1,4 @@
-"""What a world is made of: machines, what may happen to them next, and the interfaces of network and clients.
+"""What a world is made of: machines, what may happen to them, counts, and interfaces of network and clients.
 
 Not here: when each item happens (`world`).
 """
@@ -6,7 +6,7 @@ Not here: when each item happens (`world`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from replog.core.broker.broker import Broker
@@ -57,11 +57,22 @@ class Node:
     effects_left: int = -1
     held: list[Item] | None = None
 
-    def copy(self) -> Node:
-        """Return an independent copy."""
-        twin = replace(self, storage=self.storage.copy(), held=None if self.held is None else list(self.held))
-        twin.broker = None if self.broker is None else self.broker.copy()
-        return twin
+
+@dataclass(slots=True)
+class Counters:
+    """What happened in a world, by kind; nothing that happens depends on it.
+
+    `truncations` are those of a file, `stops` the clean ones.
+    """
+
+    steps: int = 0
+    lost: int = 0
+    crashes: int = 0
+    crashes_mid_effects: int = 0
+    stops: int = 0
+    restarts: int = 0
+    disk_failures: int = 0
+    truncations: int = 0
 
 
 def event_of(item: Delivery | Alarm) -> Event:

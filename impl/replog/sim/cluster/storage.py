@@ -56,6 +56,10 @@ class Storage(Protocol):
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says; `StorageError` if the disk fails."""
 
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the HW that was written last; 0 if none was."""
+
     def close(self, broker_epoch: int) -> None:
         """Shut down cleanly: flush all, write the checkpoints and the marker."""
 

@@ -3,7 +3,7 @@
     world = World(WorldOptions(brokers=3, min_isr=2))
     world.step()                       # the next event by time; or pick one yourself:
     world.take(world.pending()[0])     # ... any pending delivery or alarm
-    world.crash(1); world.restart(1); world.fence(1); before = world.copy()
+    world.crash(1); world.restart(1); world.fence(1)
 
 All that is going to happen is one heap of (due, serial, item).  Serials make the order total, so a world is
 a function of its options, the network policy's seed and the calls made on it.  A node dies between two
@@ -29,18 +29,29 @@ from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
-from replog.core.effects import Effect, Fired, Send, SetTimer, ShutDown, StoreHighWatermark, Timer, Truncate
-from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Message
+from replog.core.effects import (
+    Effect,
+    Fired,
+    Received,
+    Send,
+    SetTimer,
+    ShutDown,
+    StoreHighWatermark,
+    Timer,
+    Truncate,
+)
+from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, ElectRequest, Message
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER, BrokerState, Error, PartitionImage, Role
-from replog.sim.cluster.counters import Counters
-from replog.sim.cluster.node import Alarm, Call, Client, Delivery, Item, Network, Node, event_of
+from replog.sim.cluster.node import Alarm, Call, Client, Counters, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.storage import MemoryStorage, Storage, StorageError
 
 PARTITION = "t-0"
 START_MS = 1_000_000
 """Clocks do not begin at 0, where "never" and "long ago" look alike."""
 CORRELATIONS_PER_INCARNATION = 1_000_000
+OPERATOR = -99
+"""The address of the operator, who requests preferred elections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +113,6 @@ class World:
     def running(self) -> Iterator[Node]:
         """Yield the nodes with a living process, by id."""
         return (node for _, node in sorted(self.nodes.items()) if node.broker is not None)
-
-    def copy(self) -> World:
-        """Return a snapshot; clients, network and observer are shared, since stepping by hand has none."""
-        twin = World.__new__(World)
-        twin.options, twin.network, twin.observer = self.options, self.network, self.observer
-        twin.now_ms, twin.counters = self.now_ms, replace(self.counters)
-        twin.clients, twin.replies = self.clients, list(self.replies)
-        twin.nodes = {b: node.copy() for b, node in self.nodes.items()}
-        twin._heap, twin._serial, twin._taken = list(self._heap), self._serial, set(self._taken)
-        twin.controller = self.controller.copy()
-        return twin
 
     def step(self) -> bool:
         """Let the next event by time happen; False if there is none."""
@@ -342,6 +342,12 @@ class World:
             # run.
             self.perform_for(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
             self.observer.decided(self)
+
+    def elect_preferred(self) -> None:
+        """Hold the election of the preferred leader, as if an operator had requested it."""
+        request = Received(OPERATOR, ElectRequest(0, PARTITION))
+        self.perform_for(CONTROLLER, self.controller.handle(request, self.now_ms))
+        self.observer.decided(self)
 
     def _end_process(self, node: Node) -> None:
         node.broker, node.held, node.effects_left = None, None, -1

@@ -44,56 +44,51 @@ CONFIG = LogConfig(segment_bytes=4_096, index_interval_bytes=512)
 T = TypeVar("T")
 
 
-def recovered(directory: LogDirectory) -> Recovered:
-    """Decode what a directory has, as a starting broker does."""
-    log = directory.log(*KEY)
-    view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
-    view.epochs = EpochCache(log.epochs)
-    return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
-
-
-def perform(directory: LogDirectory, effect: Effect) -> None:
-    """Do what a disk effect says with the store's own calls."""
-    log = directory.log(*KEY)
-    match effect:
-        case Append(batches):
-            log.append_as_follower(b"".join(map(encode, batches)))
-        case StoreEpochs(entries):
-            log.store_epochs(entries)
-        case StoreHighWatermark(offset):
-            directory.checkpoint({KEY: offset})
-        case Truncate(offset):
-            log.truncate_to(offset)
-        case Flush():
-            log.flush()
-        case Reset(offset):
-            log.reset(offset)
-        case _:
-            raise AssertionError(f"{effect} is no disk effect")
-
-
 class FileStorage:
     """A Kafka log directory with one partition, driven by the protocol's disk effects, on any file system."""
 
-    __slots__ = ("_directory", "_fs", "_path")
+    __slots__ = ("_config", "_directory", "_end", "_flushed", "_fs", "_path")
 
-    def __init__(self, fs: Fs, path: str = DIRECTORY) -> None:
+    def __init__(self, fs: Fs, path: str = DIRECTORY, config: LogConfig = CONFIG) -> None:
         self._fs = fs
         self._path = path
+        self._config = config
         self._directory: LogDirectory | None = None
+        self._end = self._flushed = 0
 
     def recover(self) -> Recovered:
         """Open the directory as a starting broker does, and decode the log."""
 
         def read() -> Recovered:
-            self._directory = LogDirectory.open(self._fs, self._path, CONFIG)
-            return recovered(self._directory)
+            directory = self._directory = LogDirectory.open(self._fs, self._path, self._config)
+            log = directory.log(*KEY)
+            view = LogView(read_batches(log), None, directory.high_watermarks.get(KEY, 0), log.log_start)
+            view.epochs = EpochCache(log.epochs)
+            return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
 
         return self._guard(read)
 
     def perform(self, effect: Effect) -> None:
         """Do what a disk effect says with the store's own calls."""
-        self._guard(lambda: perform(self._opened(), effect))
+        self._guard(lambda: self._perform(effect))
+
+    def _perform(self, effect: Effect) -> None:
+        log = self._log()
+        match effect:
+            case Append(batches):
+                log.append_as_follower(b"".join(map(encode, batches)))
+            case StoreEpochs(entries):
+                log.store_epochs(entries)
+            case StoreHighWatermark(offset):
+                self._opened().checkpoint({KEY: offset})
+            case Truncate(offset):
+                log.truncate_to(offset)
+            case Flush():
+                log.flush()
+            case Reset(offset):
+                log.reset(offset)
+            case _:
+                raise AssertionError(f"{effect} is no disk effect")
 
     @property
     def hw_checkpoint(self) -> int:
@@ -104,7 +99,7 @@ class FileStorage:
         """Shut the directory down cleanly."""
         directory = self._opened()
         self._guard(lambda: directory.shut_down({}, broker_epoch))
-        self._directory = None
+        self.abandon()
 
     def flush(self) -> None:
         """Sync the log."""
@@ -112,16 +107,19 @@ class FileStorage:
             self._guard(self._log().flush)
 
     def flushed(self) -> int:
-        """Return the durable end."""
-        return self._log().flushed
+        """Return the durable end; where no process runs, the one that the last one knew of."""
+        return self._flushed if self._directory is None else self._log().flushed
 
     def end(self) -> int:
-        """Return the log end."""
-        return self._log().log_end
+        """Return the log end; where no process runs, the one that its files have."""
+        return self._end if self._directory is None else self._log().log_end
 
     def abandon(self) -> None:
-        """Let go of the files as the death of the process would."""
+        """Let go of the files as the death of the process would, remembering the ends of the log."""
         if self._directory is not None:
+            log = self._directory.logs.get(KEY)
+            if log is not None:
+                self._end, self._flushed = log.log_end, log.flushed
             # The process is dead: what fails while its handles are released concerns nobody.
             with suppress(CrashedError, OSError, StoreError):
                 self._directory.abandon()
@@ -132,7 +130,7 @@ class FileStorage:
 
     def _opened(self) -> LogDirectory:
         if self._directory is None:
-            self._directory = LogDirectory.open(self._fs, self._path, CONFIG)
+            self._directory = LogDirectory.open(self._fs, self._path, self._config)
         return self._directory
 
     def _guard(self, action: Callable[[], T]) -> T:
@@ -146,34 +144,24 @@ class FileStorage:
 class StoreStorage(FileStorage):
     """One simulated machine's disk with a Kafka log directory on it."""
 
-    __slots__ = ("_end", "_flushed", "fs")
+    __slots__ = ("fs",)
 
     def __init__(self, fs: SimFs | None = None) -> None:
         self.fs = SimFs() if fs is None else fs
         super().__init__(self.fs)
-        self._end = 0
-        self._flushed = 0
 
     def crash(self) -> None:
         """Kill the process; the page cache stays."""
-        self._forget()
+        self.abandon()
         self.fs.process_crash()
 
     def lose_power(self, choose: Chooser) -> None:
         """Cut the power; then find out, on a copy, how much a start would recover."""
-        self._forget()
+        self.abandon()
         self.fs.power_loss(choose)
         # On a copy, because a start repairs: this disk is to keep what the power loss left until its own
         # start.
         self._end = self._flushed = self.copy().recover().log.leo
-
-    def flushed(self) -> int:
-        """Return the durable end; of a process that has died, the one it knew of."""
-        return self._flushed if self._directory is None else super().flushed()
-
-    def end(self) -> int:
-        """Return the log end; of a process that has died, the one its files have."""
-        return self._end if self._directory is None else super().end()
 
     def open(self) -> None:
         """Open the files, which a copy does at its first use."""
@@ -207,20 +195,6 @@ class StoreStorage(FileStorage):
         twin.fs.faults = Faults()
         twin._end, twin._flushed = self.end(), self.flushed()
         return twin
-
-    def close(self, broker_epoch: int) -> None:
-        """Shut the directory down cleanly, remembering its ends."""
-        directory = self._opened()
-        self._guard(lambda: directory.shut_down({}, broker_epoch))
-        self._forget()
-
-    def _forget(self) -> None:
-        """Let go of the process's view, remembering its ends."""
-        if self._directory is not None:
-            log = self._directory.logs.get(KEY)
-            if log is not None:
-                self._end, self._flushed = log.log_end, log.flushed
-        self.abandon()
 
 
 def encode(batch: Batch) -> bytes:

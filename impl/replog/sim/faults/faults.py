@@ -11,17 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from replog.core.effects import Received
-from replog.core.messages import AlterPartitionRequest, ElectRequest, Message
+from replog.core.messages import AlterPartitionRequest, Message
 from replog.core.types import CONTROLLER, BrokerState
 from replog.sim.cluster.node import Call, Delivery, Network, Node
 from replog.sim.cluster.storage import StorageError
-from replog.sim.cluster.world import PARTITION, World
+from replog.sim.cluster.world import World
 from replog.sim.faults.profiles import Fault, PowerRule, Profile
 from replog.sim.oracles.oracles import Oracles
 
-OPERATOR = -99
-"""The address of the operator, who requests preferred elections."""
 # A little more than the interval of heartbeats: who was seen so recently has missed none.
 HEALTHY_SESSION_MS = 2_500
 UNCLEAN = frozenset({Fault.CRASH, Fault.CRASH_MID_EFFECTS, Fault.POWER_LOSS, Fault.DISK_ERROR})
@@ -174,9 +171,7 @@ class Injector:
     def _elect(self) -> bool:
         """Request the preferred leader; return whether it was elected."""
         before = self.world.image.leader
-        request = Received(OPERATOR, ElectRequest(0, PARTITION))
-        self.world.perform_for(CONTROLLER, self.world.controller.handle(request, self.world.now_ms))
-        self.world.observer.decided(self.world)
+        self.world.elect_preferred()
         return self.world.image.leader != before
 
     def _black_out(self) -> bool:

@@ -17,7 +17,7 @@ What is excluded, and why:
   their page caches, except where each record is flushed (`ANY`).
 - **Skipped metadata.**  Brokers apply every metadata version in order, except in the profile `coalesce`.
 
-`tests/replog/scenarios` has a scenario for each exclusion that shows the loss.
+`replog/stories` has a story for each exclusion that shows the loss.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from replog.core.broker.state import FetchPhase, ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.types import NO_LEADER, PartitionImage, Role
+from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Node
 from replog.sim.cluster.world import Observer, World
 from replog.sim.oracles.promises import ViolationError
@@ -66,7 +67,7 @@ def cells(log: LogView, start: int, end: int) -> list[Cell]:
 
 
 @dataclass(slots=True)
-class Oracles(Observer):
+class Oracles(Observer, ClientObserver):
     """The watch over one world.
 
     `lossy` are the nodes that have lost data and are not back in the ISR, with the LEO they had before.
@@ -280,7 +281,7 @@ class Oracles(Observer):
             ]  # A28: a start drops the rest
             if recovered.epochs.entries != epochs:
                 raise ViolationError(
-                    "disk-is-log", f"broker {node.broker_id}: {epochs}, disk {recovered.epochs}"
+                    "disk-is-log", f"broker {node.broker_id}: {epochs}, disk {recovered.epochs.entries}"
                 )
 
     def durable(self, node: Node) -> list[Cell]:

@@ -25,8 +25,6 @@ from types import MappingProxyType
 from replog.core.effects import (
     Append,
     Effect,
-    Fired,
-    Received,
     Send,
     StoreHighWatermark,
     Timer,
@@ -43,7 +41,7 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, PartitionImage, Role
-from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node
+from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.world import PARTITION, World, WorldOptions
 from replog.sim.recording.record_state import Checksums, broker_state, controller_state, late_followers
 
@@ -283,14 +281,14 @@ class RecordedWorld(World):
         super().fence(broker_id)
         self._decided(before)
 
-    def elect(self, broker_id: int, hold: Callable[[], None]) -> None:
+    def elect(self, broker_id: int) -> None:
         """Make a broker the preferred leader, and hold the election."""
         image = self.image
         # The preferred leader is the first replica, so their order is what an operator would change.
         others = tuple(replica for replica in image.replicas if replica != broker_id)
-        self.controller.state.partitions[PARTITION] = _preferring(image, (broker_id, *others))
+        self.controller.state.partitions[PARTITION] = replace(image, replicas=(broker_id, *others))
         before = self._decisions()
-        hold()
+        self.elect_preferred()
         if self.image.leader_epoch != before.image.leader_epoch:
             self.emit(CONTROLLER, "elect", broker=self.image.leader)
 
@@ -302,8 +300,7 @@ class RecordedWorld(World):
         if isinstance(item, Alarm):
             self._keep_all_but_one()
         before = self._decisions()
-        event = Received(item.source, item.message) if isinstance(item, Delivery) else _fired(item)
-        effects = self.controller.handle(event, self.now_ms)
+        effects = self.controller.handle(event_of(item), self.now_ms)
         self._decided(before)
         if isinstance(item, Delivery) and isinstance(item.message, AlterPartitionRequest):
             self._judged(item.source, effects)
@@ -356,7 +353,7 @@ def _look(node: Node, item: Delivery | Alarm) -> _Before:
     return _Before(
         item, _heard(node), state.log.leo, -1 if following is None else following.in_flight,
         None if leading is None else leading.pending, () if leading is None else leading.isr,
-        getattr(node.storage, "hw_checkpoint", -1), state.brokers,
+        node.storage.hw_checkpoint, state.brokers,
     )  # fmt: skip
 
 
@@ -389,11 +386,3 @@ def _is_fetch_of(item: Item, source: int) -> bool:
 def _epoch_of(image: MetadataImage) -> int:
     known = image.partitions.get(PARTITION)
     return -1 if known is None else known.leader_epoch
-
-
-def _preferring(image: PartitionImage, replicas: tuple[int, ...]) -> PartitionImage:
-    return replace(image, replicas=replicas)
-
-
-def _fired(item: Alarm) -> Fired:
-    return Fired(item.timer, item.token)

@@ -22,18 +22,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from replog.core.effects import Received
-from replog.core.messages import ElectRequest
+from replog.core.messages import ControlMessage
 from replog.core.protocol import CURRENT, Protocol
 from replog.core.types import CONTROLLER
-from replog.sim.cluster.clients import Producer
+from replog.sim.cluster.clients import ClientObserver, Producer
 from replog.sim.cluster.node import Call, Delivery, Item, Network, Node
-from replog.sim.cluster.world import PARTITION, START_MS, WorldOptions
-from replog.sim.faults.faults import OPERATOR, FaultyNetwork
+from replog.sim.cluster.world import START_MS, WorldOptions
+from replog.sim.faults.faults import FaultyNetwork
 from replog.sim.faults.profiles import Profile
 from replog.sim.oracles.pace import MAX_EVENTS, Pace
 from replog.sim.recording.record import RecordedEvent, RecordedWorld
-from replog.sim.scenarios.commands import CONTROL
 
 FORMAT = "replog-recording/1"
 WEATHER = Profile(
@@ -54,16 +52,6 @@ FAULTS = (
     "flush",
 )
 RESTART_MS = 1_500
-
-
-class _Unobserved:
-    """An observer of clients that checks nothing: recordings are judged elsewhere."""
-
-    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
-        """Do nothing."""
-
-    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
-        """Do nothing."""
 
 
 class RecordedRun:
@@ -97,7 +85,7 @@ class RecordedRun:
         world.up = set(world.nodes)
         world.network, world.is_recording, self.network.is_calm = self.network, True, False
         producers = (Producer(-10 - i, self.acks, i == 0, self.weather.batches, self._find_leader,
-                              self.random.randrange, _Unobserved(), most_records=1,
+                              self.random.randrange, ClientObserver(), most_records=1,
                               interval_ms=self.weather.duration_ms // self.weather.batches)
                      for i in range(2))  # fmt: skip
         for producer in producers:
@@ -139,7 +127,7 @@ class RecordedRun:
         """Do one thing to one node, where it can be done."""
         world, me = self.world, node.broker_id
         if fault == "elect":
-            world.elect(me, self._hold_election)
+            world.elect(me)
         elif fault == "miss":
             self._miss_an_epoch(world.image.leader)
         elif fault == "expire":
@@ -162,11 +150,6 @@ class RecordedRun:
                 world.lose_power(me, lambda _: 0)
             self._restart_later(me)
 
-    def _hold_election(self) -> None:
-        world = self.world
-        request = Received(OPERATOR, ElectRequest(0, PARTITION))
-        world.perform_for(CONTROLLER, world.controller.handle(request, world.now_ms))
-
     def _miss_an_epoch(self, leader: int) -> None:
         """Let another broker lead for a while without notice to the leader, and then the leader again."""
         others = [member for member in self.world.image.isr if member != leader]
@@ -174,11 +157,11 @@ class RecordedRun:
             return
         links = {(CONTROLLER, leader)} - self.network.cut
         self.network.cut |= links
-        self.world.elect(self.random.choice(others), self._hold_election)
+        self.world.elect(self.random.choice(others))
 
         def back() -> None:
             self.network.cut.difference_update(links)
-            self.world.elect(leader, self._hold_election)
+            self.world.elect(leader)
 
         self.world.schedule(200 + self.random.randrange(1_000), Call(back))
 
@@ -212,13 +195,9 @@ def record(
     """Return a recording, line by line; an exception of a core is the caller's to see."""
     run = RecordedRun(seed, rules, weather, max_events)
     run.run()
-    return [as_line(event) for event in (run.header(), *run.events, run.trailer())]
-
-
-def as_line(event: RecordedEvent) -> str:
-    """Return an event as it is written."""
-    return json.dumps(event, separators=(",", ":"))
+    events = (run.header(), *run.events, run.trailer())
+    return [json.dumps(event, separators=(",", ":")) for event in events]
 
 
 def _is_control(item: Item) -> bool:
-    return isinstance(item, Delivery) and isinstance(item.message, CONTROL)
+    return isinstance(item, Delivery) and isinstance(item.message, ControlMessage)

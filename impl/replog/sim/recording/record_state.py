@@ -41,7 +41,7 @@ def broker_state(state: ReplicaState, storage: Storage, checksums: Checksums) ->
         "hw": log.hw,
         "epochs": [list(entry) for entry in log.epochs.entries],
         "flushed": storage.flushed(),
-        "checkpoint": getattr(storage, "hw_checkpoint", None),
+        "checkpoint": storage.hw_checkpoint,
         "crc": checksums.of(state.broker_id, log.batches),
     }
     if state.leading is not None:

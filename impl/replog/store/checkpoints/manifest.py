@@ -26,6 +26,7 @@ Not here: which bytes are compared with it (`survey.py`), and when it is written
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -131,12 +132,9 @@ class ManifestFile:
         # Appending costs one small sync per flush, a replacement two syncs and a rename. The limit keeps the
         # file, and the time to read it, small.
         if saved is not None and self._lines < FLUSH_LINES and _is_flush(saved, wanted):
-            file = self._fs.open(f"{self._directory}/{MANIFEST_FILE}")
-            try:
+            with closing(self._fs.open(f"{self._directory}/{MANIFEST_FILE}")) as file:
                 file.append(render_flush(mark, self._head_sum))
                 file.fsync()
-            finally:
-                file.close()
             self._lines += 1
         else:
             head = render(wanted)

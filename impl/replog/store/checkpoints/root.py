@@ -22,7 +22,7 @@ from replog.store.checkpoints.checkpoint import (
 )
 from replog.store.checkpoints.manifest import MANIFEST_FILE
 from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Registry, read_registry
-from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.errors import CorruptFileError
 from replog.store.files.findings import OpenPoint
 from replog.store.files.fs import Fs, read_file, replace_file
 
@@ -117,8 +117,6 @@ class Root:
         """Return whether there is a marker with its checksum; raises `ForeignVersionError`."""
         try:
             return self.read(CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None) is not None
-        except ForeignVersionError:
-            raise
         except CorruptFileError:
             return False
 

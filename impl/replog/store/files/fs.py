@@ -18,6 +18,7 @@ Not here: buffering (the store hands over whole batches), threads, and any polic
 
 import fcntl
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -96,20 +97,14 @@ class Fs(Protocol):
 
 def read_file(fs: Fs, path: str) -> bytes:
     """Return a whole file; raises `OSError`."""
-    file = fs.open(path)
-    try:
+    with closing(fs.open(path)) as file:
         return file.pread(file.size(), 0)
-    finally:
-        file.close()
 
 
 def file_size(fs: Fs, path: str) -> int:
     """Return a file's length in bytes; raises `OSError`."""
-    file = fs.open(path)
-    try:
+    with closing(fs.open(path)) as file:
         return file.size()
-    finally:
-        file.close()
 
 
 def make_directory(fs: Fs, path: str) -> None:
@@ -131,14 +126,11 @@ def replace_file(fs: Fs, directory: str, name: str, data: bytes) -> None:
     """
     # Beside the target, since a rename is atomic only within one file system.
     temporary = f"{directory}/{name}.tmp"
-    file = fs.create(temporary)
     # Synced before the rename: a journal may commit the new name before the data, and a power loss then
     # leaves the name on an empty file.
-    try:
+    with closing(fs.create(temporary)) as file:
         file.append(data)
         file.fsync()
-    finally:
-        file.close()
     fs.rename(temporary, f"{directory}/{name}")
     # The rename itself lives in the directory. Without this sync the old content may come back after a crash,
     # although a caller has already acted on the new one.

@@ -9,6 +9,7 @@ is for a person to decide.
 
 import re
 from collections.abc import Iterable
+from contextlib import closing
 from itertools import count
 
 from replog.store.files.fs import File, Fs, read_file
@@ -41,15 +42,12 @@ def keep_copy(fs: Fs, directory: str, name: str, file: File, position: int) -> s
     if all(piece.count(0) == len(piece) for piece in pieces):
         return None
     kept = _free_name(fs, directory, f"{name}.at-{position}")
-    copy = fs.create(f"{directory}/{kept}")
-    try:
+    with closing(fs.create(f"{directory}/{kept}")) as copy:
         for start in starts:
             copy.append(file.pread(PIECE_BYTES, start))
         # The caller cuts the original next. The copy and its name have to be durable by then, or a power loss
         # in between takes both.
         copy.fsync()
-    finally:
-        copy.close()
     fs.fsync_dir(directory)
     return kept
 

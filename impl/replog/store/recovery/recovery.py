@@ -36,7 +36,6 @@ TEXT_FILES = EPOCH_FILE, MANIFEST_FILE, METADATA_FILE
 class Recovery:
     """What opening found and did; `notes` are sentences for a person."""
 
-    was_clean: bool
     scanned_bytes: int
     cut_bytes: int
     dropped_segments: int
@@ -100,7 +99,7 @@ def _mend(survey: Survey) -> Opened:
         segments.append(Segment.create(fs, directory, survey.end, survey.index_interval))
     before = survey.manifest or Manifest(survey.name, survey.point.cuts, survey.log_start)
     manifest, file = save_survey(survey, segments, before)
-    report = Recovery(survey.point.was_clean, survey.scanned_bytes, cut_bytes, len(dropped), tuple(notes))
+    report = Recovery(survey.scanned_bytes, cut_bytes, len(dropped), tuple(notes))
     return Opened(segments, manifest, file, report)
 
 

@@ -23,7 +23,7 @@ from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest
 from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Known
 from replog.store.checkpoints.root import OFFSET_FILES, OWN_FILES, Root
 from replog.store.files.config import DEFAULT_CONFIG
-from replog.store.files.errors import CorruptFileError, ForeignVersionError
+from replog.store.files.errors import CorruptFileError
 from replog.store.files.findings import Kind
 from replog.store.files.fs import Fs, make_directory
 from replog.store.files.quarantine import clear_temporary, set_aside
@@ -63,8 +63,6 @@ class Repairer:
         self.notes: list[str] = []
         try:
             self._root.load_registry()
-        except ForeignVersionError:
-            raise
         except CorruptFileError:
             self._is_registry_damaged = True
         self._was_clean = self._root.was_stopped_cleanly()
@@ -173,8 +171,6 @@ class Repairer:
         for name in OFFSET_FILES:
             try:
                 offsets[name] = root.read_offsets(name)
-            except ForeignVersionError:
-                raise
             except CorruptFileError:
                 continue
             if name == RECOVERY_POINT_FILE:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from replog.core.log.epochs import EpochCache
 from replog.store.checkpoints.checkpoint import EPOCH_FILE, EpochEntry, read_epochs
 from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, Mark, Reading, read_manifest
-from replog.store.files.errors import CorruptBatchError, CorruptFileError, ForeignVersionError
+from replog.store.files.errors import CorruptBatchError, CorruptFileError
 from replog.store.files.findings import Finding, Kind, OpenPoint
 from replog.store.files.fs import Fs, file_size
 from replog.store.recovery.indexes import lone_indexes, wrong_indexes
@@ -137,7 +137,8 @@ class Survey:
         self._check_adoption()
         known = None if self.manifest is None else self.manifest.epochs
         self._walk = EpochWalk(known, self.checkpoint_epochs or ())
-        is_whole = self._check_listed(() if self.manifest is None else self.manifest.marks)
+        marks = () if self.manifest is None else self.manifest.marks
+        is_whole = all(self._is_whole(mark, mark is marks[-1]) for mark in marks)
         # Behind damage nothing follows: whatever comes next cannot be part of the log.
         if is_whole or not self.of_kind(Kind.DAMAGE):
             self._check_unlisted(is_whole)
@@ -152,8 +153,6 @@ class Survey:
             return
         try:
             self.reading = read_manifest(self.fs, self.directory)
-        except ForeignVersionError:
-            raise
         except CorruptFileError as error:
             self.findings.append(Finding(Kind.DAMAGE, MANIFEST_FILE, _without_name(error)))
             return
@@ -175,8 +174,6 @@ class Survey:
     def _read_epochs(self) -> None:
         try:
             self.checkpoint_epochs = read_epochs(self.fs, self.directory)
-        except ForeignVersionError:
-            raise
         except CorruptFileError as error:
             self.note(Kind.DERIVED, EPOCH_FILE, f"{_without_name(error)}: rebuilt")
             self.aside.append(EPOCH_FILE)
@@ -217,10 +214,6 @@ class Survey:
         else:
             text = "is missing: it was lost, or other software wrote this log"
             self.note(Kind.DAMAGE, MANIFEST_FILE, text)
-
-    def _check_listed(self, marks: tuple[Mark, ...]) -> bool:
-        """Compare the segments of the manifest; return whether all are whole and the log may continue."""
-        return all(self._is_whole(mark, mark is marks[-1]) for mark in marks)
 
     def _is_whole(self, mark: Mark, is_last: bool) -> bool:
         """Take over or read one segment; return whether the next one may follow."""

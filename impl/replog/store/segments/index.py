@@ -11,6 +11,7 @@ Not here: when an entry is due and how one is verified against the log (`segment
 """
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
 from itertools import pairwise
 from struct import Struct
 
@@ -20,14 +21,12 @@ OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 
 
+@dataclass(slots=True)
 class OffsetIndex:
     """Relative last offsets and the positions of their batches, as two parallel lists."""
 
-    __slots__ = ("offsets", "positions")
-
-    def __init__(self) -> None:
-        self.offsets: list[int] = []
-        self.positions: list[int] = []
+    offsets: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
 
     def add(self, relative_offset: int, position: int) -> None:
         """Append an entry; both fields must be larger than the last ones."""
@@ -46,31 +45,20 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, data: bytes, log_bytes: int) -> "OffsetIndex | None":
-        """Read a file, or return None if it cannot be an index of a log of `log_bytes`.
-
-        Kafka's own preallocated indexes end in zeros; those are dropped.
-        """
-        if len(data) % OFFSET_ENTRY.size:
-            return None
-        index = cls()
-        for offset, position in OFFSET_ENTRY.iter_unpack(data):
-            if (offset, position) == (0, 0) and index.offsets:
-                break
-            index.add(offset, position)
-        if not _increasing(index.offsets) or not _increasing(index.positions):
-            return None
+        """Read a file, or return None if it cannot be an index of a log of `log_bytes`."""
+        columns = _columns(data, OFFSET_ENTRY)
         # An entry beyond the log would send a reader to a place where no batch begins.
-        return index if not index.positions or index.positions[-1] < log_bytes else None
+        if columns is None or (columns[1] and columns[1][-1] >= log_bytes):
+            return None
+        return cls(*columns)
 
 
+@dataclass(slots=True)
 class TimeIndex:
     """Largest timestamps so far and the relative last offsets of their batches."""
 
-    __slots__ = ("offsets", "timestamps")
-
-    def __init__(self) -> None:
-        self.timestamps: list[int] = []
-        self.offsets: list[int] = []
+    timestamps: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
 
     def add(self, timestamp: int, relative_offset: int) -> None:
         """Append an entry unless the timestamp is no larger than the last one, or none (-1)."""
@@ -87,15 +75,8 @@ class TimeIndex:
     @classmethod
     def decode(cls, data: bytes) -> "TimeIndex | None":
         """Read a file, or return None if its shape is not that of a time index."""
-        if len(data) % TIME_ENTRY.size:
-            return None
-        index = cls()
-        for timestamp, offset in TIME_ENTRY.iter_unpack(data):
-            if (timestamp, offset) == (0, 0) and index.offsets:
-                break
-            index.timestamps.append(timestamp)
-            index.offsets.append(offset)
-        return index if _increasing(index.timestamps) and _increasing(index.offsets) else None
+        columns = _columns(data, TIME_ENTRY)
+        return None if columns is None else cls(*columns)
 
 
 def could_be_index(data: bytes, suffix: str) -> bool:
@@ -103,6 +84,19 @@ def could_be_index(data: bytes, suffix: str) -> bool:
     if suffix == INDEX_SUFFIX:
         return OffsetIndex.decode(data, 1 << 63) is not None
     return TimeIndex.decode(data) is not None
+
+
+def _columns(data: bytes, entry: Struct) -> tuple[list[int], list[int]] | None:
+    """Read the two columns of a file, or return None unless it has whole entries, and both increase.
+
+    Kafka's own preallocated indexes end in zeros; those are dropped.
+    """
+    if len(data) % entry.size:
+        return None
+    rows = list(entry.iter_unpack(data))
+    end = next((number for number, row in enumerate(rows) if number and row == (0, 0)), len(rows))
+    first, second = [row[0] for row in rows[:end]], [row[1] for row in rows[:end]]
+    return (first, second) if _increasing(first) and _increasing(second) else None
 
 
 def _increasing(numbers: list[int]) -> bool:

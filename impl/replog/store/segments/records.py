@@ -73,15 +73,12 @@ def encode_batch(
     body = b"".join(encode_record(r, delta, base_timestamp) for delta, r in enumerate(records))
     header = BatchHeader(
         base_offset, HEADER_BYTES - LENGTH_START + len(body), leader_epoch, MAGIC, 0, 0, len(records) - 1,
-        base_timestamp, max(r.timestamp for r in records), *_producer_fields(producer), len(records),
+        base_timestamp, max(r.timestamp for r in records), producer.producer_id, producer.epoch,
+        producer.base_sequence, len(records),
     )  # fmt: skip
     batch = bytearray(HEADER.pack(*header) + body)
     batch[CRC_START - 4 : CRC_START] = crc32c(memoryview(batch)[CRC_START:]).to_bytes(4, "big")
     return bytes(batch)
-
-
-def _producer_fields(producer: ProducerFields) -> tuple[int, int, int]:
-    return producer.producer_id, producer.epoch, producer.base_sequence
 
 
 def encode_record(record: Record, offset_delta: int, base_timestamp: int) -> bytes:

@@ -14,7 +14,7 @@ Not here: which segment to use, durability order between files (`partition.py`),
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from struct import Struct
 
 from crc32c import crc32c
@@ -61,11 +61,8 @@ def parse_base(name: str, suffix: str = LOG_SUFFIX) -> int | None:
 
 def is_dropped(fs: Fs, directory: str, removal: Removal) -> bool:
     """Return whether a file of this size is the one that was dropped."""
-    file = fs.open(f"{directory}/{segment_name(removal.base_offset)}")
-    try:
+    with closing(fs.open(f"{directory}/{segment_name(removal.base_offset)}")) as file:
         return has_chain(file, removal.size, removal.chain)
-    finally:
-        file.close()
 
 
 def unchecked(data: Buffer, header: BatchHeader, start: int) -> None:
@@ -329,13 +326,10 @@ class Segment:
             contents.time_index.add(contents.max_timestamp, contents.next_offset - 1 - self.base_offset)
         data = contents.index.encode(), contents.time_index.encode()
         for suffix, content in zip(INDEX_SUFFIXES, data, strict=True):
-            file = self._fs.create(self._path(suffix))
-            try:
+            with closing(self._fs.create(self._path(suffix))) as file:
                 file.append(content)
                 # Before the manifest has their checksums: it vouches only for what is on the disk.
                 file.fsync()
-            finally:
-                file.close()
         self._sums = crc32c(data[0]), crc32c(data[1])
 
     def rewrite(self) -> None:
