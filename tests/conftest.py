@@ -78,6 +78,13 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what is of another part as a whole: to load a file may take as long as its tests."""
+    parts, at = config.getoption("--part"), collection_path
+    is_elsewhere = at.is_relative_to(TESTS) and at.relative_to(TESTS).as_posix().startswith(SYSTEM)
+    return True if parts and "system" not in parts and is_elsewhere else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if len(config.args) == 1 and "::" in config.args[0]:
@@ -100,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def part(item: pytest.Item) -> str:
     """The part of the suite that a test belongs to."""
     name = item.path.relative_to(TESTS).as_posix()
-    if item.get_closest_marker("slow") or name.startswith(SYSTEM):
+    if item.get_closest_marker("slow") or item.get_closest_marker("system") or name.startswith(SYSTEM):
         return "system"
     return "agreement" if name.startswith(AGREEMENT) else "unit"
 

@@ -36,7 +36,7 @@ ELISION = "..."
 _FENCE = re.compile(r"^```(?P<language>[a-z]*)(?: (?P<rest>.*))?$")
 _VARYING = (
     (re.compile(r"\d+\.\d+ s\b"), "S s"),
-    (re.compile(r"\(\d+ states/s\)"), "(N states/s)"),
+    (re.compile(r"\(\d+ (states|steps)/s\)"), r"(N \1/s)"),
     (re.compile(r'"seconds": [0-9.e-]+'), '"seconds": S'),
 )
 

@@ -31,7 +31,7 @@ from specchk.ir.typing import result_type
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.text.source import Source, Span
 from specchk.meaning import operators as meaning
-from specchk.meaning.evaluate import Evaluator, checker
+from specchk.meaning.evaluate import Check, Evaluator, checker
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import universe
 from specchk.native.values import expressions as native
@@ -218,7 +218,8 @@ def _miscarded(expr: Apply, kinds: Signature) -> Iterator[str]:
         yield f"{op.name} is {'partial' if undefined else 'total'} on {kinds}"
     if ExpressionFacts().plain(expr) == undefined:
         yield f"{op.name} is computed early or late on {kinds}, against its meaning"
-    if not all(_is_of(value, expr.type) for value in results if value is not None):
+    check = checker(expr.type, SPAN)
+    if not all(_is_of(value, expr.type, check) for value in results if value is not None):
         yield f"{op.name} gives more than {expr.type} on {kinds}"
     if op.card.parts is not None:
         wanted = op.card.parts(expr.type, expr.data, len(kinds))
@@ -226,9 +227,9 @@ def _miscarded(expr: Apply, kinds: Signature) -> Iterator[str]:
             yield f"{op.name} is not made of {wanted}"
 
 
-def _is_of(value: Any, kind: Type) -> bool:
+def _is_of(value: Any, kind: Type, check: Check) -> bool:
     try:
-        checker(kind, SPAN)(value)
+        check(value)
     except Undefined:
         return False
     return isinstance(value, bool) == isinstance(kind, Bool)
@@ -236,7 +237,7 @@ def _is_of(value: Any, kind: Type) -> bool:
 
 def _builds(op: Op) -> bool:
     """Whether the arguments are what the result consists of, a variant's name aside."""
-    every = [(given, value) for expr, kinds in cases(op) for given, value in tried(expr, kinds) if given]
+    every = ((given, value) for expr, kinds in cases(op) for given, value in tried(expr, kinds) if given)
     return all(isinstance(value, tuple) and {*value[-len(given) :]} == {*given} for given, value in every)
 
 

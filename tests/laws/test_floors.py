@@ -21,8 +21,8 @@ ROOMS = {
     "specchk.explore": {"specchk.search", "specchk.compile", "specchk.meaning", "specchk.ir", "specchk.lang"},
     "specchk.report": {"specchk.explore", "specchk.search", "specchk.meaning", "specchk.ir", "specchk.lang",
                        "specchk.forecast", "specchk.kept", "specchk.sealed"},
-    "specchk.native": {"specchk.search", "specchk.compile", "specchk.meaning", "specchk.ir", "specchk.lang",
-                       "specchk.forecast", "specchk.kept", "specchk.sealed"},
+    "specchk.native": {"specchk.explore", "specchk.search", "specchk.compile", "specchk.meaning",
+                       "specchk.ir", "specchk.lang", "specchk.forecast", "specchk.kept", "specchk.sealed"},
     "specchk.symbolic": {"specchk.search", "specchk.meaning", "specchk.ir", "specchk.lang.text"},
     "specchk.export": {"specchk.native", "specchk.search", "specchk.meaning", "specchk.ir", "specchk.kept"},
     "specchk.spark": {"specchk.export", "specchk.native", "specchk.explore", "specchk.search",
@@ -41,6 +41,7 @@ PROGRAMS = {
     "specchk.__main__",
     "replog.cli",
     "replog.dump",
+    "replog.play",
     "replog.repair",
     "replog.simulate",
     "replog.demo",
@@ -50,7 +51,8 @@ PROGRAMS = {
 LIBRARIES = {
     "lark": {"specchk.lang"},
     "bottle": {"specchk.cli"},
-    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.repair", "replog.simulate", "replog.demo"},
+    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.play", "replog.repair", "replog.simulate",
+              "replog.demo"},
     "graphviz": {"specchk.report"},
     "llvmlite": {"specchk.native"},
     "z3": {"specchk.symbolic"},
@@ -60,7 +62,7 @@ LIBRARIES = {
     "duckdb": {"specchk.export"},
     "crc32c": {"replog.store", "specchk.native", "specchk.spark"},
     "pytest": {"specchk.conform"},
-}
+}  # fmt: skip
 
 # Imports inside a function, each with its reason.
 HIDDEN = {

@@ -39,6 +39,7 @@ WRITERS = {
 }
 ABOUT_SEARCH = {
     "engine",
+    "simulation",
     "explain",
     "scout",
     "store",

@@ -39,6 +39,8 @@ def citations(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file that may cite, with their numbers; of a program its comments and strings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
+        if not any(ids(text)):
+            return
         kept = {tokenize.COMMENT, tokenize.STRING}
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type in kept:
