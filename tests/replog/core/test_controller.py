@@ -8,12 +8,14 @@ import pytest
 from core_cluster import Cluster
 from core_support import PARTITION
 
+from replog.core.controller.election import Rules, prefer
 from replog.core.messages import (
     HeartbeatReply,
     HeartbeatRequest,
     MetadataRequest,
     MetadataUpdate,
 )
+from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerState, Error
 
 
@@ -161,6 +163,27 @@ def test_preferred_election_keeps_the_old_leader_in_the_isr():
     assert reply.error is Error.NONE
     assert cluster.elect() is Error.NONE
     assert (cluster.image.leader, cluster.image.isr) == (0, (0, 1, 2))
+
+
+def test_the_last_member_of_an_isr_is_not_preferred_while_it_is_fenced():
+    """KIP-841: without ELR a dead broker may be all of the ISR, and still may not lead."""
+    cluster = Cluster(elr=False)
+    cluster.alter([0])
+    cluster.expire(0)
+    assert (cluster.image.leader, cluster.image.isr) == (NO_LEADER, (0,))
+    assert cluster.elect() is Error.PREFERRED_LEADER_NOT_AVAILABLE
+    assert cluster.image.leader == NO_LEADER
+
+
+@pytest.mark.parametrize(
+    ("change", "active"),
+    [({}, (0, 1, 2)), ({"leader": 1}, (1, 2)), ({"leader": 1, "isr": (1, 2)}, (0, 1, 2))],
+    ids=["it leads", "it is fenced", "it is not in the ISR"],
+)
+def test_a_first_replica_that_may_not_lead_is_not_preferred(change, active):
+    """A15: the partition stays as it is, epochs and all."""
+    image = replace(Cluster().image, **change)
+    assert prefer(image, Rules(Protocol(), 2, active)) is image
 
 
 def test_unclean_election_needs_to_be_asked_for():
