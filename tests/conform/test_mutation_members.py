@@ -14,9 +14,10 @@ from bank_tracing import moved, recorded
 from till_folder import build, mutate
 
 from laws.sources import ROOT
-from specchk.conform.mutation.members import Bench, Kill, Reporter, listed
+from specchk.conform.contract.binding import At
+from specchk.conform.mutation.members import Bench, Kill, Outside, Reporter, SuiteMember, listed
 from specchk.conform.mutation.mutants import Mutant
-from specchk.conform.mutation.mutate import MutationCampaign, Settings
+from specchk.conform.mutation.mutate import MutationCampaign, Settings, shown_first
 from specchk.conform.mutation.outcomes import Baseline
 from specchk.conform.mutation.patches import Patch
 from specchk.conform.mutation.recorded import Recorded
@@ -224,3 +225,19 @@ def test_a_recording_is_a_test_that_its_spec_decides(name, tmp_path: Path, monke
     assert member.hold(bench, (), reporter)
     assert [(kill.test, kill.reason) for kill in kills] == ([("seed 0", wanted)] if wanted else [])
     monkeypatch.delitem(sys.modules, "written_tracing")
+
+
+@pytest.mark.parametrize(
+    ("model", "order"),
+    [
+        ("large", ["recordings", "classes large", "simulation", "walks large", "classes small"]),
+        ("", ["recordings", "classes small", "simulation", "classes large", "walks large"]),
+    ],
+)
+def test_suites_over_the_model_that_shows_a_mutant_come_first(model, order):
+    """What is no suite stays where it is, and so do all suites where no model is named."""
+    outside = {name: Outside(name, print, ()) for name in ("recordings", "simulation")}
+    small, large = SuiteMember("classes small", At("small")), SuiteMember("classes large", At("large"))
+    walks = SuiteMember("walks large", At("large", suite="walks"))
+    members = [outside["recordings"], small, outside["simulation"], large, walks]
+    assert [member.name for member in shown_first(members, model)] == order

@@ -28,7 +28,15 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from specchk import kept
-from specchk.conform.mutation.members import BROKEN, Bench, Member, Reporter, listed, members_of
+from specchk.conform.mutation.members import (
+    BROKEN,
+    Bench,
+    Member,
+    Reporter,
+    SuiteMember,
+    listed,
+    members_of,
+)
 from specchk.conform.mutation.mutants import Mutant, MutantError
 from specchk.conform.mutation.outcomes import (
     Baseline,
@@ -213,7 +221,7 @@ class MutationCampaign:
             _silence()
             work = dict(asked.work)
             reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
-            for member in self.freshly(mutant.patches, reporter):
+            for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
                 if member.name in asked.members and reporter.goes_on:
                     reporter.member = member.name
                     member.hold(self.bench, mutant.modules, reporter)
@@ -277,6 +285,14 @@ class MutationCampaign:
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
         return kept.name_of(kept.sources(), kept.installed(), kept.contents(files, self.bench.folder))
+
+
+def shown_first(members: Sequence[Member], model: str) -> list[Member]:
+    """The members in their order, but of the suites those over one model first; none for an empty name."""
+    # A mutant that only one model shows would pass all cheaper suites, minutes each, before it is killed.
+    suites = [member for member in members if isinstance(member, SuiteMember)]
+    waiting = iter(sorted(suites, key=lambda suite: not model or suite.at.model != model))
+    return [next(waiting) if isinstance(member, SuiteMember) else member for member in members]
 
 
 def _loaded() -> Iterator[Path]:
