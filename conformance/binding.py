@@ -262,12 +262,15 @@ class ReplogBinding(MachinesBinding):
         """An operator wants this leader: it is made the preferred one for the time of the election."""
         if cluster.image.leader_epoch == self.epochs[-1]:
             return Impossible("no more elections in this model")
-        first = self.id(broker)
+        return self.elect_as(cluster, self.id(broker))
+
+    def elect_as(self, cluster: Cluster, broker: int, *, is_unclean: bool = False) -> Answer:
+        """Hold an operator's election with this broker as the first replica."""
         replicas = cluster.image.replicas
-        ordered = (first, *(other for other in replicas if other != first))
+        ordered = (broker, *(other for other in replicas if other != broker))
         partitions = cluster.controller.state.partitions
         partitions[PARTITION] = replace(cluster.image, replicas=ordered)
-        reply = cluster.ask_controller(OPERATOR, ElectRequest(1, PARTITION))
+        reply = cluster.ask_controller(OPERATOR, ElectRequest(1, PARTITION, is_unclean))
         partitions[PARTITION] = replace(cluster.image, replicas=replicas)
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
