@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 FORMS = ("leadsto", "eventually", "always eventually", "eventually always", "forall", "both")
@@ -33,6 +34,15 @@ def random_temporal(random: Random) -> str:
     if random.random() < 0.2:
         lines.append(f"constraint k: s in {_set(random, last, at_least=last)}")
     return "\n".join([*lines, "model m:", "    expect holds", ""])
+
+
+def with_undefined_steps(text: str, random: Random) -> str:
+    """The same spec, in which a quarter of the steps to one state are undefined."""
+
+    def changed(step: re.Match[str]) -> str:
+        return "s' = min({n for n in {s} if n > s})" if random.random() < 0.25 else step[0]
+
+    return re.sub(r"s' = \d+", changed, text)
 
 
 def _edge(random: Random, last: int, params: str, *, beyond: bool) -> list[str]:

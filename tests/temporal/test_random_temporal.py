@@ -11,10 +11,11 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.search import reference
-from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
+from specchk.search.engine import Options
+from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated, name_of
 from temporal.checked import alone
 from temporal.naive import Naive, NaiveChecker
-from temporal.random_temporal import random_temporal
+from temporal.random_temporal import random_temporal, with_undefined_steps
 
 
 def program_of(text: str, folder: Path) -> Program:
@@ -81,6 +82,21 @@ def agree(seeds: range, folder: Path) -> dict[str, int]:
 def test_compiled_code_has_the_naive_verdict(tmp_path: Path) -> None:
     """Verdict, length, rest or loop, warnings, and what is owed at the horizon."""
     assert len(agree(range(3000, 3012), tmp_path)) >= 3
+
+
+# A horizon, a constraint and an undefined step meet in these.
+@pytest.mark.parametrize("seed", [39, 48, 117, 144])
+def test_an_undefined_step_is_not_cut_off_by_a_horizon(seed: int, tmp_path: Path) -> None:
+    """With `--keep-going`: what such a state owes is no matter of the horizon, on any engine."""
+    random = Random(seed)
+    program = program_of(with_undefined_steps(random_temporal(random), random), tmp_path)
+    expected = reference.search(program, Options(keep_going=True))
+    outcome = alone(program, keep_going=True)
+    assert isinstance(expected.verdict, Violated)
+    assert {violation.kind for violation in expected.verdict.violations} >= {"undefined"}
+    assert name_of(outcome.verdict) == "violated"
+    assert outcome.warnings == expected.warnings
+    assert outcome.statistics.owed_at_horizon == expected.statistics.owed_at_horizon
 
 
 @pytest.mark.slow

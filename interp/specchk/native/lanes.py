@@ -7,7 +7,7 @@ from itertools import chain
 
 from specchk.ir.program import Program
 from specchk.native.compiler import Loaded
-from specchk.native.machine.frames import BATCH, Lane, Owing, SharedWord, Thread
+from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
 from specchk.native.machine.layout import NoRoom
 from specchk.native.machine.memory import Region, Words
 from specchk.native.store import Run, Store, Worker
@@ -37,7 +37,10 @@ class Lanes:
         self._workers.append(worker)
         self.blocks.append(block)
         # A successor has one word more than a state, and a queue holds what survives a round, too.
-        sizes = (store.state_bytes + 8) * store.room, 16 * store.room, 24 * (BATCH + 1), 8 * (store.used + 1)
+        sizes = (
+            (store.state_bytes + 8) * store.room, 16 * store.room, 8 * SOURCE_WORDS * (BATCH + 1),
+            8 * (store.used + 1),
+        )  # fmt: skip
         buffers = [Region(size) for size in sizes]
         self._buffers += buffers
         worker.block[Thread.PENDING] = buffers[0].address

@@ -136,7 +136,7 @@ class RegionOfStates:
         self.form = clause.form if clause is not None else None
         self.owed = Owed(clause, len(source.fair.program.variables)) if clause is not None else None
         self.depths: list[list[Segment]] = []
-        self.is_triggered = self.is_owed = False
+        self.is_triggered = self.is_owed = self.is_cut = False
         self._rest: tuple[int, int] | None = None
         used = source.store.used
         # Pages come with their first use: of a small region few, and of edges as many as there are.
@@ -184,6 +184,7 @@ class RegionOfStates:
             rest = lanes.smallest(Lane.REST)
             if self._rest is None and rest is not None:
                 self._rest = rest, depth
+        self.is_cut = lanes.any(Lane.EVER_CUT) > 0
 
     def _check_answers(self, depth: int) -> None:
         number = self.source.lanes.smallest(Lane.UNDEFINED)

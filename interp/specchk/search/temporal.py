@@ -161,7 +161,11 @@ class TemporalCheck:
                     f"{fairness.span.where}: fairness of `{fairness.span.text}` means nothing: "
                     "no step of it ever changes the state"
                 )
-        if source.is_cut and not source.region(None).is_violated():
+        if not source.is_cut:
+            return
+        every = source.region(None)
+        # A behaviour may end at an undefined step, too, where no horizon cuts anything off.
+        if every.is_cut and not every.is_violated():
             bounds = ", ".join([*self.program.horizons, *(prop.name for prop in self.program.constraints)])
             self.findings.vacuous.append(
                 f"no behaviour within {bounds} is fair: each ends there, so no temporal property can fail"

@@ -105,7 +105,10 @@ class NumberedSteps(TableKernel):
         return asm.function
 
     def _emit_expand(self) -> ir.Function:
-        """`expand(lane, number, at) -> count`: the successors of a state, `at` of them waiting before."""
+        """`expand(lane, number, at) -> count`: the successors of a state, `at` of them waiting before.
+
+        `TAKEN` and `CUT` of the lane are what `resolve` begins with.
+        """
         asm, (lane, number, at) = self.internal("expand", 2)
         control, thread = self.pointer(asm, lane, Lane.CONTROL), self.pointer(asm, lane, Lane.THREAD)
         cuts = asm.b.gep(thread, [asm.val(int(Thread.CUTS))])
@@ -114,9 +117,11 @@ class NumberedSteps(TableKernel):
         asm.store(0, cuts, CUT)
         count = asm.b.call(self.parts.successors, [self.state(asm, lane, number), out, counts, cuts])
         faulty = asm.cmp("<", count, 0)
-        # A state with an undefined step has none, and owes everything (`FairSteps.outgoing`).
+        # A state with an undefined step has none, and owes everything, within a horizon and beyond
+        # (`FairSteps.outgoing`): as if all had been taken, since what is cut off may be overlooked.
         every = asm.load(self.pointer(asm, lane, Lane.REGION), int(Owing.ALL))
-        asm.store(asm.select(faulty, every, asm.load(cuts, CUT)), lane, int(Lane.CUT))
+        asm.store(asm.select(faulty, every, 0), lane, int(Lane.TAKEN))
+        asm.store(asm.select(faulty, 0, asm.load(cuts, CUT)), lane, int(Lane.CUT))
         found = asm.select(faulty, 0, count)
         table, bits = self.pointer(asm, control, SharedWord.TABLE), asm.load(control, int(SharedWord.MASK))
 
@@ -137,12 +142,12 @@ class NumberedSteps(TableKernel):
         return asm.b.gep(waiting, [asm.val(asm.mul(at, self.words + 1))])
 
     def _emit_resolve(self) -> ir.Function:
-        """`resolve(lane, number, at, count, cut)`: the steps of a state as pairs of number and conditions."""
-        asm, (lane, number, at, count, cut_) = self.internal("resolve", 4, ir.VoidType())
+        """`resolve(lane, number, at, count, taken, cut)`: a state's steps, as pairs of number and conditions."""
+        asm, (lane, number, at, count, taken_, cut_) = self.internal("resolve", 5, ir.VoidType())
         control, thread = self.pointer(asm, lane, Lane.CONTROL), self.pointer(asm, lane, Lane.THREAD)
         words = self.load_state(asm, self.state(asm, lane, number))
         pairs, hashes = self.pointer(asm, lane, Lane.TARGETS), self.pointer(asm, thread, Thread.HASHES)
-        taken, cut = asm.cell(I64), asm.cell(I64, cut_)
+        taken, cut = asm.cell(I64, taken_), asm.cell(I64, cut_)
 
         def step(index: ir.Value) -> None:
             place = asm.add(at, index)
@@ -176,8 +181,9 @@ class NumberedSteps(TableKernel):
         asm.store(met, lane, int(Lane.TAKEN))
         asm.store(owed, lane, int(Lane.CUT))
         asm.store(count, lane, int(Lane.COUNT))
-        ever = asm.bor(asm.load(lane, int(Lane.EVER)), asm.bor(met, owed))
-        asm.store(ever, lane, int(Lane.EVER))
+        asm.store(asm.bor(asm.load(lane, int(Lane.EVER)), asm.bor(met, owed)), lane, int(Lane.EVER))
+        only_cut = asm.band(owed, asm.xor(met, mask(64)))
+        asm.store(asm.bor(asm.load(lane, int(Lane.EVER_CUT)), only_cut), lane, int(Lane.EVER_CUT))
         asm.end()
         return asm.function
 
@@ -188,7 +194,8 @@ class NumberedSteps(TableKernel):
     def steps(self, asm: Asm, lane: ir.Value, number: ir.Value) -> ir.Value:
         """The steps of one state, as `resolve` gives them; how many."""
         count = asm.b.call(self.expand, [lane, number, asm.val(0)])
-        asm.b.call(self.resolve, [lane, number, asm.val(0), count, asm.load(lane, int(Lane.CUT))])
+        before = [asm.load(lane, int(word)) for word in (Lane.TAKEN, Lane.CUT)]
+        asm.b.call(self.resolve, [lane, number, asm.val(0), count, *before])
         return count
 
     def enabled(self, asm: Asm, lane: ir.Value) -> Val:

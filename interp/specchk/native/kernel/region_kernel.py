@@ -29,7 +29,7 @@ from specchk.native.kernel.fair_components import FairComponents
 from specchk.native.kernel.labels import FALSE, TRUE, UNDEFINED
 from specchk.native.kernel.numbered_steps import NO_PREDICATE, NumberedSteps
 from specchk.native.machine.asm import I8, I32, I64, Asm, Val
-from specchk.native.machine.frames import BATCH, INDEX_BITS, Lane, Owing, SharedWord, Thread
+from specchk.native.machine.frames import BATCH, INDEX_BITS, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
 from specchk.native.machine.layout import mask
 
 UNSEEN, TRIGGER, REACHED, WAITS = range(4)
@@ -222,9 +222,9 @@ class RegionKernel(NumberedSteps):
             self.prefetch(asm, asm.b.gep(places, [number]))
 
         def one(index: ir.Value) -> None:
-            first = asm.mul(index, 3)
-            number, count, cut = (asm.load(noted, asm.add(first, word)) for word in range(3))
-            asm.b.call(self.resolve, [lane, number, asm.b.load(at), count, cut])
+            first = asm.mul(index, SOURCE_WORDS)
+            number, count, *before = (asm.load(noted, asm.add(first, word)) for word in range(SOURCE_WORDS))
+            asm.b.call(self.resolve, [lane, number, asm.b.load(at), count, *before])
             asm.b.call(attach, [lane, number, count])
             asm.b.store(asm.add(asm.b.load(at), count), at)
 
@@ -246,8 +246,9 @@ class RegionKernel(NumberedSteps):
         def visit(index: ir.Value) -> None:
             number = load32(asm, listed, index)
             count = asm.b.call(self.expand, [lane, number, asm.b.load(pending)])
-            source = asm.mul(asm.b.load(sources), 3)
-            for word, value in enumerate((number, count, asm.load(lane, int(Lane.CUT)))):
+            source = asm.mul(asm.b.load(sources), SOURCE_WORDS)
+            before = [asm.load(lane, int(word)) for word in (Lane.TAKEN, Lane.CUT)]
+            for word, value in enumerate((number, count, *before)):
                 asm.store(value, noted, asm.add(source, word))
             asm.b.store(asm.add(asm.b.load(sources), 1), sources)
             asm.b.store(asm.add(asm.b.load(pending), count), pending)

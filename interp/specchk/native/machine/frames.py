@@ -130,7 +130,7 @@ class Lane(IntEnum):
     THREAD = 1
     REGION = 2
     TARGETS = 3  # pairs: a successor's number + 1, 0 of a step that is none; and its conditions
-    SOURCES = 4  # triples: a state, its successors, the conditions cut off
+    SOURCES = 4  # `SOURCE_WORDS` each: a state, the number of its successors, `TAKEN` and `CUT` so far
     QUEUE = 5  # states of 4 bytes
     QUEUED = 6
     FREE = 7  # its chunk of edges
@@ -145,7 +145,11 @@ class Lane(IntEnum):
     BEST = 16
     COUNT = 17
     MISSED = 18
+    EVER_CUT = 19  # conditions that in some state only steps that are cut off enable
     SIZE = 24
+
+
+SOURCE_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class ClauseRegion(Protocol):
     def is_owed(self) -> bool:
         """Whether a behaviour could violate the clause if nothing were fair."""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether in one of its states only a step that is cut off enables some condition."""
+
     def counterexample(self) -> Behaviour | None:
         """The nearest rest, or else the shortest lasso."""
 
@@ -148,6 +152,11 @@ class ListedRegion:
     def is_owed(self) -> bool:
         """Whether a behaviour could violate the clause if nothing were fair."""
         return any(self.owed.bad) if self.owed.bad is not None else bool(self.owed.order)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether in one of its states only a step that is cut off enables some condition."""
+        return any(self.owed.graph.cut[number] for number in self.owed.order)
 
     def counterexample(self) -> Behaviour | None:
         """The nearest rest, or else the shortest lasso."""
