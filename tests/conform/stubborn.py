@@ -124,12 +124,10 @@ def main(can: str, mode: str = "") -> None:
             say(number, state={name: bank[name] for name in ("balance", "coin", "days")})
         elif "snapshot" in request:
             say(number, snapshot=bank)
-        elif "restore" in request:
-            bank = request["restore"]
-            say(number, ok=True)
-        elif "reset" in request:
-            bank = new()
-            say(number, ok=True)
+        elif "restore" in request or "reset" in request:
+            unable = {"ok": False, "why": "the vault is open"}
+            bank = request["restore"] if "restore" in request else new()
+            say(number, **(unable if mode == "unable" else {"ok": True}))
         elif "ask" in request:
             say(number, answer=bank[request["ask"]])
         elif "quit" in request:

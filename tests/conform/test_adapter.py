@@ -114,6 +114,28 @@ def test_a_failing_process_is_a_finding_with_its_last_words(mode: str, can: str)
     assert "did not reproduce" not in found.reason
 
 
+@pytest.mark.parametrize("can", ["snapshot", "reset", "reset,snapshot"])
+def test_a_process_that_cannot_rewind_is_a_finding(can: str):
+    """An `ok` that is false is no success: the state is not the one that was requested."""
+    found = run_suite(Replayer(stubborn(can, "unable")), build_suite(PROGRAM, "classes")).divergence
+    assert found is not None
+    assert found.kind == "garbled"
+    assert "`ok` is not true" in found.reason
+    assert "the vault is open" in found.reason
+
+
+@pytest.mark.parametrize(("kind", "answer"), [
+    ("reset", '"ok": false'), ("reset", '"ok": null'), ("reset", '"ok": 1'), ("restore", '"ok": "no"'),
+    ("do", '"refused": false'), ("do", '"refused": null'), ("do", '"impossible": true'), ("do", '"error": 7'),
+    ("snapshot", '"snapshot": NaN'), ("observe", '"state": {"balance": -Infinity}'),
+])  # fmt: skip
+def test_the_value_of_an_answer_is_examined(kind: str, answer: str):
+    """`ok` is true or nothing, a reason is a text, and a value is one that JSON has."""
+    with pytest.raises(BrokenProtocol) as broken:
+        answer_of(f'{{"id": 1, {answer}}}'.encode(), 1, WireRequest(kind))
+    assert answer in str(broken.value)
+
+
 def test_the_last_words_on_stderr_are_in_the_reason():
     """Line by line, below what happened."""
     found = run_product(Replayer(stubborn("snapshot", "exits"))).divergence

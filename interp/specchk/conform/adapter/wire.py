@@ -25,6 +25,7 @@ ANSWERS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "hello": ("ready",), "do": ("accepted", "refused", "impossible"), "observe": ("state",),
     "snapshot": ("snapshot",), "restore": ("ok",), "reset": ("ok",), "ask": ("answer",), "quit": ("ok",),
 })  # fmt: skip
+REASONS = ("refused", "impossible", "error")  # their values are texts
 
 
 class BrokenProtocol(Exception):
@@ -64,7 +65,7 @@ class WireAnswer:
 def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
     """The answer in a line; raises `BrokenProtocol`."""
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise BrokenProtocol(f"a line is not JSON: {shown_line(line)}") from None
     if not isinstance(found, dict):
@@ -76,7 +77,17 @@ def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
     if len(members) != 1:
         wanted = ", ".join(f"`{one}`" for one in (*ANSWERS[request.kind], "error"))
         raise BrokenProtocol(f"the answer has not exactly one member of {wanted}: {shown_line(line)}")
-    return WireAnswer(members[0], found[members[0]])
+    member = members[0]
+    if member == "ok" and found[member] is not True:
+        raise BrokenProtocol(f"`ok` is not true: {shown_line(line)}")
+    if member in REASONS and not isinstance(found[member], str):
+        raise BrokenProtocol(f"`{member}` is not a text: {shown_line(line)}")
+    return WireAnswer(member, found[member])
+
+
+def _no_constant(name: str) -> Any:
+    """Python reads `NaN` and infinities, which JSON does not have and requests cannot send back."""
+    raise ValueError(name)
 
 
 def shown_line(line: bytes) -> str:

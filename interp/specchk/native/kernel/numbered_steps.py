@@ -142,7 +142,7 @@ class NumberedSteps(TableKernel):
         return asm.b.gep(waiting, [asm.val(asm.mul(at, self.words + 1))])
 
     def _emit_resolve(self) -> ir.Function:
-        """`resolve(lane, number, at, count, taken, cut)`: a state's steps, as pairs of number and conditions."""
+        """`resolve(lane, number, at, count, taken, cut)`: a state's steps, as pairs (number, conditions)."""
         asm, (lane, number, at, count, taken_, cut_) = self.internal("resolve", 5, ir.VoidType())
         control, thread = self.pointer(asm, lane, Lane.CONTROL), self.pointer(asm, lane, Lane.THREAD)
         words = self.load_state(asm, self.state(asm, lane, number))
