@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from two_phase_copy import Copy
 
 from specchk import kept
 from specchk.conform.gate.calls import ELSEWHERE, REST, CallTracer, texts
+from specchk.conform.gate.imported import import_calls
 from specchk.conform.gate.since import CallMap, plan, unclear_files
 
 CODE = """
@@ -108,6 +110,100 @@ def test_files_of_which_it_is_not_clear_what_they_do(tmp_path: Path):
     names = ("a.spec", "data.json", "README.md", "stray.py", "log.py")
     found = unclear_files([tmp_path / name for name in names], [tmp_path / "log.py"])
     assert [path.name for path in found] == ["a.spec", "data.json"]
+
+
+TABLES = {
+    "tables.py": """
+import sys
+
+def table():
+    return later()
+
+def later():
+    return {n: n + 1 for n in range(9)}
+
+class Registered:
+    def __init_subclass__(cls):
+        cls.names = names()
+
+def names():
+    return ["a"]
+
+def unused():
+    return 1
+
+class Put(Registered):
+    pass
+
+NEXT = table()
+""",
+    "binding.py": """
+import tables
+from specchk.conform.contract import Accepted, Binding, action, project
+
+class Tables(Binding):
+    spec = "tables.spec"
+
+    def start(self):
+        return {"n": 0}
+
+    @project
+    def state(self, system):
+        return system
+
+    @action("put")
+    def put(self, system):
+        return Accepted()
+
+    @action("get")
+    def get(self, system):
+        import lazy
+        return Accepted()
+""",
+    "lazy.py": "def made():\n    return 1\nMADE = made()\n",
+}
+
+
+def test_what_an_import_calls_is_a_part_of_every_case(tmp_path: Path):
+    """Also through another function or a class; a binding that cannot be imported again is not judged."""
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    names = {str(tmp_path / "tables.py"): "tables.py"}
+    ran = import_calls(tmp_path / "binding.py", names)
+    for function in ("table", "later", "names", "Registered.__init_subclass__"):
+        assert ("tables.py", function) in ran
+    assert ("tables.py", "unused") not in ran
+    (tmp_path / "binding.py").write_text("import tables\n", encoding="utf-8")
+    assert import_calls(tmp_path / "binding.py", names) == {ELSEWHERE}
+
+
+def test_what_an_import_in_an_action_calls_is_a_part_of_every_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It runs in the first action that needs it, and the others find what it made."""
+    (tmp_path / "lazy.py").write_text(TABLES["lazy.py"], encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tracer = CallTracer(within="get")
+    with tracer.running():
+        importlib.import_module("lazy").made()
+    sys.modules.pop("lazy")
+    ran = tracer.functions({str(tmp_path / "lazy.py"): "lazy.py"})
+    assert ("lazy.py", "made") in ran[REST] & ran["get"]
+
+
+def test_a_table_made_by_an_import_concerns_everything(copy: Copy):
+    """`give_up` calls the function that made it, and `learn` reads what was made."""
+    copy.edit("two_phase.py", "\n\nclass Log:", "\n\ndef both():\n    return [COMMITTED, ABORTED]\n\n\n"
+              "ENDS = both()\n\n\nclass Log:")  # fmt: skip
+    copy.edit("two_phase.py", "return self.state == WORKING and self._enter(ABORTED)",
+              "return self.state == WORKING and self._enter(both()[1])")  # fmt: skip
+    copy.edit("two_phase.py", "target = COMMITTED if outcome == COMMIT else ABORTED",
+              "target = ENDS[0 if outcome == COMMIT else 1]")  # fmt: skip
+    copy.git("commit", "-q", "-a", "-m", "a table")
+    assert copy.conform("--since", "HEAD").code == 0
+    copy.edit("two_phase.py", "return [COMMITTED, ABORTED]", "return list((COMMITTED, ABORTED))")
+    done = copy.conform("--since", "HEAD")
+    assert "affected: everything (a function changed that runs outside of actions)" in done.text
 
 
 @pytest.fixture(scope="module")

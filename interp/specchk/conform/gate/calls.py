@@ -96,14 +96,21 @@ class CallTracer:
     within: str = REST
     thread: int = 0  # that runs the handlers
     is_split: bool = False  # another process was started, whose calls are not seen
+    importing: int = 0  # modules whose code is running
 
     def note(self, frame: FrameType, event: str, arg: object) -> None:
         """Called by the interpreter at each call and return."""
         # A profile function and no trace function: it is called once for each call, not for each line.
+        is_module = frame.f_code.co_name == "<module>"
         if event == "call":
-            # Another thread may do any action's work, whichever handler is running: that is the rest.
-            within = self.within if threading.get_ident() == self.thread else REST
+            self.importing += is_module
+            # Another thread may do any action's work, whichever handler is running: that is the rest.  So may
+            # what an import makes, which runs once, in the first action that needs it.
+            is_own = threading.get_ident() == self.thread and not self.importing
+            within = self.within if is_own else REST
             self.ran.setdefault(within, set()).add(frame.f_code)
+        elif event == "return":
+            self.importing -= is_module
         elif event == "c_call" and arg in _PROCESSES:
             self.is_split = True
 

@@ -4,7 +4,7 @@ Once all cases have run with every call noted, a `CallMap` knows which action ru
 their texts.  From then on:
 
     a function's text is not that of the revision, or not that of the map     its actions are concerned
-    it runs outside of actions too, or was seen to run nowhere, as one that is called by an import;
+    it runs outside of actions too, in an import for example, or was seen to run nowhere;
     something outside of functions changed;
     a file came or went; the spec, specchk, or any file of another kind changed;
     there is no map                                                           everything is
@@ -80,7 +80,7 @@ def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
         names = ", ".join(sorted(function for _, function in unseen))
         return SincePlan(None, f"no call was noted of what changed: {names}", changed)
     actions = actions_of(known.calls, changed | later)
-    # What runs outside of actions (starting, projecting) is a part of every case.
+    # What runs outside of actions (importing, starting, projecting) is a part of every case.
     if REST in actions:
         return SincePlan(None, "a function changed that runs outside of actions", changed)
     names = ", ".join(sorted({function for _, function in changed})) or "no function"

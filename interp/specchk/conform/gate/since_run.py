@@ -13,8 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from specchk.conform.gate.calls import CallTracer, Function, attributed, texts
+from specchk.conform.gate.calls import REST, CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
+from specchk.conform.gate.imported import import_calls
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.since import (
     CallMap,
@@ -148,7 +149,7 @@ def _all_traced(
         return run
 
     found = each([task(part) for part in parts], cores(), PASSING)
-    calls: dict[str, set[Function]] = {}
+    calls: dict[str, set[Function]] = {REST: set(import_calls(bound.path, names))}
     for _, ran in found:
         for action, functions in ran.items():
             calls.setdefault(action, set()).update(functions)
