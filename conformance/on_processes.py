@@ -60,10 +60,10 @@ class ProcessDisk:
         return 0 if self.process is None else self.process.seen.end
 
     def crash(self) -> None:
-        """Kill the process."""
-        assert self.process is not None
-        self.process.kill()
-        self.process = None
+        """Kill the process, if one runs; its files are what they are."""
+        if self.process is not None:
+            self.process.kill()
+            self.process = None
 
     def close(self, broker_epoch: int) -> None:
         """Let the process stop in good order."""
@@ -76,8 +76,11 @@ class ProcessDisk:
         raise AssertionError("models with power losses are not for processes")
 
     def copy(self) -> ProcessDisk:
-        """Return the disk itself: it is only read, by `recover`."""
-        return self
+        """Return the same directory without its process: what a start would find there now.
+
+        The files themselves are not copied here: `recover` reads a copy, and a start is to have them.
+        """
+        return ProcessDisk(self.directory)
 
     def recover(self) -> Recovered:
         """Say what a start would find."""

@@ -79,6 +79,13 @@ def serve(link: Connection) -> None:
 # -- this side of it
 
 
+@dataclass(slots=True)
+class Still:
+    """The state of a broker's process at one moment, to be read; it takes no events."""
+
+    state: ReplicaState
+
+
 class Process:
     """A broker's process, with the interface of the `Replica` in it."""
 
@@ -114,6 +121,10 @@ class Process:
         self.seen = self._link.recv()
         _become(self.state, self.seen.state)
         return self.seen.effects
+
+    def copy(self) -> Still:
+        """Return its present state: a process cannot be copied."""
+        return Still(self.state.copy())
 
     def stop(self, broker_epoch: int) -> None:
         """Let the process sync all, leave the mark of it and end."""

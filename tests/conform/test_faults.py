@@ -10,13 +10,15 @@ import pytest
 from binding import ReplogBinding
 from laws.sources import ROOT
 from on_files import FilesBinding
-from on_processes import ProcessBinding
+from on_processes import ProcessBinding, ProcessDisk
 from replog.core.effects import Effect, StoreHighWatermark, Truncate
+from replog.core.log.epochs import EpochCache
+from replog.sim.cluster.storage import Recovered
 from replog.sim.disks.stored import FileStorage
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.replay.faults import run_faults
-from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.replay import Diverged, Replayer
 from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
 from specchk.lang.frontend import check
 
@@ -114,6 +116,38 @@ def test_processes_with_files_do_what_the_spec_says():
     try:
         result = run_walks(at, SuiteWalks(5, 2, 16))
         assert (result.divergence, result.vacuous) == (None, "")
+    finally:
+        at.binding.end()
+
+
+@pytest.mark.parametrize("is_forgetful", [False, True])
+def test_processes_are_reopened_from_their_files(is_forgetful: bool, monkeypatch):
+    """What a start would find is what the process shows; epochs that were not written are detected."""
+    recover = ProcessDisk.recover
+
+    def forgets(disk: ProcessDisk) -> Recovered:
+        found = recover(disk)
+        found.log.epochs = EpochCache(())
+        return found
+
+    if is_forgetful:
+        monkeypatch.setattr(ProcessDisk, "recover", forgets)
+    at = replayer(ProcessBinding, "two_brokers", {})
+    try:
+        place = at.begin()
+        for name in ("produce", "send_fetch", "crash"):
+            enabled, _ = at.spec.options(place.state)
+            step = next(one for one in enabled if one[0].label.action == name)
+            place = at.take(place, *step)[0]
+            if is_forgetful and name == "produce":
+                with pytest.raises(Diverged) as found:
+                    at.check_reopened(place)
+                assert found.value.divergence.kind == "reopened"
+                return
+            at.check_reopened(place)
+        assert at.tally.reopened == 3
+        processes = [node.process for node in at.binding._live.cluster.nodes]
+        assert [one is not None and one._child.poll() for one in processes].count(None) == 1
     finally:
         at.binding.end()
 
