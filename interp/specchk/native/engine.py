@@ -41,6 +41,7 @@ from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, U
 from specchk.search.findings import Findings
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
+from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome
 
 PAGE_OUT_EVERY_S = 1.0
@@ -356,18 +357,26 @@ class NativeEngine(Engine[list[Run]]):
         return self.steps
 
     def _watched(self, look: Look) -> Look:
-        """A look at the budget, which leaves memory to the search where that spills states."""
-        limit = self.options.budget.max_memory_bytes
-        if self.options.spill is None or limit is None:
-            return look
+        """A look at the budget and at the graph; memory is left to the search where that spills states."""
+        limit = self.options.budget.max_memory_bytes if self.options.spill is not None else None
 
         def watched(states: int, steps: int, waiting: int) -> None:
-            if self.steps is not None and 8 * self.store.slots + self.steps.memory_bytes > limit:
+            graph = self.steps
+            if graph is not None and not graph.is_whole:
+                self._note_lost()
+            elif graph is not None and limit and 8 * self.store.slots + graph.memory_bytes > limit:
                 why = f"the limit of {limit} bytes of memory (--max-memory) is too small for the step graph"
                 self.findings.stopped = Inconclusive(why, budget=True)
             look(states, steps, waiting)
 
         return watched
+
+    def _note_lost(self) -> None:
+        """A step leads to a state that the search has not, though it has expanded the state before."""
+        if not self.options.compact:
+            raise ReplayFailed("a step leads to a state that the search did not keep")
+        why = "two states share a hash, and one of them was not searched; omit --compact"
+        self.findings.stopped = Inconclusive(why, budget=True)
 
     @property
     def coverage(self) -> tuple[int, ...]:

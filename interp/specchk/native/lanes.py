@@ -55,7 +55,7 @@ class Lanes:
         """Forget what was noted of another region."""
         for block in self.blocks:
             for word in range(Lane.QUEUED, Lane.SIZE):
-                if word != Lane.EVER:
+                if word not in (Lane.EVER, Lane.LOST):  # of the whole graph
                     block[word] = 0
 
     def of_runs(self, kernel: str, runs: Sequence[Run]) -> None:
@@ -76,9 +76,11 @@ class Lanes:
     def of_components(self, kernel: str) -> None:
         """Call a kernel for all components."""
         count, size = self.region[Owing.COMPONENTS], max(1, PIECE // 8)
-        self._each(kernel, [(a, min(a + size, count)) for a in range(0, count, size)])
+        pieces = [(a, min(a + size, count)) for a in range(0, count, size)]
+        # One component may have all states.
+        self._each(kernel, pieces, are_small=self.region[Owing.MEMBER_COUNT] <= FEW)
 
-    def _each(self, kernel: str, pieces: Sequence[tuple[int, ...]]) -> None:
+    def _each(self, kernel: str, pieces: Sequence[tuple[int, ...]], *, are_small: bool = True) -> None:
         call, waiting, control = self.kernel.call[kernel], iter(pieces), self.store.control
         control[SharedWord.STOP] = 0
 
@@ -88,7 +90,7 @@ class Lanes:
                     return
                 call(block.address, *piece)
 
-        if len(pieces) <= 2:
+        if len(pieces) <= 2 and are_small:
             work(self.blocks[0])
         else:
             self.store.run_all([lambda b=block: work(b) for block in self.blocks], self._look)  # type: ignore[misc]

@@ -31,6 +31,16 @@ class StepsInStore:
                 self._position(number, -1)
         self.graph.initial = len(self.order)
 
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the lists."""
+        graph = self.graph
+        lists = (
+            graph.start, graph.target, graph.label, graph.enabled, graph.cut, graph.parent, graph.level,
+            self.order, self._positions,
+        )  # fmt: skip
+        return sum(one.itemsize * len(one) for one in lists)
+
     def state(self, number: int) -> State:
         """A state by its number in the graph."""
         return self.store.layout.unpack(self.store.words_of(self.order[number]))

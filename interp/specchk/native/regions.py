@@ -64,15 +64,21 @@ class StepsOfSearch:
         # Before any region: states are expanded without one, too.
         self.lanes.region[Owing.ALL] = fair.all
         self._region: RegionOfStates | None = None
+        self._steps: StepsInStore | None = None
         self._listed: ListedSteps | None = None
         self._levels = sorted((first, level) for level, runs in enumerate(levels) for first, _ in runs)
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of the region, beside what each worker has."""
-        block = self.lanes.region
-        edges, components = block[Owing.NEXT_EDGE], block[Owing.COMPONENTS]
-        return 8 * self.store.used + 4 * (sum(self.lanes.queued()) + edges) + 5 * components
+        """The memory of the region and of the lists, beside what each worker has."""
+        region = self._region.memory_bytes if self._region is not None else 0
+        listed = self._steps.memory_bytes if self._steps is not None else 0
+        return 4 * sum(self.lanes.queued()) + (self.marks.bit_length() + 7) // 8 + region + listed
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every step within the horizons and constraints leads to a state that the search kept."""
+        return not self.lanes.any(Lane.LOST)
 
     def pause(self) -> None:
         """Compare with the budget."""
@@ -96,17 +102,16 @@ class StepsOfSearch:
     def listed(self) -> ListedSteps:
         """The graph as lists, for what is owed to another program."""
         if self._listed is None:
-            steps = StepsInStore(self.fair, self.store, self.lanes, self.levels[0])
-            self._listed = ListedSteps(self.fair, steps, self._look)
+            self._steps = StepsInStore(self.fair, self.store, self.lanes, self.levels[0])
+            self._listed = ListedSteps(self.fair, self._steps, self._look)
         return self._listed
 
     def owed_at_horizon(self) -> int:
         """The number of states that `note_horizon` found, each counted once."""
         marked = bytearray(self.marks.to_bytes(self.store.used, "little"))
-        if self._listed is not None:
-            assert isinstance(self._listed.steps, StepsInStore)
+        if self._listed is not None and self._steps is not None:
             for number in self._listed.at_horizon:
-                marked[self._listed.steps.order[number]] = 1
+                marked[self._steps.order[number]] = 1
         return marked.count(1)
 
     def state(self, number: int) -> State:
@@ -161,6 +166,19 @@ class RegionOfStates:
             (Owing.REST_MARKS, 0), *((word, array.address) for word, array in self._arrays.items()),
         ):  # fmt: skip
             block[word] = value
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most that its arrays may use: of those that grow, what is in them."""
+        block, arrays, used = self.source.lanes.region, self._arrays, self.source.store.used
+        found = 4 * block[Owing.NEXT_EDGE] + 4 * used  # edges, places
+        if Owing.REST_MARKS in arrays:
+            found += 3 * used  # copies of them are joined with those of other regions
+        if Owing.INDEX in arrays:
+            # A walk may be so deep that each state of the region has a frame; it may wait, or survive, too.
+            reached = sum(end - first for segments in self.depths for _, first, end in segments)
+            found += 4 * used + 16 * reached + 4 * block[Owing.MEMBER_COUNT] + 5 * block[Owing.COMPONENTS]
+        return found
 
     def find(self) -> None:
         """Find its states, edges and nearest rest; `NoTruth` where a predicate has no value."""
@@ -250,9 +268,11 @@ class RegionOfStates:
         marks = bytearray(self._arrays[Owing.REST_MARKS].view(0, used))
         if fair:
             component = self.components()
-            for number in (n for segments in self.depths for n in self.source.lanes.numbers(segments)):
-                if component[number] in fair:
-                    marks[number] = 1
+            for segments in self.depths:
+                self.source.pause()
+                for number in self.source.lanes.numbers(segments):
+                    if component[number] in fair:
+                        marks[number] = 1
         self.source.marks |= int.from_bytes(marks, "little")
 
     def components(self) -> memoryview:
@@ -332,6 +352,7 @@ class LoopStates:
         region, known = self.region, set[int]()
         is_bad = region.form is not Form.EVENTUALLY_ALWAYS
         for depth, segments in enumerate(region.depths if self.fair else ()):
+            region.source.pause()
             owed = self._sorted(region.source.lanes.numbers(segments))
             known.update(owed)
             yield from (LoopStart(depth, number, is_bad) for number in owed)

@@ -13,7 +13,7 @@ from llvmlite import ir
 from specchk.native.kernel.component_kernel import load32, queue, store32, words32
 from specchk.native.kernel.numbered_steps import NumberedSteps
 from specchk.native.machine.asm import I8, I64, Asm
-from specchk.native.machine.frames import Lane, Owing
+from specchk.native.machine.frames import Lane, Owing, SharedWord
 from specchk.native.machine.layout import mask
 
 UNFAIR, FAIR, AGAIN = range(3)
@@ -75,7 +75,7 @@ class FairComponents:
 
             asm.loop(0, asm.sub(count, 1), step)
 
-        asm.loop(begin, asm.sub(behind, 1), visit)
+        self._each_member(asm, lane, begin, behind, visit)
         untaken = asm.xor(asm.b.load(taken), asm.val(mask(64)))
         weak, strong = asm.load(region, int(Owing.WEAK)), asm.load(region, int(Owing.STRONG))
         unmet = asm.band(asm.band(asm.b.load(always), weak), untaken)
@@ -85,6 +85,19 @@ class FairComponents:
         asm.b.ret(asm.select(fine, asm.select(asm.cmp("==", missed, 0), FAIR, AGAIN), UNFAIR))
         asm.finish()
         return asm.function
+
+    def _each_member(
+        self, asm: Asm, lane: ir.Value, begin: ir.Value, behind: ir.Value, visit: Callable[[ir.Value], None]
+    ) -> None:
+        """Visit the members of a component until STOP is set: all states may be in one."""
+        control = self.steps.pointer(asm, lane, Lane.CONTROL)
+        stop = asm.b.gep(control, [asm.val(int(SharedWord.STOP))])
+
+        def unless_stopped(at: ir.Value) -> None:
+            runs = asm.cmp("==", asm.b.load_atomic(stop, "monotonic", 8), 0)
+            asm.when(runs, lambda: visit(at))
+
+        asm.loop(begin, asm.sub(behind, 1), unless_stopped)
 
     def _judge(
         self, asm: Asm, lane: ir.Value, judgement: ir.Value, begin: ir.Value, behind: ir.Value
@@ -113,6 +126,6 @@ class FairComponents:
                 idle = asm.cmp("==", asm.band(self.steps.enabled(asm, lane), missed), 0)
                 asm.when(idle, lambda: stay(number))
 
-            asm.loop(begin, asm.sub(behind, 1), visit)
+            self._each_member(asm, lane, begin, behind, visit)
 
         asm.when(asm.cmp("==", asm.b.zext(asm.b.load(judgement), I64), AGAIN), again)

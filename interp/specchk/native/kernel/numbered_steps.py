@@ -170,6 +170,7 @@ class NumberedSteps(TableKernel):
                 )  # fmt: skip
                 asm.store(found, pairs, pair)
                 known = asm.cmp("!=", found, 0)
+                asm.when(asm.both(inside, asm.negate(known)), lambda: asm.bump(lane, int(Lane.LOST)))
                 asm.when(
                     known, lambda: self.add(asm, taken, conditions), lambda: self.add(asm, cut, conditions)
                 )

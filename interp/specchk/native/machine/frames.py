@@ -146,6 +146,7 @@ class Lane(IntEnum):
     COUNT = 17
     MISSED = 18
     EVER_CUT = 19  # conditions that in some state only steps that are cut off enable
+    LOST = 20  # steps to states that the search should have kept, and has not
     SIZE = 24
 
 
