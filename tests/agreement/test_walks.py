@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ from agreement.both import program_of
 from agreement.random_specs import random_spec
 from agreement.sparse_specs import random_sparse_spec
 from agreement.walked import CALM, GROW, RARE, WALK, surprise, walking, wrong_walks
-from specchk.explore.simulate import Walks
+from specchk.explore.simulate import Followed, Walks
 from specchk.explore.simulate import simulate as interpreted
 from specchk.ir.program import Program
 from specchk.meaning.step import Stepper
@@ -27,6 +28,7 @@ from specchk.native.walking.simulation import StepChoice, simulate, weights, wit
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.reference import search
+from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import Inconclusive, Outcome, Violated
 
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -246,6 +248,43 @@ def test_the_violation_of_the_first_walk_is_reported() -> None:
         else None
     )
     assert none is None or isinstance(none.verdict, Inconclusive)
+
+
+def test_a_walk_that_is_not_confirmed_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one of its round is tried, with a warning; if none is confirmed, that is an error."""
+    program, whole, calls = instance_of(WALK).program, simulation.follow, list[object]()
+    unconfirmed = {1, 2}
+
+    def follows(*args: Any) -> Followed:
+        calls.append(args)
+        if len(calls) in unconfirmed:
+            raise ReplayFailed(f"planted {len(calls)}")
+        return whole(*args)
+
+    monkeypatch.setattr(simulation, "follow", follows)
+    found, expected = wander(program, 4, 2), wander(program, 4, 2)
+    assert first(found).name in ("small", "kept", "broken")
+    failed = [outcome.statistics.walks and outcome.statistics.walks.failed for outcome in (expected, found)]
+    assert (failed[0] or 0) < (failed[1] or 0)
+    bug = "a violation was not confirmed, which is a bug of specchk: planted"
+    assert [warning for warning in found.warnings if "bug" in warning] == [f"{bug} 1", f"{bug} 2"]
+    calls.clear()
+    unconfirmed.update(range(1000))
+    with pytest.raises(ReplayFailed, match="planted 1"):
+        wander(program, 4, 2)
+    assert len(calls) == simulation.MOST_UNCONFIRMED
+
+
+def test_the_confirmation_of_a_long_walk_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code takes a thousand times as many steps a second as the stepper that confirms them."""
+    text = "spec s\nvar x : 0..500 = 0\naction go():\n    x' = x + 1\ninvariant low: x < 250\nmodel m:\n"
+    monkeypatch.setattr(simulation, "CONFIRMED_EVERY", 100)
+    notes: list[str] = []
+    program = instance_of(f"{text}    expect holds\n").program
+    outcome = simulate(program, Walks(1, 1, 1000), 1, lambda progress: notes.append(progress.note))
+    assert first(outcome).name == "low"
+    confirming = [note for note in notes if "confirming" in note]
+    assert confirming == [f"confirming walk 1: {taken} of 250 steps" for taken in (100, 200)]
 
 
 def test_a_set_without_room_restarts_the_walks() -> None:

@@ -69,11 +69,17 @@ class Followed:
     horizon_cuts: int
 
 
-def follow(program: Program, path: Sequence[State], steps: int) -> Followed:
-    """A walk of at most `steps` steps along given states; `ReplayFailed` where no step leads to the next."""
+def follow(
+    program: Program, path: Sequence[State], steps: int, on_step: Callable[[int], object] = lambda _: None
+) -> Followed:
+    """A walk of at most `steps` steps along given states; `ReplayFailed` where no step leads to the next.
+
+    `on_step` is called before each step with the number of those taken.
+    """
     simulation = _Simulation(program, Walks(0, 1, steps))
 
     def along(successors: Sequence[Successor], number: int) -> Successor:
+        on_step(number)
         following = path[number + 1 : number + 2]
         for successor in successors:
             if following and successor[2] == following[0]:

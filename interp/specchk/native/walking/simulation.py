@@ -57,6 +57,8 @@ FIRST_ROUND = 64  # walks
 ROUND_STEPS = 1 << 22  # a round has no more, unless it has `LEAST_WALKS`
 LEAST_WALKS, MOST_WALKS = 1 << 10, 1 << 16
 LONG = 1 << 20  # steps of a simulation that takes longer than optimising its code, as a rule
+CONFIRMED_EVERY = 1 << 10  # steps between two reports
+MOST_UNCONFIRMED = 16  # walks of a round whose violations are not confirmed; then no other is tried
 HEAVIEST = 1 << 20  # the weight of an action, 2^20 of which are still a number of 64 bits
 
 OnProgress = Callable[[Progress], None]
@@ -204,7 +206,7 @@ class _Run:
             except ReplayFailed as failed:
                 if self.violation is None:
                     raise
-                self.unconfirmed = (f"a witness was not confirmed, which is a bug of specchk: {failed}",)
+                self._note_unconfirmed("a witness", [failed])
             if self.violation is not None:
                 return
             first, size = first + size, min(2 * size, most)
@@ -246,27 +248,50 @@ class _Run:
         if limit is not None and self.stopped is None:
             self.stopped = Inconclusive(limit, budget=True)
         if self.on_progress is not None:
-            seconds = self.meter.seconds
             taken = sum(map(bool, memory.taken))
-            rate = steps / max(seconds - self.prepared_s, 1e-6)
+            rate = steps / max(self.meter.seconds - self.prepared_s, 1e-6)
             of_all = f"{taken} of {len(memory.taken)} actions taken"
-            note = f"{self.ended} walks, {steps} steps ({rate:.0f}/s), {of_all}"
-            left = self.walks.walks - self.ended
-            self.on_progress(
-                Progress(memory.seen, steps, memory.longest, left, seconds, resident_bytes(), note)
+            self._progress(
+                memory, self.on_progress, f"{self.ended} walks, {steps} steps ({rate:.0f}/s), {of_all}"
             )
         return self.stopped is not None
 
+    def _progress(self, memory: WalkMemory, on_progress: OnProgress, note: str) -> None:
+        left, steps = self.walks.walks - self.ended, memory.total(WalkThread.STEPS)
+        on_progress(
+            Progress(memory.seen, steps, memory.longest, left, self.meter.seconds, resident_bytes(), note)
+        )
+
     def _violation(self, memory: WalkMemory, ends: list[tuple[int, WalkEnd, int]]) -> Violation | None:
-        """The violation of the first walk that has one."""
+        """The violation of the first walk that has one which is confirmed; `ReplayFailed` where none is."""
+        failures: list[ReplayFailed] = []
         for walk, end, steps in ends:
             if end is WalkEnd.FAILED or (end is WalkEnd.IDLE and self._is_deadlock(memory, walk)):
-                violation = self._followed(memory, walk, steps, 1).violation
-                if violation is None:
-                    raise ReplayFailed(f"no property fails at the end of walk {walk}, where one did")
+                try:
+                    violation = self._confirmed(memory, walk, steps)
+                except ReplayFailed as failed:
+                    failures.append(failed)
+                    if len(failures) == MOST_UNCONFIRMED:
+                        break
+                    continue
+                self._note_unconfirmed("a violation", failures)
                 self.failed = walk + 1
                 return violation
+        if failures:
+            raise failures[0]
         return None
+
+    def _confirmed(self, memory: WalkMemory, walk: int, steps: int) -> Violation:
+        violation = self._followed(memory, walk, steps, 1).violation
+        if violation is None:
+            raise ReplayFailed(f"no property fails at the end of walk {walk + 1}, where one did")
+        return violation
+
+    def _note_unconfirmed(self, what: str, failures: Sequence[ReplayFailed]) -> None:
+        """Warn of what compiled code reported and the reference stepper did not, beside a violation."""
+        self.unconfirmed += tuple(
+            f"{what} was not confirmed, which is a bug of specchk: {failed}" for failed in failures
+        )
 
     def _is_deadlock(self, memory: WalkMemory, walk: int) -> bool:
         if not self.ends.lists_horizon:
@@ -287,13 +312,21 @@ class _Run:
         for (walk, step), name in sorted(places):
             followed = self._followed(memory, walk, step, 0)
             if name not in followed.reached:
-                raise ReplayFailed(f"`{name}` is not true where walk {walk} found it to be")
+                raise ReplayFailed(f"`{name}` is not true where walk {walk + 1} found it to be")
             self.reached[name] = followed.reached[name]
 
     def _followed(self, memory: WalkMemory, walk: int, steps: int, beyond: int) -> Followed:
         """The findings of a walk up to a step, or of one more that it could not take."""
         path = without_loops(memory.path(walk, steps))
-        return follow(self.program, path, len(path) - 1 + beyond)
+        last = len(path) - 1
+
+        def report(number: int) -> None:
+            # The reference stepper takes some thousand steps a second, and a walk may have millions.
+            if number and number % CONFIRMED_EVERY == 0 and self.on_progress is not None:
+                note = f"confirming walk {walk + 1}: {number} of {last} steps"
+                self._progress(memory, self.on_progress, note)
+
+        return follow(self.program, path, last + beyond, report)
 
 
 def weights(taken: tuple[int, ...]) -> tuple[int, ...]:
