@@ -215,11 +215,15 @@ class Gate:
 
 
 def _counted(held: Held, folder: Path) -> Held:
-    """The same, below its lock if that has the score of fewer curated mutants than there are now."""
+    """The same, below its lock if that has the score of other curated mutants than there are now.
+
+    More were never tried; with fewer the score is of mutants that nobody can try again.
+    """
     scored = held.lock.mutants.get(CURATED) if held.lock is not None else None
     with refusals(MutantError):
-        count = len(load_mutants(folder)) if folder.is_dir() else 0
-    if scored is None or scored.all >= count:
+        found = load_mutants(folder) if folder.is_dir() else ()
+    count = sum(not one.equivalent for one in found)  # as scores count them
+    if scored is None or scored.all == count:
         return held
     unscored = Lowered(
         f"mutants: {CURATED}", f"{scored.killed} of {scored.all}", f"{count} mutants, run `mutate`"
