@@ -16,8 +16,10 @@ import pytest
 from two_phase_copy import Copy
 
 from specchk import kept
+from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.calls import ELSEWHERE, REST, CallTracer, texts
-from specchk.conform.gate.imported import import_calls
+from specchk.conform.gate.imported import Imported, imported
+from specchk.conform.gate.lasting import changed_values, lasting_values
 from specchk.conform.gate.since import CallMap, plan, unclear_files
 
 CODE = """
@@ -169,12 +171,12 @@ def test_what_an_import_calls_is_a_part_of_every_case(tmp_path: Path):
     for name, text in TABLES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     names = {str(tmp_path / "tables.py"): "tables.py"}
-    ran = import_calls(tmp_path / "binding.py", names)
+    ran = imported(tmp_path / "binding.py", names).calls
     for function in ("table", "later", "names", "Registered.__init_subclass__"):
         assert ("tables.py", function) in ran
     assert ("tables.py", "unused") not in ran
     (tmp_path / "binding.py").write_text("import tables\n", encoding="utf-8")
-    assert import_calls(tmp_path / "binding.py", names) == {ELSEWHERE}
+    assert imported(tmp_path / "binding.py", names) == Imported(frozenset({ELSEWHERE}), {})
 
 
 def test_what_an_import_in_an_action_calls_is_a_part_of_every_case(
@@ -189,6 +191,90 @@ def test_what_an_import_in_an_action_calls_is_a_part_of_every_case(
     sys.modules.pop("lazy")
     ran = tracer.functions({str(tmp_path / "lazy.py"): "lazy.py"})
     assert ("lazy.py", "made") in ran[REST] & ran["get"]
+
+
+LASTING = """
+import functools, itertools, threading
+from dataclasses import dataclass, field
+
+TABLE, NAMES, LIMITS, COUNT = {}, {"b", "a", "c"}, (1, [2]), itertools.count()
+
+@dataclass
+class Log:
+    entries: list = field(default_factory=list)
+
+class Kept:
+    all = []
+    def add(self, seen=[]):
+        return seen
+    @functools.lru_cache
+    def slow(self):
+        return 1
+
+def counter():
+    made = []
+    return lambda: made
+
+LOG, MADE, LOOP = Log(), counter(), []
+LOOP.append(LOOP)
+"""
+CHANGES = {
+    "TABLE": "TABLE[1] = 2", "NAMES": "NAMES.add('d')", "LIMITS": "LIMITS[1].append(3)",
+    "COUNT": "next(COUNT)", "LOG": "LOG.entries.append(1)", "Kept": "Kept.all.append(1)",
+    "MADE": "MADE().append(1)", "LOOP": "LOOP.append(1)",
+}  # fmt: skip
+
+
+def test_values_that_outlive_cases_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Containers, attributes, defaults, closures, caches; equal in every process, whatever its hashes."""
+    (tmp_path / "things.py").write_text(LASTING, encoding="utf-8")
+    (tmp_path / "binding.py").write_text(TABLES["binding.py"].replace("tables", "things"), encoding="utf-8")
+    names = {str(tmp_path / name): name for name in ("things.py", "binding.py")}
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    cls = load_binding(tmp_path / "binding.py")
+    things = sys.modules.pop("things")
+    monkeypatch.setitem(sys.modules, "things", things)
+    values = imported(tmp_path / "binding.py", names).values
+
+    def changed() -> list[str]:
+        return changed_values(values, lasting_values(cls, names))
+
+    assert changed() == []
+    for name, line in CHANGES.items():
+        exec(line, vars(things))
+        assert f"{name} of things.py" in changed()
+        assert len(changed()) == list(CHANGES).index(name) + 1
+    assert "Kept of things.py" in changed()
+    values = lasting_values(cls, names)
+    for line in ("Kept().add().append(1)", "Kept().slow()"):
+        exec(line, vars(things))
+        assert changed() == ["Kept of things.py"]
+        values = lasting_values(cls, names)
+    # Of the one nothing can be known, the other is nested too deeply.
+    exec("LOCK, DEEP = threading.Lock(), []\nfor _ in range(10**5):\n    DEEP = [DEEP]", vars(things))
+    values = lasting_values(cls, names)
+    assert changed() == ["DEEP of things.py", "LOCK of things.py"]
+
+
+def test_values_that_cases_change_concern_everything():
+    """What one case made another finds."""
+    known = CallMap({**KNOWN.calls, REST: (("values that outlive cases", "TABLE of log.py"),)}, NOW)
+    found = plan(known, edited("return entry", "return None"), NOW)
+    assert found.actions is None
+    assert found.reason == "cases change values that outlive them: TABLE of log.py"
+
+
+def test_a_table_made_where_it_is_first_needed_concerns_everything(copy: Copy):
+    """Only the action that comes first calls what makes it."""
+    copy.edit("two_phase.py", "\n\nclass Log:", "\nENDS = []\n\n\ndef ends():\n    if not ENDS:\n"
+              "        ENDS.extend(both())\n    return ENDS\n\n\ndef both():\n"
+              "    return [COMMITTED, ABORTED]\n\n\nclass Log:")  # fmt: skip
+    copy.edit("two_phase.py", "target = COMMITTED if outcome == COMMIT else ABORTED",
+              "target = ends()[0 if outcome == COMMIT else 1]")  # fmt: skip
+    copy.git("commit", "-q", "-a", "-m", "a table")
+    assert copy.conform("--since", "HEAD").code == 0
+    done = copy.conform("--since", "HEAD")
+    assert "affected: everything (cases change values that outlive them: ENDS of two_phase.py)" in done.text
 
 
 def test_a_table_made_by_an_import_concerns_everything(copy: Copy):

@@ -32,6 +32,7 @@ REST = ""  # the name of what stands outside of functions, and of what runs outs
 DIGITS = 16
 Function = tuple[str, str]  # the file's shown path, the function's qualified name
 ELSEWHERE: Function = ("another process", REST)
+LASTING = "values that outlive cases"  # the file of those that cases changed
 _PROCESSES = (os.fork, os.forkpty, os.posix_spawn, os.posix_spawnp, os.system, _posixsubprocess.fork_exec)
 Texts = Mapping[Function, str]
 

@@ -1,6 +1,6 @@
-"""The functions that run when a binding is imported, in a process that has imported nothing of it before.
+"""What the import of a binding runs and leaves, in a process that has imported nothing of it before.
 
-Whatever they made is there in every case, and no call of a case shows it: a table, a registry, a class.
+Whatever it made is there in every case, and no call of a case shows it: a table, a registry, a class.
 """
 
 from __future__ import annotations
@@ -10,19 +10,29 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.calls import ELSEWHERE, CallTracer, Function
+from specchk.conform.gate.lasting import Values, lasting_values
 
 _PROGRAM = "from specchk.conform.gate.imported import note_import; note_import()"
 
 
-def import_calls(binding: Path, names: Mapping[str, str]) -> frozenset[Function]:
-    """The functions that the import of a binding runs; `names` as of `CallTracer.functions`.
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The functions that an import runs, and the values that it leaves."""
 
-    `ELSEWHERE` is among them where the import fails there, though it did not here.
+    calls: frozenset[Function]
+    values: Values
+
+
+def imported(binding: Path, names: Mapping[str, str]) -> Imported:
+    """What the import of a binding runs and leaves; `names` as of `CallTracer.functions`.
+
+    `ELSEWHERE` is among the calls where the import fails there, though it did not here.
     """
     with TemporaryDirectory(prefix="specchk-") as folder:
         calls = Path(folder) / "calls.json"
@@ -31,15 +41,16 @@ def import_calls(binding: Path, names: Mapping[str, str]) -> frozenset[Function]
         # What it prints has been printed here, by the first import.
         done = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603
         if done.returncode != 0 or not calls.exists():
-            return frozenset({ELSEWHERE})
-        return frozenset((file, name) for file, name in json.loads(calls.read_text(encoding="utf-8")))
+            return Imported(frozenset({ELSEWHERE}), {})
+        ran, values = json.loads(calls.read_text(encoding="utf-8"))
+        return Imported(frozenset((file, name) for file, name in ran), values)
 
 
 def note_import() -> None:
     """Import the binding of the command line, and write what ran."""
-    binding, names, calls = sys.argv[1:]
+    binding, names, calls = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
     tracer = CallTracer()
     with tracer.running():
-        load_binding(Path(binding))
-    ran = sorted(set().union(*tracer.functions(json.loads(names)).values()))
-    Path(calls).write_text(json.dumps(ran), encoding="utf-8")
+        cls = load_binding(binding)
+    ran = sorted(set().union(*tracer.functions(names).values()))
+    calls.write_text(json.dumps([ran, lasting_values(cls, names)]), encoding="utf-8")

@@ -7,6 +7,7 @@ their texts.  From then on:
     it runs outside of actions too, in an import for example, or was seen to run nowhere;
     something outside of functions changed;
     a file came or went; the spec, specchk, or any file of another kind changed;
+    cases change values that outlive them (`lasting`), and so may be of consequence to one another;
     there is no map                                                           everything is
 
 A case whose steps and whose refusals (those that stand for a class) are all of other actions does the
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specchk import kept
-from specchk.conform.gate.calls import REST, Function, Texts, actions_of, texts
+from specchk.conform.gate.calls import LASTING, REST, Function, Texts, actions_of, texts
 from specchk.conform.replay.cases import Suite, SuiteCase
 from specchk.conform.work.sources import shown
 
@@ -65,6 +66,11 @@ def plan(known: CallMap | None, then: Texts, now: Texts) -> SincePlan:
         return SincePlan(None, "files were added or removed", changed)
     if _files(known.texts) != _files(now):
         return SincePlan(None, "files were added or removed since the calls were recorded", changed)
+    lasting = sorted(name for ran in known.calls.values() for file, name in ran if file == LASTING)
+    if lasting:
+        more = f" and {len(lasting) - 3} more" if len(lasting) > 3 else ""
+        reason = f"cases change values that outlive them: {', '.join(lasting[:3])}{more}"
+        return SincePlan(None, reason, changed)
     unknown = sorted({file for ran in known.calls.values() for file, _ in ran} - _files(now))
     if unknown:
         return SincePlan(None, f"code runs that the binding does not import: {', '.join(unknown)}", changed)

@@ -13,9 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from specchk.conform.gate.calls import REST, CallTracer, Function, attributed, texts
+from specchk.conform.gate.calls import LASTING, REST, CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
-from specchk.conform.gate.imported import import_calls
+from specchk.conform.gate.imported import imported
+from specchk.conform.gate.lasting import changed_values, lasting_values
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.since import (
     CallMap,
@@ -129,8 +130,9 @@ def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) ->
 def _traced(bound: BoundSpec, part: Part, run: Callable[[Part], T]) -> tuple[T, CallTracer]:
     """The result of running a part on a binding of its own, and the calls."""
     tracer = CallTracer()
-    binding = attributed(bound.cls(part.instance.program), tracer)
     with tracer.running():
+        # Inside: what it makes is there in each case.
+        binding = attributed(bound.cls(part.instance.program), tracer)
         return run(replace(part, binding=binding)), tracer
 
 
@@ -139,17 +141,21 @@ def _all_traced(
 ) -> tuple[list[SuiteResult], dict[str, set[Function]]]:
     """Run everything; the functions that ran, by action."""
     names = code.names()
+    before = imported(bound.path, names)
 
     def task(part: Part) -> Callable[[], tuple[SuiteResult, Calls]]:
         def run() -> tuple[SuiteResult, Calls]:
             # In this process alone (one worker): calls in another one would not be noted.
             result, tracer = _traced(bound, part, lambda one: run_part(one, budget))
-            return result, tracer.functions(names)
+            changed = changed_values(before.values, lasting_values(bound.cls, names))
+            calls = tracer.functions(names)
+            lasting = {(LASTING, name) for name in changed}
+            return result, {**calls, REST: calls.get(REST, frozenset()) | lasting}
 
         return run
 
     found = each([task(part) for part in parts], cores(), PASSING)
-    calls: dict[str, set[Function]] = {REST: set(import_calls(bound.path, names))}
+    calls: dict[str, set[Function]] = {REST: set(before.calls)}
     for _, ran in found:
         for action, functions in ran.items():
             calls.setdefault(action, set()).update(functions)

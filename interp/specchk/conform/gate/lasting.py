@@ -1,0 +1,169 @@
+"""The values of an implementation that outlive a case: of its modules, of its classes, defaults of functions.
+
+A case that changes one may change what another case does, and no call shows it: a table that is made where
+it is first needed is found there by all that come later.  So values are compared with those that an import
+leaves, by digests of their structure, which are equal in all processes.
+
+Not here: systems, and all that only they refer to.  They begin anew with each case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from pathlib import Path
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    UnionType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from specchk.conform.contract.failures import FAILURES
+
+DIGITS = 16
+CACHES = ("__", "_abc_", "_value2member_map_")  # members of classes that Python fills itself
+UNKNOWN = ""  # the digest of a value with a part that cannot be taken apart, such as a lock
+_PLAIN = (bool, int, float, complex, str, bytes, range, type(None), type(...), type(NotImplemented))
+_NAMED = (
+    BuiltinFunctionType, GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, ModuleType,
+    WrapperDescriptorType,
+)  # fmt: skip
+Values = Mapping[str, str]  # a digest of each, by the file's shown path and the name
+
+
+def lasting_values(binding: type, names: Mapping[str, str]) -> Values:
+    """The values of a binding and of the modules in some files, by now; `names` has their shown paths."""
+    found: dict[str, str] = {}
+    for path, module in _modules(binding):
+        shown = names.get(str(path))
+        if shown is not None:
+            for name, value in module.items():
+                if not name.startswith("__"):
+                    found[f"{name} of {shown}"] = _digest(value, names)
+    return found
+
+
+def _digest(value: Any, names: Mapping[str, str]) -> str:
+    digest = _Digest(names)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is deprecated to take some parts apart
+            text = digest.of([value])
+    except FAILURES:  # it is nested too deeply, or code of its own fails
+        return UNKNOWN
+    return UNKNOWN if digest.is_unknown else text
+
+
+def changed_values(then: Values, now: Values) -> list[str]:
+    """The names of the values that are others now, or of which that is not known."""
+    both = {*then, *now}
+    return sorted(name for name in both if then.get(name) != now.get(name) or now.get(name) == UNKNOWN)
+
+
+def _modules(binding: type) -> Iterable[tuple[Path, Mapping[str, Any]]]:
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file is not None:
+            yield Path(file).resolve(), dict(vars(module))
+    # The binding's own file is run, not imported.
+    for member in vars(binding).values():
+        if isinstance(member, FunctionType):
+            yield Path(member.__code__.co_filename).resolve(), dict(member.__globals__)
+            return
+
+
+class _Digest:
+    """Visits a value with all that it refers to; classes and functions of other files by their names."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._seen: dict[int, int] = {}
+        self.is_unknown = False
+        self._kept: list[Any] = []  # so that no other value has the same id meanwhile
+
+    def of(self, values: Iterable[Any]) -> str:
+        """A digest of some values, in order."""
+        digest = hashlib.sha256()
+        for value in values:
+            digest.update(self._one(value).encode() + b"\0")
+        return digest.hexdigest()[:DIGITS]
+
+    def _one(self, value: Any) -> str:
+        if isinstance(value, _PLAIN) and type(value) in _PLAIN:
+            return repr(value)
+        # Of constants it depends on the compiler which are one object.
+        if type(value) not in (tuple, frozenset):
+            if id(value) in self._seen:
+                return f"again {self._seen[id(value)]}"
+            self._seen[id(value)] = len(self._seen)
+            self._kept.append(value)
+        return f"{type(value).__qualname__} {self._parts(value)}"
+
+    def _parts(self, value: Any) -> str:
+        if isinstance(value, _NAMED):
+            return getattr(value, "__qualname__", value.__name__)
+        if isinstance(value, type):
+            members = vars(value).items() if self._is_theirs(value) else ()
+            own = [one for name, one in members if not name.startswith(CACHES)]
+            return f"{value.__module__} {value.__qualname__} {self.of(own)}"
+        if isinstance(value, FunctionType):
+            return f"{value.__qualname__} {self._of_function(value)}"
+        if hasattr(value, "cache_info"):  # of `functools.lru_cache`: what it keeps is not shown
+            return f"{value.cache_info().currsize} {self.of([value.__wrapped__])}"
+        if isinstance(value, UnionType):
+            return self.of(value.__args__)
+        if isinstance(value, property):
+            return self.of([value.fget, value.fset, value.fdel])
+        if isinstance(value, staticmethod | classmethod | MethodType):
+            return self.of([value.__func__, getattr(value, "__self__", None)])
+        return self._of_items(value)
+
+    def _of_items(self, value: Any) -> str:
+        kind = type(value)
+        if kind in (list, tuple):
+            return self.of(value)
+        if kind in (dict, MappingProxyType):
+            return self.of(part for item in value.items() for part in item)
+        if isinstance(value, Set) and kind in (set, frozenset):
+            # Each by itself, since the order of a set is another in each process.
+            parts = [(_Digest(self._names), one) for one in value]
+            texts = sorted(digest.of([one]) for digest, one in parts)
+            self.is_unknown = self.is_unknown or any(digest.is_unknown for digest, _ in parts)
+            return " ".join(texts)
+        try:
+            made = value.__reduce_ex__(4)
+        except (*FAILURES, pickle.PicklingError):
+            self.is_unknown = True
+            return ""
+        if isinstance(made, str):
+            return made
+        items = [list(part) for part in made[3:5] if part is not None]  # those of a list and of a mapping
+        return self.of([*made[:3], *items, *made[5:]])
+
+    def _of_function(self, value: FunctionType) -> str:
+        if str(Path(value.__code__.co_filename).resolve()) not in self._names:
+            return value.__module__ or ""
+        cells: list[Any] = []
+        for cell in value.__closure__ or ():
+            with suppress(ValueError):  # an empty one
+                cells.append(cell.cell_contents)
+        return self.of([value.__defaults__, value.__kwdefaults__, dict(vars(value)), cells])
+
+    def _is_theirs(self, value: type) -> bool:
+        module = sys.modules.get(value.__module__)
+        if module is None:  # of the binding's file, which is run
+            return True
+        file = getattr(module, "__file__", None)
+        return file is not None and str(Path(file).resolve()) in self._names
