@@ -21,7 +21,7 @@ _ID = re.compile(r"(?<![\w./@-])([ABFIPSW])([1-9]\d?)([a-dw]?)(?![\w.]*\w)")
 _RANGE = re.compile(r"\b([ABFIPSW])([1-9]\d?)(?:-|\s?\.\.\s?)\1([1-9]\d?)\b")
 # What looks like an id and is none, with the reason.
 OTHERS = {
-    "interp/specchk/lang/codes/document.py": "S1 to S7 are groups of diagnostics",
+    "tests/lang/test_codes.py": "S1 to S7 are groups of diagnostics",
     "interp/specchk/cli/commands/check.py": "S6 is a group of diagnostics",
     "tests/cli/test_run.py": "S1 and S5 are groups of diagnostics",
     "tests/native/": "names of values and widths",

@@ -191,11 +191,15 @@ def _claim(spec: Spec, name: str, span: Span, report: Report) -> bool:
         )
         return False
     if name in spec.declared:
-        report.add("S202", span, f"`{name}` is declared twice", "rename one of them",
-                   [(spec.declared[name], "first declared here")])  # fmt: skip
+        _declared_twice(name, span, spec.declared[name], report)
         return False
     spec.declared[name] = span
     return True
+
+
+def _declared_twice(name: str, span: Span, first: Span, report: Report) -> None:
+    message = f"`{name}` is declared twice"
+    report.add("S202", span, message, "rename one of them", [(first, "first declared here")])
 
 
 def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
@@ -220,14 +224,13 @@ def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
         decls.Var: spec.variables, decls.Def: spec.defs, decls.Action: spec.actions,
         decls.Property: spec.properties, decls.Model: spec.models, decls.Scenario: spec.scenarios,
     }  # fmt: skip
-    table = tables[type(decl)]
-    if isinstance(decl, decls.Model | decls.Scenario):  # named apart: `--model`, reports
+    table, place = tables[type(decl)], decl.span.word(decl.name)
+    if isinstance(decl, decls.Model | decls.Scenario):
+        # Not claimed: only `--model`, `on` and `extends` name one, so it may share a name with a variable.
         if decl.name in table:
-            first = table[decl.name].span.word(decl.name)
-            report.add("S202", decl.span.word(decl.name), f"`{decl.name}` is declared twice",
-                       "rename one of them", [(first, "first declared here")])  # fmt: skip
+            _declared_twice(decl.name, place, table[decl.name].span.word(decl.name), report)
             return
-    elif not _claim(spec, decl.name, decl.span.word(decl.name), report):
+    elif not _claim(spec, decl.name, place, report):
         return
     table[decl.name] = decl
     if isinstance(decl, decls.TypeDecl):

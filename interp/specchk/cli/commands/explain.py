@@ -8,7 +8,7 @@ import click
 
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
-from specchk.lang.codes import CODES, explain
+from specchk.lang.codes import CODES
 from specchk.lang.text.diagnostics import nearest
 
 
@@ -19,9 +19,9 @@ def command(code: str | None) -> None:
     if code is None:
         echo("\n".join(f"{name}  {page.title}" for name, page in sorted(CODES.items())))
         return
-    found = explain(code.upper())
-    if found is None:
+    page = CODES.get(code.strip().upper())
+    if page is None:
         hint = nearest(code.upper(), CODES) or "`specchk explain` lists all codes"
         echo(f"there is no diagnostic code {code}; {hint}", err=True)
         sys.exit(Exit.USAGE)
-    echo(found)
+    echo(page.render())

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, Seq, Set, Type, join, show
+from specchk.lang.check.types import INT, UNKNOWN, Bag, Int, Option, Seq, Set, Type, show
 from specchk.lang.syntax import tree
 
 Arguments = tuple[tree.Expr, ...]
@@ -81,10 +81,7 @@ def _get(checker: Checker, args: Arguments, context: Context, expected: Type | N
     item = _item(found)
     if len(args) == 2:
         default = checker.check(args[1], context, item if item != UNKNOWN else expected)
-        joined = join(item, default) or item
-        if joined != item:
-            checker.check(args[0], context, Option(joined))
-        return joined
+        return _item(checker.agreed(args[0], context, found, Option(default)))
     return item
 
 
@@ -107,10 +104,7 @@ def _tail(checker: Checker, args: Arguments, context: Context, expected: Type | 
 def _append(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
     item = checker.check(args[1], context, _item(found) if _item(found) != UNKNOWN else None)
-    joined = join(_item(found), item) or item
-    if joined != _item(found):
-        checker.check(args[0], context, Seq(joined))
-    return Seq(joined)
+    return Seq(_item(checker.agreed(args[0], context, found, Seq(item))))
 
 
 def _elements(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:

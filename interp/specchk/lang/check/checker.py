@@ -98,6 +98,14 @@ class Checker:
         self.facts.types[id(node)] = found
         return found
 
+    def agreed(self, node: tree.Expr, context: Context, found: Type, other: Type) -> Type:
+        """The common type of a checked `node` and another one, which may show more of it."""
+        joined = join(found, other) or found
+        # Once more, since the literals in it have no complete type yet: in `{} union s` the set shows it.
+        if joined != found:
+            self.check(node, context, joined)
+        return joined
+
     def settle(self, node: tree.Expr, context: Context, known: Type | None = None) -> Type:
         """`check`, with a diagnostic when the type stays unknown."""
         found = self.check(node, context, known)

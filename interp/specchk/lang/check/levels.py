@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from enum import IntEnum
+from types import MappingProxyType
 
 from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.syntax import decls, tree
@@ -25,18 +26,14 @@ class Level(IntEnum):
     TEMPORAL = 3
 
 
-_TEMPORAL = {"leadsto", "eventually", "always"}
-_WHAT = {
-    Level.STATE: "reads the state",
-    Level.ACTION: "refers to the state after a step",
-    Level.TEMPORAL: "refers to whole behaviours",
-}
-_CODES = {Level.STATE: "S402", Level.ACTION: "S401", Level.TEMPORAL: "S403"}
-_HINTS = {
-    Level.STATE: "only constants have a value here",
-    Level.ACTION: "primes belong in `step invariant` and on the left of an action's assignments",
-    Level.TEMPORAL: "temporal operators belong in `liveness`",
-}
+_TEMPORAL = ("leadsto", "eventually", "always")
+# of a part above the level of its place: code, what the part does, hint
+_ABOVE = MappingProxyType({
+    Level.STATE: ("S402", "reads the state", "only constants have a value here"),
+    Level.ACTION: ("S401", "refers to the state after a step",
+                   "primes belong in `step invariant` and on the left of an action's assignments"),
+    Level.TEMPORAL: ("S403", "refers to whole behaviours", "temporal operators belong in `liveness`"),
+})  # fmt: skip
 
 
 def children(node: tree.Node) -> Iterator[tree.Node]:
@@ -62,7 +59,8 @@ class LevelChecker:
         found = self._above(node, most)
         if found is not None:
             part, level = found
-            self.report.add(_CODES[level], part.span, f"this {_WHAT[level]}, but {place}", _HINTS[level])
+            code, effect, hint = _ABOVE[level]
+            self.report.add(code, part.span, f"this {effect}, but {place}", hint)
 
     def _above(self, node: tree.Node, most: Level) -> tuple[tree.Node, Level] | None:
         own = self._own(node)

@@ -77,12 +77,8 @@ class Models:
 
     def _expectations(self, spec: Spec, decl: decls.Model) -> None:
         for item in decl.items:
-            if (
-                isinstance(item, decls.Expect)
-                and item.name is not None
-                and item.name.full not in claims(spec)
-            ):
-                self.checker.unknown(item.name, claims(spec), "property", spec)
+            if isinstance(item, decls.Expect) and item.name is not None:
+                self._selection(spec, (item.name,), claims(spec), "property")
 
     def _scenario(self, spec: Spec, scenario: decls.Scenario) -> None:
         name = scenario.model
@@ -188,10 +184,8 @@ class Refinements:
             kind = checker.resolver.resolve(other.variables[name].type, other)
             checker.typed(binding.value, Context(spec), kind, Level.STATE, "a mapping reads one state")
         elif name in other.consts:
-            kind, place = (
-                checker.resolver.resolve(other.consts[name].type, other),
-                "a constant is mapped to a constant",
-            )
+            kind = checker.resolver.resolve(other.consts[name].type, other)
+            place = "a constant is mapped to a constant"
             checker.typed(binding.value, Context(spec), kind, Level.CONSTANT, place)
         elif name not in other.sorts:
             known = [*other.variables, *other.consts, *other.sorts]

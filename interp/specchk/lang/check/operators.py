@@ -85,10 +85,7 @@ def _same(checker: Checker, left: tree.Expr, right: tree.Expr, context: Context)
     # left's, and the left again if the right has more.
     a = checker.check(left, context)
     b = checker.check(right, context, a if a != UNKNOWN else None)
-    joined = join(a, b) or a
-    if joined != a:
-        checker.check(left, context, joined)
-    return joined
+    return checker.agreed(left, context, a, b)
 
 
 def _ordered(checker: Checker, node: tree.Binary, context: Context) -> None:
@@ -141,10 +138,7 @@ def _with_right(checker: Checker, node: tree.Binary, left: Type, context: Contex
         checker.check(node.right, context)
         return UNKNOWN
     right = checker.check(node.right, context, left if left != UNKNOWN else hint)
-    joined = join(left, right) or left
-    if joined != left:
-        checker.check(node.left, context, joined)
-    return joined
+    return checker.agreed(node.left, context, left, right)
 
 
 def _concatenation(checker: Checker, node: tree.Binary, context: Context, expected: Type | None) -> Type:
@@ -152,22 +146,19 @@ def _concatenation(checker: Checker, node: tree.Binary, context: Context, expect
     if not isinstance(left, Seq):
         checker.unfit(node.left.span, left, f"expected a sequence, found {show(left)}")
         return UNKNOWN
-    right = checker.check(node.right, context, left)
-    joined = join(left, right) or left
-    if joined != left:
-        checker.check(node.left, context, joined)
+    joined = checker.agreed(node.left, context, left, checker.check(node.right, context, left))
     return Seq(joined.item) if isinstance(joined, Seq) else UNKNOWN
 
 
 def _is(checker: Checker, node: tree.Binary, context: Context) -> Type:
-    found = checker.check(node.left, context)
+    union = checker.check(node.left, context)
     tag = node.right
-    if isinstance(found, Union) and isinstance(tag, tree.Name):
-        if found.get(tag.text) is None:
-            checker.report.add("S305", tag.span, f"{found.name} has no variant `{tag.text}`",
-                               nearest(tag.text, (t for t, _ in found.variants)))  # fmt: skip
-    elif not isinstance(found, Union):
-        checker.unfit(node.left.span, found, f"`is` tests for a variant of a union, not of {show(found)}")
+    if isinstance(union, Union) and isinstance(tag, tree.Name):
+        if union.get(tag.text) is None:
+            checker.report.add("S305", tag.span, f"{union.name} has no variant `{tag.text}`",
+                               nearest(tag.text, (t for t, _ in union.variants)))  # fmt: skip
+    elif not isinstance(union, Union):
+        checker.unfit(node.left.span, union, f"`is` tests for a variant of a union, not of {show(union)}")
     return BOOL
 
 

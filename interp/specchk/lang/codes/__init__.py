@@ -1,6 +1,6 @@
-"""Every diagnostic code, explained: `explain` for the command line, `CODES` for docs and tests."""
+"""Every diagnostic code with its page: for `specchk explain`, and for docs/diagnostics.md."""
 
-from specchk.lang.codes.catalogue import CODES, explain
+from specchk.lang.codes.catalogue import CODES
 from specchk.lang.codes.page import Page
 
-__all__ = ["CODES", "Page", "explain"]
+__all__ = ["CODES", "Page"]

@@ -1,4 +1,4 @@
-"""All pages, and the text of `specchk explain CODE`."""
+"""All pages, by their codes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,3 @@ _PAGES = (files, syntax, names, types, levels, models, engines)
 CODES: MappingProxyType[str, Page] = MappingProxyType(
     {page.code: page for module in _PAGES for page in module.PAGES}
 )
-
-
-def explain(code: str) -> str | None:
-    """The page of a code, in any case, as text for a terminal; None when there is no such code."""
-    page = CODES.get(code.strip().upper())
-    return page.render() if page else None

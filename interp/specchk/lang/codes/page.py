@@ -60,8 +60,3 @@ def _prose(text: str) -> list[str]:
             fill(" ".join(paragraph.split()), WIDTH, break_long_words=False, break_on_hyphens=False),
         ]
     return lines[1:]
-
-
-def prose(text: str) -> str:
-    """A page's prose as paragraphs of one line each, for Markdown."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in dedent(text).strip().split("\n\n"))

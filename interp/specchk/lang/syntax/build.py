@@ -154,6 +154,7 @@ class _Expressions(_Base):
     let_in = node(tree.LetIn)
     prime = node(tree.Prime)
     index = node(tree.Index)
+    field = node(tree.Field)
     name = leaf(tree.Name)
     true = leaf(tree.BoolLiteral, True)
     false = leaf(tree.BoolLiteral, False)
@@ -182,9 +183,6 @@ class _Expressions(_Base):
 
     def is_(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.Binary(self.span(meta), "is", c[0], self._name(c[1])), c)
-
-    def field(self, meta: Meta, c: list[Child]) -> Child:
-        return self._deep(tree.Field(self.span(meta), c[0], str(c[1]), self._at(c[1])), c)
 
     def call(self, meta: Meta, c: list[Child]) -> Child:
         return self._deep(tree.CallExpr(self.span(meta), self._callee(c[0]), c[1] or ()), c)

@@ -18,21 +18,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lark import Token
 
 # Parentheses leave no node in the tree, so `build.MAX_DEPTH` does not see how deep they are; this bound does.
 MAX_BRACKETS = 100
 
-_OPEN = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
-_CLOSE = set(_OPEN.values())
-_QUANTIFIERS = {"FORALL", "EXISTS", "CHOOSE", "FILTER"}
-_GOES_ON_AFTER = {
+_OPEN = MappingProxyType({"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"})
+_CLOSE = frozenset(_OPEN.values())
+_QUANTIFIERS = frozenset({"FORALL", "EXISTS", "CHOOSE", "FILTER"})
+_GOES_ON_AFTER = frozenset({
     "AND", "OR", "IMPLIES", "IFF", "LEADSTO", "NOT", "IF", "THEN", "ELSE", "IN", "IS", "UNION",
     "INTERSECT", "COMPARE", "PLUS", "MINUS", "STAR", "PERCENT", "COMMA", "EQUAL", "VBAR", "WITH",
     "__ANON_0", "REQUIRE", "ASSERT", "ALWAYS", "EVENTUALLY",
-}  # fmt: skip
-_OPERATOR_TEXTS = {"..", "++", "//", "->"}
+})  # fmt: skip
+_OPERATOR_TEXTS = ("..", "++", "//", "->")
 _GOES_ON_BEFORE = re.compile(
     # Such a word before a colon is a label of an argument or a field, and no continuation.
     r"(?:(?:and|or|implies|iff|leadsto|union|intersect|subset|then|else|where|is|in)\b(?![ \t]*:)"

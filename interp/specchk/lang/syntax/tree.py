@@ -85,11 +85,10 @@ class Index(Node):
 
 @dataclass(frozen=True, slots=True)
 class Field(Node):
-    """`r.f`; `name_span` is the field's."""
+    """`r.f`."""
 
     base: Expr
     name: str
-    name_span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _UNKNOWN = frozenset({"S201", "S501"})
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: `code` is stable, `span` may be None only when no file could be read."""
+    """An error: `code` is stable; one in an option has no `span`, and the option as its `path`."""
 
     code: str
     message: str
