@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan
@@ -119,25 +119,22 @@ class Limits:
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
-    """`C=V` texts to a table; a malformed one is a usage error."""
-    found = {}
+    """The `C=V` texts of `--set` as a table; a malformed one is a usage error."""
+    table = {}
     for text in overrides:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip() or not value.strip():
+        name, _, value = map(str.strip, text.partition("="))
+        if not name or not value:
             raise click.BadParameter(f"{text!r} is not of the form CONSTANT=VALUE", param_hint="--set")
-        found[name.strip()] = value.strip()
-    return found
+        table[name] = value
+    return table
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """The `NAME=VALUE` texts of `--conf` to a table; a malformed one is a usage error."""
-    found = {}
+    """The `NAME=VALUE` texts of `--conf` as a table; a malformed one is a usage error."""
     for text in settings:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
+        if text.find("=") < 1:
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--conf")
-        found[name] = value
-    return found
+    return dict(text.split("=", 1) for text in settings)
 
 
 @contextmanager
@@ -161,8 +158,8 @@ def refusals(*kinds: type[Exception], about: str = "") -> Iterator[None]:
 def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
     """Print diagnostics and leave."""
     if as_json:
-        found = [diagnostic.as_json() for diagnostic in diagnostics]
-        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "diagnostics": found,
+        reports = [diagnostic.as_json() for diagnostic in diagnostics]
+        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "diagnostics": reports,
                     "exit_code": int(Exit.REJECTED)})  # fmt: skip
     else:
         echo("\n".join(render(diagnostic) for diagnostic in diagnostics[:MOST_SHOWN]), err=True)
@@ -174,6 +171,21 @@ def reject(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> NoReturn:
     sys.exit(Exit.REJECTED)
 
 
+def spec_files(names: Sequence[str]) -> list[str]:
+    """The named files, folders replaced by the spec files in them, sorted; an empty folder is an error."""
+    files: list[str] = []
+    for name in names:
+        path = Path(name)
+        if not path.is_dir():
+            files.append(name)
+            continue
+        inside = sorted(str(file) for file in path.rglob("*.spec"))
+        if not inside:
+            raise click.BadParameter(f"there is no .spec file in {name}", param_hint="FILE")
+        files += inside
+    return files
+
+
 def load(file: str) -> CheckedSpec:
     """Load and check a spec, `-` from standard input; raises `SpecError`."""
     return check(STDIN, stdin_text()) if file == "-" else check(file)
@@ -181,34 +193,37 @@ def load(file: str) -> CheckedSpec:
 
 def stdin_text() -> str:
     """The text of standard input, which a command reads once."""
+    # In the root's context, which lasts as long as the command: a pipe can be read only once, and some
+    # commands load the same spec twice.
     kept = click.get_current_context().find_root().meta
     if STDIN not in kept:
         try:
             kept[STDIN] = sys.stdin.read() if sys.stdin is not None else ""
         except UnicodeDecodeError as error:
             raise click.ClickException(f"standard input is not UTF-8 text (byte {error.start})") from None
-    text: str = kept[STDIN]
-    return text
+    return str(kept[STDIN])
 
 
-def one_output(*, as_json: bool, itf: str | None) -> None:
-    """Refuse two outputs to standard output."""
-    if as_json and itf == "-":
-        raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
-
-
-def print_json(found: Any) -> None:
+def print_json(report: Any) -> None:
     """One JSON object on standard output."""
-    echo(json.dumps(found, indent=2, ensure_ascii=False))
+    echo(json.dumps(report, indent=2, ensure_ascii=False))
 
 
-def write_json(path: str, found: Any) -> None:
+def leave(code: Exit, *, as_json: bool, json: Callable[[], Any], text: Callable[[], str]) -> NoReturn:
+    """Print the result in the requested form, and exit with its code."""
+    if as_json:
+        print_json(json())
+    else:
+        echo(text())
+    sys.exit(code)
+
+
+def write_json(path: str, report: Any) -> None:
     """A JSON file; `-` is standard output."""
-    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
-        echo(text, nl=False)
-        return
-    write_text(Path(path), text)
+        print_json(report)
+    else:
+        write_text(Path(path), json.dumps(report, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

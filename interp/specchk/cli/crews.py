@@ -75,8 +75,8 @@ class OnSpark:
 
     def each(self, work: Job[Piece, Found], pieces: Sequence[Piece], about: str) -> list[Found]:
         """The result of each piece, in order."""
-        found: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
-        return found
+        results: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
+        return results
 
 
 @contextmanager

@@ -7,7 +7,7 @@ warnings, and explored by the reference engine.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -19,11 +19,13 @@ import click
 from specchk.cli.common import Seconds, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
+from specchk.explore.conditions import Decided, asking_conditions, conditions, decided
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.report.progress import TerminalProgress
+from specchk.search.budget import Budget
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
-from specchk.search.engines import ENGINES, NAMES, Entry, engine_named
+from specchk.search.engines import ENGINES, NAMES, engine_named
 from specchk.search.reference import search
 from specchk.search.refined import claim
 from specchk.search.verdict import Outcome
@@ -143,8 +145,9 @@ def _explored(
     entry = engine_named(engine.name)
     if not entry.is_temporal:
         refuse_temporal(program, f"the {entry.name} engine", as_json=as_json)
-    module = _module(entry)
-    common = {one.name: getattr(options, one.name) for one in fields(Options)}
+    missing = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
+    module = loaded(entry.module, missing if entry.extra else None)
+    common = {member.name: getattr(options, member.name) for member in fields(Options)}
     common |= engine.settings
     try:
         with rejections(as_json=as_json):
@@ -157,26 +160,47 @@ def _explored(
         note = (
             f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
         )
-        echo(f"note: {note}", err=True)
-        outcome = search(program, replace(options, on_end=engine.settings.get("on_end")), progress)
-        return replace(outcome, warnings=(note, *outcome.warnings))
+        # Of the engine's own settings only what the reference engine knows: an export, which has no engine.
+        options = replace(options, on_end=engine.settings.get("on_end"))
+        return instead(note, lambda: search(program, options, progress))
     return outcome
+
+
+def instead(note: str, run: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a run on another engine than the chosen one; `note` is shown first, and a warning."""
+    echo(f"note: {note}", err=True)
+    outcome = run()
+    return replace(outcome, warnings=(note, *outcome.warnings))
+
+
+def decided_conditions(
+    program: Program,
+    budget: Budget | None = None,
+    *,
+    only: Collection[tuple[str, str, str]] | None = None,
+    quiet: bool = False,
+) -> Decided:
+    """The conditions of a program, or those with the keys `only`, as the default engine finds them."""
+    wanted = {
+        condition: witness
+        for condition, witness in conditions(program).items()
+        if only is None or condition.key in only
+    }
+    witnesses = asking_conditions(program, wanted.values())
+    # A condition without a value is a violation, which must not end the search for the others.
+    options = Options(budget or Budget(), keep_going=True)
+    return decided(program, wanted, explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet))
 
 
 def refuse_temporal(program: Program, where: str, *, as_json: bool) -> None:
     """Reject the temporal properties of a program where nothing checks them."""
     hint = "run them with --engine native, or select other properties with --property"
-    found = [
+    diagnostics = [
         Diagnostic(
             "S702", f"{where} does not check {claim(prop)}, nor other temporal properties", prop.span, hint
         )
         for prop in program.temporal
     ]
     with rejections(as_json=as_json):
-        if found:
-            raise SpecError(found)
-
-
-def _module(entry: Entry) -> Any:
-    hint = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
-    return loaded(entry.module, hint if entry.extra else None)
+        if diagnostics:
+            raise SpecError(diagnostics)

@@ -57,15 +57,15 @@ def takes(**groups: type[Any]) -> Callable[[F], F]:
         @wraps(function)
         def command(**values: Any) -> Any:
             made = {
-                name: group(**{one.name: values.pop(one.name) for one in fields(group)})
+                name: group(**{field_.name: values.pop(field_.name) for field_ in fields(group)})
                 for name, group in groups.items()
             }
             return function(**made, **values)
 
-        members = [(group, one) for group in groups.values() for one in fields(group)]
+        members = [(group, member) for group in groups.values() for member in fields(group)]
         found: Any = command
-        for group, one in reversed(members):  # the first in `--help` is the one applied last
-            found = _declared(group, one)(found)
+        for group, member in reversed(members):  # the first in `--help` is the one applied last
+            found = _declared(group, member)(found)
         return cast(F, found)
 
     return decorated

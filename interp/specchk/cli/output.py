@@ -86,6 +86,12 @@ def _flush() -> None:
             _silence(stream)
 
 
+def rewrite_line(text: str, *, is_last: bool) -> None:
+    """Show a text in place of the one before it, on standard error where that is a terminal."""
+    if is_terminal(sys.stderr):
+        echo(f"\r\033[K{text}", err=True, nl=is_last)
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether someone watches the stream."""
     return stream is not None and stream.isatty()

@@ -22,7 +22,7 @@ from specchk.search.verdict import Outcome, Trace, Violated, Violation
 def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
     """The first violation that has a trace, after its trace."""
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-    return next(((one.trace, one) for one in violations if one.trace is not None), None)
+    return next(((each.trace, each) for each in violations if each.trace is not None), None)
 
 
 def drawing(instance: Instance, trace: Trace, violation: Violation | None, title: str = "") -> Picture:

@@ -34,9 +34,9 @@ def is_trace_file(file: str) -> bool:
 def from_file(file: str, model: str | None, overrides: Mapping[str, str]) -> Drawn:
     """The trace of a file, every step of it checked; a clear word where it is no behaviour."""
     with _readable(file):
-        found = trace_file(_json(file))
-        instance, trace = _followed(found, file, model, overrides)
-        return instance, trace, Walker(instance).violation(trace, found.property)
+        contents = trace_file(_json(file))
+        instance, trace = _followed(contents, file, model, overrides)
+        return instance, trace, Walker(instance).violation(trace, contents.property)
 
 
 def divergence_from_file(
@@ -44,25 +44,26 @@ def divergence_from_file(
 ) -> tuple[Instance, Divergence] | None:
     """The divergence that `conform --json` printed, its path checked; None for another file."""
     with _readable(file):
-        found = _json(file)
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        report = _json(file)
+        if not isinstance(report, dict) or report.get("schema") != SCHEMA:
             return None
-        told = found.get("divergence")
-        if not isinstance(told, dict):
+        divergence = report.get("divergence")
+        if not isinstance(divergence, dict):
             raise Unreadable("it has no divergence: the implementation conforms")
-        instance, trace = _followed(trace_file({**found, "trace": told.get("trace")}), file, model, overrides)
-        return instance, read(instance.program, trace, told)
+        contents = trace_file({**report, "trace": divergence.get("trace")})
+        instance, trace = _followed(contents, file, model, overrides)
+        return instance, read(instance.program, trace, divergence)
 
 
 def _followed(
-    found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]
+    contents: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]
 ) -> tuple[Instance, Trace]:
     with rejections():
-        instance = _instance(found, file, model, overrides)
-    trace = Walker(instance).follow(found.read(instance.program), found.labels)
-    if found.loop is not None and trace.states[found.loop] != trace.last:
-        raise Unreadable(f"its last state is not state {found.loop} again, where it loops")
-    return instance, replace(trace, loop=found.loop)
+        instance = _instance(contents, file, model, overrides)
+    trace = Walker(instance).follow(contents.read(instance.program), contents.labels)
+    if contents.loop is not None and trace.states[contents.loop] != trace.last:
+        raise Unreadable(f"its last state is not state {contents.loop} again, where it loops")
+    return instance, replace(trace, loop=contents.loop)
 
 
 def _json(file: str) -> Any:
@@ -84,33 +85,33 @@ def _readable(file: str) -> Iterator[None]:
         raise click.ClickException(f"{file} is not a behaviour of the spec: {error}") from None
 
 
-def _instance(found: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:
+def _instance(contents: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]) -> Instance:
     """The spec under the model and constants of the file; options override them."""
-    here = Path(found.spec)
+    path = Path(contents.spec)
     # As the writer saw it, from the working directory; or from the file's folder, where both were moved.
-    beside = Path(file).parent / here
-    checked = load(str(beside if not here.is_file() and beside.is_file() else here))
-    name = model or (found.model if found.model in checked.spec.models else None)
-    asked = [found.property] if found.property in checked.spec.properties else []
+    beside = Path(file).parent / path
+    checked = load(str(beside if not path.is_file() and beside.is_file() else path))
+    name = model or (contents.model if contents.model in checked.spec.models else None)
+    properties = [contents.property] if contents.property in checked.spec.properties else []
     # Once as the model is, to see in which constants the file differs, and once more with these.
-    plain = instantiate(checked, name, overrides)
-    other = {**_other_values(plain, found), **overrides}
-    return instantiate(checked, name, other, [prop for prop in asked if prop is not None])
+    unchanged = instantiate(checked, name, overrides)
+    settings = {**_other_values(unchanged, contents), **overrides}
+    return instantiate(checked, name, settings, [prop for prop in properties if prop is not None])
 
 
-def _other_values(plain: Instance, found: TraceFile) -> dict[str, str]:
+def _other_values(unchanged: Instance, contents: TraceFile) -> dict[str, str]:
     """The constants and sorts in which the file differs from its model, as `--set` takes them."""
-    sorts = {sort.name: list(sort.members) for sort in plain.program.sorts}
-    other = {
+    sorts = {sort.name: list(sort.members) for sort in unchanged.program.sorts}
+    settings = {
         name: "{" + ", ".join(map(str, members)) + "}"
-        for name, members in found.sorts.items()
+        for name, members in contents.sorts.items()
         if name in sorts and sorts[name] != members
     }
-    for constant in plain.program.constants:
-        value = found.constants.get(constant.name)
-        if constant.name in found.constants and value != value_json(constant.value, constant.type):
-            other[constant.name] = _literal(constant.name, value)
-    return other
+    for constant in unchanged.program.constants:
+        value = contents.constants.get(constant.name)
+        if constant.name in contents.constants and value != value_json(constant.value, constant.type):
+            settings[constant.name] = _literal(constant.name, value)
+    return settings
 
 
 def _literal(name: str, value: Any) -> str:
@@ -136,7 +137,7 @@ def from_scenario(file: str, name: str) -> Drawn:
         why = result.failure.message if result.failure is not None else "it has no trace"
         raise click.ClickException(f"scenario {name} fails: {why}; see `specchk test`")
     walker = Walker(instance)
-    said = [line.condition.span.text for line in known[name].steps if isinstance(line, decls.Assert)]
-    spoken_of = dict.fromkeys(word for text in said for word in re.findall(r"\w+", text))
-    found = (walker.violation(result.trace, word) for word in spoken_of if word in properties)
-    return instance, result.trace, next((violation for violation in found if violation is not None), None)
+    asserted = [line.condition.span.text for line in known[name].steps if isinstance(line, decls.Assert)]
+    mentioned = dict.fromkeys(word for text in asserted for word in re.findall(r"\w+", text))
+    violations = (walker.violation(result.trace, word) for word in mentioned if word in properties)
+    return instance, result.trace, next(filter(None, violations), None)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
 
-from specchk.cli.common import load, print_json, reject
+from specchk.cli.common import leave, load, reject, spec_files
 from specchk.cli.exits import Exit
-from specchk.cli.files import spec_files
-from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate, survey
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
@@ -25,37 +22,28 @@ def command(files: Sequence[str], as_json: bool) -> None:
 
     FILES may be -, for standard input.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     lines: list[str] = []
     notes: list[str] = []
-    for file in spec_files(files):
-        findings, line, special = _check(file)
-        found += findings
+    names = spec_files(files)
+    for file in names:
+        errors, line, special = _check(file)
+        diagnostics += errors
         lines += [line, *(f"note: {note}" for note in special)]
         notes += special
-    if found:
-        reject(found, as_json=as_json)
-    if as_json:
-        print_json(
-            {
-                "schema": "specchk.check/1",
-                "verdict": "ok",
-                "files": list(spec_files(files)),
-                "notes": notes,
-                "exit_code": 0,
-            }
-        )
-    else:
-        echo("\n".join(lines))
-    sys.exit(Exit.OK)
+    if diagnostics:
+        reject(diagnostics, as_json=as_json)
+    report = {"schema": "specchk.check/1", "verdict": "ok", "files": names, "notes": notes, "exit_code": 0}
+    leave(Exit.OK, as_json=as_json, json=lambda: report, text=lambda: "\n".join(lines))
 
 
 def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
+    """The errors of a file, its line of the report, and its notes."""
     try:
         checked = load(file)
     except SpecError as error:
         return list(error.diagnostics), "", []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     notes: list[str] = []
     for number, model in enumerate(checked.spec.models):
         try:
@@ -64,9 +52,10 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
             if number:
                 survey(checked, model)
             else:
-                notes = [one.line for one in prospects(instantiate(checked, model).program)]
+                notes = [prospect.line for prospect in prospects(instantiate(checked, model).program)]
         except SpecError as error:  # what no engine checks yet is for `run` to refuse
-            found += [d for d in error.diagnostics if not d.code.startswith("S6") and d not in found]
+            new = [d for d in error.diagnostics if d not in diagnostics]
+            diagnostics += [d for d in new if not d.code.startswith("S6")]
     spec = checked.spec
     if not spec.models:
         notes.append(f"{file}: no model; what only its constants decide was not checked")
@@ -76,4 +65,4 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
         f"{len(spec.variables)} variables, {len(spec.actions)} actions, {len(spec.properties)} properties"
     )
     line = f"ok: {file}: {counts}, {len(spec.models)} models, {len(spec.scenarios)} scenarios"
-    return found, line, notes
+    return diagnostics, line, notes

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from specchk.cli.commands.conform import load_binding
-from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, width
-from specchk.cli.deciding import decided_conditions
+from specchk.cli.common import Limits, leave, load, parse_overrides, rejections, width
+from specchk.cli.engines import decided_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
-from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
 from specchk.explore.variants import BoundedModel, proposals
 from specchk.lang.frontend import CheckedSpec
@@ -53,21 +51,20 @@ def command(
     with rejections(as_json=as_json):
         spec, places = _places(file, models, parse_overrides(overrides))
         programs = [instantiate(spec, place.model, place.bounds).program for place in places]
-    found = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
-    open_ = [model for model in found if not model.is_complete]
+    decided = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
+    open_ = [model for model in decided if not model.is_complete]
     code = Exit.BUDGET if any(model.is_budget for model in open_) else Exit.INCONCLUSIVE if open_ else Exit.OK
     proposed = None
     if propose:
         budget = replace(limits.budget, max_states=limits.max_states or MOST_STATES)
         proposed = proposals(
-            spec, places, {condition.key for condition in undecided(found)},
+            spec, places, {condition.key for condition in undecided(decided)},
             lambda program, only: decided_conditions(program, budget, only=only, quiet=as_json),
         )  # fmt: skip
-    if as_json:
-        print_json(conditions_json(found, proposed, int(code)))
-    else:
-        echo(render_conditions(found, proposed, width()))
-    sys.exit(code)
+    leave(
+        code, as_json=as_json, json=lambda: conditions_json(decided, proposed, int(code)),
+        text=lambda: render_conditions(decided, proposed, width()),
+    )  # fmt: skip
 
 
 def _places(

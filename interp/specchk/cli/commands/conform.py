@@ -114,10 +114,10 @@ def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], l
 
 def _shrunk(parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[SuiteResult]:
     """The first divergence on as short a path as can be found."""
-    found = list(results)
-    at = found.index(overall(found))
-    found[at] = shrunk_result(Replayer(parts[at].binding), found[at])
-    return found
+    shrunk = list(results)
+    first = shrunk.index(overall(shrunk))
+    shrunk[first] = shrunk_result(Replayer(parts[first].binding), shrunk[first])
+    return shrunk
 
 
 def load_binding(path: Path) -> type[Binding[Any]]:
@@ -129,11 +129,11 @@ def load_binding(path: Path) -> type[Binding[Any]]:
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
     """Print what is wrong with the binding and leave."""
     if as_json:
-        found = [{"message": one.message, "hint": one.hint} for one in error.mistakes]
-        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": found,
+        mistakes = [{"message": mistake.message, "hint": mistake.hint} for mistake in error.mistakes]
+        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": mistakes,
                     "exit_code": int(Exit.REJECTED)})  # fmt: skip
     else:
-        echo("\n".join(f"error: {one}" for one in error.mistakes), err=True)
+        echo("\n".join(f"error: {mistake}" for mistake in error.mistakes), err=True)
     sys.exit(Exit.REJECTED)
 
 

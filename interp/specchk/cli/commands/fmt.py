@@ -9,9 +9,8 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.common import STDIN, rejections, replaced, stdin_text
+from specchk.cli.common import STDIN, rejections, replaced, spec_files, stdin_text
 from specchk.cli.exits import Exit
-from specchk.cli.files import spec_files
 from specchk.cli.output import echo
 from specchk.lang.format.formatter import format_source
 from specchk.lang.load import read

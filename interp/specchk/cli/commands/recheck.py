@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,11 +10,11 @@ from typing import Any
 
 import click
 
-from specchk.cli.common import Seconds, load, print_json, rejections, replaced
+from specchk.cli.common import Seconds, leave, load, rejections, replaced
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
-from specchk.cli.output import echo, is_terminal
+from specchk.cli.output import rewrite_line
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
@@ -63,17 +62,13 @@ def command(choice: RecheckChoice) -> None:
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         raise click.ClickException(f"this model cannot be encoded: {reason}") from None
     code = Exit.INCONCLUSIVE if result.problems else Exit.OK
-    found = {
+    report = {
         "schema": "specchk.recheck/1", "verdict": "refused" if result.problems else "proved",
         "certificate": choice.file, "spec": certificate.spec, "model": instance.program.model,
         "cases": result.cases, "queries": result.queries, "problems": result.problems,
         "seconds": time.monotonic() - started, "exit_code": int(code),
     }  # fmt: skip
-    if choice.as_json:
-        print_json(found)
-    else:
-        echo(_text(found))
-    sys.exit(code)
+    leave(code, as_json=choice.as_json, json=lambda: report, text=lambda: _text(report))
 
 
 def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
@@ -106,37 +101,32 @@ def _writer(folder: Path) -> Callable[[int, str, str], None]:
 
 
 def _with_lemmas(instance: Instance, lemmas: dict[str, str], *, as_json: bool) -> Program:
-    found = []
+    properties = []
     for name, text in lemmas.items():
         with rejections(as_json=as_json):  # a lemma may name what the spec had
             body, locals_ = instance.expression(text)
         if body.type != BOOL:
             malformed = loaded("specchk.symbolic.certificates.format").MalformedCertificate
             raise malformed(f"the lemma `{name}` is no truth value")
-        found.append(Property("invariant", name, body, locals_, body.span))
+        properties.append(Property("invariant", name, body, locals_, body.span))
     program = instance.program
-    return replace(program, invariants=(*program.invariants, *found))
+    return replace(program, invariants=(*program.invariants, *properties))
 
 
 def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
-    if quiet or not is_terminal(sys.stderr):
-        return lambda _: None
-
     def shown(result: Any) -> None:
-        end = "\n" if result.cases == groups else ""
-        click.echo(
-            f"\r{result.cases} of {groups} control parts, {result.queries} queries", err=True, nl=False
-        )
-        click.echo(end, err=True, nl=False)
+        if not quiet:
+            text = f"{result.cases} of {groups} control parts, {result.queries} queries"
+            rewrite_line(text, is_last=result.cases == groups)
 
     return shown
 
 
-def _text(found: dict[str, Any]) -> str:
-    parts = f"{found['cases']} control part{'s' * (found['cases'] != 1)}"
-    effort = f"{parts}, {found['queries']} queries, {found['seconds']:.2f} s"
-    where = f"{found['spec']}, model {found['model']}"
-    if not found["problems"]:
-        return f"proved: {where}\n  {found['certificate']}: {effort}"
-    lines = [f"refused: {found['certificate']} does not prove {where}", f"  {effort}"]
-    return "\n".join([*lines, *[f"  {problem}" for problem in found["problems"]]])
+def _text(report: dict[str, Any]) -> str:
+    parts = f"{report['cases']} control part{'s' * (report['cases'] != 1)}"
+    effort = f"{parts}, {report['queries']} queries, {report['seconds']:.2f} s"
+    where = f"{report['spec']}, model {report['model']}"
+    if not report["problems"]:
+        return f"proved: {where}\n  {report['certificate']}: {effort}"
+    lines = [f"refused: {report['certificate']} does not prove {where}", f"  {effort}"]
+    return "\n".join([*lines, *[f"  {problem}" for problem in report["problems"]]])

@@ -16,7 +16,7 @@ from specchk.lang.text.diagnostics import SpecError, render
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.step import Faulty
 from specchk.meaning.undefined import Undefined
-from specchk.meaning.values import show
+from specchk.meaning.values import State, show
 from specchk.report.diff import changes, parts
 from specchk.report.text import trace_lines
 from specchk.search.verdict import Trace
@@ -50,8 +50,11 @@ def command(choice: ModelChoice) -> None:
             break
         if line.strip() in (":quit", ":q"):
             break
-        for text in session.answer(line.strip()):
-            echo(text)
+        try:
+            for text in session.answer(line.strip()):
+                echo(text)
+        except Faulty as fault:  # an action has no value in this state, so none of its steps can be listed
+            echo(f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}")
 
 
 class Session:
@@ -66,14 +69,14 @@ class Session:
 
     def _walker(self) -> Walker:
         try:
-            found = Walker(self.instance)
+            walker = Walker(self.instance)
         except Undefined as undefined:
             raise click.ClickException(
                 f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
             ) from None
-        if not found.initial:
+        if not walker.initial:
             raise click.ClickException("no state satisfies `init`, so there is no state to start from")
-        return found
+        return walker
 
     def answer(self, line: str) -> Iterator[str]:
         """The lines to print for a line of input."""
@@ -109,25 +112,19 @@ class Session:
         yield show(value, body.type)
 
     def _steps(self) -> Iterator[str]:
-        try:
-            enabled = self.walker.enabled(self.trace.last)
-        except Faulty as fault:
-            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
-            return
+        enabled = self.walker.enabled(self.trace.last)
         for number, step in enumerate(enabled, 1):
-            found = changes(self.program, self.trace.last, step.state)
-            yield f"{number:3}  {step}" + "".join(
-                f"\n       {c.path}: {c.before} -> {c.after}" for c in found
-            )
+            yield f"{number:3}  {step}"
+            yield from (f"       {change}" for change in self._changes(step.state))
         if not enabled:
             yield "no step is enabled"
 
+    def _changes(self, after: State) -> list[str]:
+        changed = changes(self.program, self.trace.last, after)
+        return [f"{change.path}: {change.before} -> {change.after}" for change in changed]
+
     def _take(self, wanted: str) -> Iterator[str]:
-        try:
-            enabled = self.walker.enabled(self.trace.last)
-        except Faulty as fault:
-            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
-            return
+        enabled = self.walker.enabled(self.trace.last)
         by_number = {str(number): step for number, step in enumerate(enabled, 1)}
         # Reversed, so that of several outcomes of a step the first one listed has the name.
         by_name = {str(step).replace(" ", ""): step for step in reversed(enabled)}
@@ -135,10 +132,8 @@ class Session:
         if step is None:
             yield f"no enabled step `{wanted}`; :steps lists them"
             return
-        before = self.trace.last
+        yield from self._changes(step.state)
         self.trace = Trace(self.trace.initial, (*self.trace.steps, step))
-        for change in changes(self.program, before, step.state):
-            yield f"{change.path}: {change.before} -> {change.after}"
 
     def _undo(self) -> Iterator[str]:
         if not self.trace.steps:

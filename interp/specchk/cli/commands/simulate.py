@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import click
 
 from specchk.cli.common import Limits, ModelChoice
-from specchk.cli.engines import loaded, shown_progress
+from specchk.cli.engines import instead, loaded, shown_progress
 from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.spark import simulate_on_spark
-from specchk.cli.output import echo
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
@@ -73,9 +72,7 @@ class Walkers:
                     f"--guided is for models that the native engine can run: {reason}"
                 ) from None
             note = f"the native engine cannot run this model ({reason}); the reference engine walked instead"
-            echo(f"note: {note}", err=True)
-            outcome = simulate_on(program, walks, workers, progress)
-            return replace(outcome, warnings=(note, *outcome.warnings))
+            return instead(note, lambda: simulate_on(program, walks, workers, progress))
         return outcome
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, width
+from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, spec_files, width
 from specchk.cli.engines import EngineChoice, EngineSettings, explore
 from specchk.cli.exits import Exit
-from specchk.cli.files import spec_files
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate

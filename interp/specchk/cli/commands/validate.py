@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from specchk.cli.common import print_json, refusals, rejections
+from specchk.cli.common import leave, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
-from specchk.cli.output import echo
 from specchk.conform.contract.load import NoBinding, load_tracing
 from specchk.conform.recordings.campaign import CampaignOptions, run_campaign
 from specchk.conform.report.campaign_report import as_json as as_json_of
@@ -52,21 +50,17 @@ def command(
         checked = check(str(Path(tracing).parent / cls.spec))
         with crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls) as crew:
             campaign = run_campaign(cls, checked, paths, wanted, crew)
-    found = verdict(campaign)
-    code = Exit.OK if found == "explained" else Exit.DIVERGED if found == "diverges" else Exit.INCONCLUSIVE
-    if as_json:
-        print_json(as_json_of(campaign, int(code)))
-    else:
-        echo(text(campaign))
-    sys.exit(code)
+    codes = {"explained": Exit.OK, "diverges": Exit.DIVERGED, "vacuous": Exit.INCONCLUSIVE}
+    code = codes[verdict(campaign)]
+    leave(code, as_json=as_json, json=lambda: as_json_of(campaign, int(code)), text=lambda: text(campaign))
 
 
 def _files(given: tuple[str, ...]) -> list[Path]:
     """The files named, and those in the folders named."""
-    found: list[Path] = []
-    for one in map(Path, given):
-        inside = sorted(one.glob("*.ndjson")) if one.is_dir() else [one]
+    files: list[Path] = []
+    for path in map(Path, given):
+        inside = sorted(path.glob("*.ndjson")) if path.is_dir() else [path]
         if not inside:
-            raise click.UsageError(f"there is no recording (*.ndjson) in {one}")
-        found += inside
-    return found
+            raise click.UsageError(f"there is no recording (*.ndjson) in {path}")
+        files += inside
+    return files

@@ -56,8 +56,8 @@ class Certifying:
         """The proof with its certificate, which is written now."""
         if self.certificate is None or not isinstance(proof.verdict, Holds):
             return proof
-        found = proof.suggestion.lemmas if proof.suggestion is not None else ()
-        lemmas = {prop.name: text for prop, text in found}
+        suggested = proof.suggestion.lemmas if proof.suggestion is not None else ()
+        lemmas = {prop.name: text for prop, text in suggested}
         self._write(choice, instance, invariants=proof.proved, lemmas=lemmas)
         return replace(proof, certificate=self.certificate)
 

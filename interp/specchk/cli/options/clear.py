@@ -47,12 +47,12 @@ class Clearer:
         return clearer(instance, outcome, Clarity(self.several or 1))
 
 
-def clearest(instance: Instance, witness: str, found: Trace, max_states: int) -> Trace:
+def clearest(instance: Instance, witness: str, first: Trace, max_states: int) -> Trace:
     """The shortest trace to a witness with the fewest switches between lanes, instead of the first found."""
     program = asking(instance.program, witness)
     if program is None:
-        return found
-    never = Violation("invariant", witness, found)
+        return first
+    never = Violation("invariant", witness, first)
     return optimal(program, never, Viewer(instance).sort, 1, max_states).traces[0]
 
 
@@ -71,8 +71,8 @@ def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
         best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)
         for trace in best.traces:
             # Judged anew, since the reason names values of the trace that was found first.
-            again = walker.violation(trace, violation.name)
-            violations.append(again if again is not None else replace(violation, trace=trace))
+            judged = walker.violation(trace, violation.name)
+            violations.append(judged if judged is not None else replace(violation, trace=trace))
         if best.note:
             notes.append(f"{violation.name}: {best.note}")
     return replace(outcome, verdict=Violated(tuple(violations)), warnings=(*outcome.warnings, *notes))

@@ -45,29 +45,29 @@ class Asking:
         """The forecast, if one was requested; exits if nothing else was."""
         if not (self.only or self.first):
             return None
-        found = _made(choice, options)
-        if self.only and as_json and isinstance(found, Forecast):
-            print_json(asked_json(instance.program, found))
-        elif isinstance(found, Forecast):
-            echo("\n".join(forecast_lines(found)), err=not self.only)
+        forecast = _made(choice, options)
+        if self.only and as_json and isinstance(forecast, Forecast):
+            print_json(asked_json(instance.program, forecast))
+        elif isinstance(forecast, Forecast):
+            echo("\n".join(forecast_lines(forecast)), err=not self.only)
         else:
-            echo(f"no forecast: {found}", err=True)
+            echo(f"no forecast: {forecast}", err=True)
         if self.only:
-            sys.exit(Exit.OK if isinstance(found, Forecast) else Exit.INCONCLUSIVE)
-        return found if isinstance(found, Forecast) else None
+            sys.exit(Exit.OK if isinstance(forecast, Forecast) else Exit.INCONCLUSIVE)
+        return forecast if isinstance(forecast, Forecast) else None
 
 
 def _made(choice: ModelChoice, options: Options) -> Forecast | str:
     """The forecast, or why there is none."""
     scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
     question = scout.ChosenModel(load(choice.file), choice.model, choice.table, choice.properties)
-    asked = native.NativeOptions(
+    settings = native.NativeOptions(
         symmetry=options.symmetry, keep_going=options.keep_going, strict=options.strict
     )
     try:
-        found: Forecast = scout.forecast(question, asked)
+        forecast: Forecast = scout.forecast(question, settings)
     except TooSmall as reason:
         return str(reason)
     except Unsupported as reason:
         return f"the native engine cannot run this model ({reason})"
-    return found
+    return forecast

@@ -6,7 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from specchk.cli.common import one_output, print_json, width, write_json, write_text
+import click
+
+from specchk.cli.common import print_json, width, write_json, write_text
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
@@ -34,7 +36,8 @@ class Outputs:
 
     def check(self) -> None:
         """Standard output takes one form only; a usage error before any work otherwise."""
-        one_output(as_json=self.as_json, itf=self.itf)
+        if self.as_json and self.itf == "-":
+            raise click.UsageError("--json and --itf - both write to standard output; give --itf a file")
 
 
 def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> None:
@@ -44,16 +47,16 @@ def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -
         print_json(run_json(outcome, int(code)))
     elif outputs.itf != "-":
         echo(render(outcome, width(), again))
-    found = counterexample(outcome)
-    if outputs.draw is not None and found is not None:
-        write_picture(drawing(instance, *found), Path(outputs.draw))
+    shown = counterexample(outcome)
+    if outputs.draw is not None and shown is not None:
+        write_picture(drawing(instance, *shown), Path(outputs.draw))
     elif outputs.draw is not None:
         echo("no counterexample, so nothing was drawn", err=True)
     if outputs.html is not None:
-        svg = None if found is None else svg_of(drawing(instance, *found))
+        svg = None if shown is None else svg_of(drawing(instance, *shown))
         write_text(Path(outputs.html), page(outcome, svg))
-    if outputs.itf is not None and found is not None:
-        write_json(outputs.itf, trace_itf(outcome.program, *found))
+    if outputs.itf is not None and shown is not None:
+        write_json(outputs.itf, trace_itf(outcome.program, *shown))
     elif outputs.itf is not None:
         echo("no counterexample, so no ITF trace was written", err=True)
     sys.exit(code)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import click
 
-from specchk.cli.common import Seconds, print_json, rejections, width
+from specchk.cli.common import Seconds, leave, rejections, width
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
-from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
@@ -82,11 +80,10 @@ def run_symbolic(
     many = workers or os.cpu_count() or 1
     proof = certified(_proof(instance, asked, limits, many, as_json=outputs.as_json))
     code = of_verdict(proof.verdict)
-    if outputs.as_json:
-        print_json(proof_json(proof, int(code)))
-    else:
-        echo(render_proof(proof, width()))
-    sys.exit(code)
+    leave(
+        code, as_json=outputs.as_json, json=lambda: proof_json(proof, int(code)),
+        text=lambda: render_proof(proof, width()),
+    )  # fmt: skip
 
 
 def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:
@@ -94,6 +91,8 @@ def _proof(instance: Instance, asked: Proving, limits: Budget, workers: int, *, 
     options = engine.ProofOptions(asked.k or 1, workers, asked.query_seconds, limits)
     try:
         program, suggestion = instance.program, None
+        # Before the proof: with the lemmas among the invariants it is a proof of these as well, so that a
+        # wrong one fails and proves nothing.
         if asked.suggest:
             suggestion = _suggestion(instance, limits)
             lemmas = tuple([prop for prop, _ in suggestion.lemmas])
@@ -112,10 +111,10 @@ def _suggestion(instance: Instance, limits: Budget) -> Suggestion:
     words = loaded("specchk.symbolic.induction.templates").Vocabulary(
         instance.lowering.named_types(), instance.lowering.definitions()
     )
-    found: Suggestion = loaded("specchk.symbolic.induction.suggest").suggest(
+    suggestion: Suggestion = loaded("specchk.symbolic.induction.suggest").suggest(
         instance.program, instance.expression, limits, words
     )
-    return found
+    return suggestion
 
 
 def _refused(instance: Instance, *, as_json: bool) -> None:
